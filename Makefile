@@ -1,0 +1,58 @@
+# Every target sets up what it needs. Python 3.11 or newer and make are all it assumes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help setup system demo test check format bench soak docs generate lock clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## the environment in .venv, every version pinned by hash
+
+$(READY): constraints.txt pyproject.toml
+	@$(PYTHON) tools/setup.py $(VENV)
+	@touch $@
+
+system: ## system packages for the tests: installed as root on Debian, otherwise named
+	@$(PYTHON) tools/system.py
+
+demo: $(READY) ## the embedded stack, one job, one fault, healed
+	@echo "make demo comes with iris: until then, try '.venv/bin/neorion doctor'."
+
+test: $(READY) system ## every test this machine can run, then the checks
+	@$(BIN)/pytest -n auto -m "not slow" $(ARGS)
+	@$(MAKE) --no-print-directory check
+
+check: $(READY) ## ruff, basedpyright, import contracts, tidy, generated code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/python tools/generate.py --check
+	$(BIN)/pytest -q tests/test_tidy.py tests/test_surface.py
+
+format: $(READY) ## let ruff write the form
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(READY) system ## measurements, each beside its reference in the same run
+	@$(BIN)/python -m bench $(ARGS)
+
+soak: $(READY) system ## the slow tests
+	@$(BIN)/pytest -n auto -m slow --timeout 3600 $(ARGS)
+
+docs: $(READY) ## the documentation site in site/, links checked
+	@$(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
+
+generate: $(READY) ## code from .proto files, pages from code
+	@$(BIN)/python tools/generate.py
+
+lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
+	  --no-annotate --custom-compile-command "make lock" pyproject.toml -o constraints.txt
+
+clean: ## remove what make made
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,49 @@
+"""Values every room shares: units, ids, error families, findings.
+
+Pure: nothing here may reach a clock, chance, a file, a socket or a log.
+"""
+
+from neorion.keel.base.errors import (
+    FAMILIES,
+    Conflict,
+    Deadline,
+    Denied,
+    Error,
+    Invalid,
+    NoCapacity,
+    NotFound,
+    QuotaExceeded,
+    Retry,
+    Terminal,
+    Unauthenticated,
+)
+from neorion.keel.base.finding import Finding, Severity
+from neorion.keel.base.ids import NAME_MAX, Id, is_name
+from neorion.keel.base.suggest import did_you_mean, nearest
+from neorion.keel.base.units import Duration, Instant, Quantity, UnitError
+
+__all__ = [
+    "FAMILIES",
+    "NAME_MAX",
+    "Conflict",
+    "Deadline",
+    "Denied",
+    "Duration",
+    "Error",
+    "Finding",
+    "Id",
+    "Instant",
+    "Invalid",
+    "NoCapacity",
+    "NotFound",
+    "Quantity",
+    "QuotaExceeded",
+    "Retry",
+    "Severity",
+    "Terminal",
+    "Unauthenticated",
+    "UnitError",
+    "did_you_mean",
+    "is_name",
+    "nearest",
+]

@@ -1,0 +1,39 @@
+"""The real thing: the machine's clock, the kernel's chance."""
+
+import asyncio
+import random
+import secrets
+import time
+
+from neorion.keel.base.units import Duration, Instant
+from neorion.keel.clock.protocols import Rng, SomeId
+from neorion.keel.clock.ulid import CHANCE_BITS, ulid
+
+
+class SystemClock:
+    """CLOCK_BOOTTIME where there is one: a machine that slept has aged, and its leases with it."""
+
+    _source = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+    def now(self) -> Instant:
+        return Instant(time.time_ns())
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(self._source)
+
+    async def sleep(self, span: Duration) -> None:
+        await asyncio.sleep(span.seconds)
+
+
+class SystemIds:
+    """Ids from the machine's clock and the kernel's chance."""
+
+    def new(self, kind: type[SomeId]) -> SomeId:
+        return kind.made_of(ulid(time.time_ns() // 1_000_000, secrets.randbits(CHANCE_BITS)))
+
+    def secret(self) -> str:
+        return secrets.token_urlsafe(32)
+
+
+def system_rng() -> Rng:
+    return random.Random()  # noqa: S311 -- jitter and tie-breaks, never secrets
