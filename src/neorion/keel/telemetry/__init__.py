@@ -1,9 +1,10 @@
 """What a process says of itself: structured logs, metrics, correlation ids.
 
-Imports nothing heavy until a process asks for it: command lines and clients pass through here too.
+Importing this room costs next to nothing, because command lines and clients pass through it too: a server imports
+`telemetry.setup` and `telemetry.metrics` where it starts.
 """
 
-from neorion.keel.telemetry.correlation import correlated, current
+from neorion.keel.telemetry.correlation import HEADER, correlated, current
 from neorion.keel.telemetry.log import Logger, logger
 
-__all__ = ["Logger", "correlated", "current", "logger"]
+__all__ = ["HEADER", "Logger", "correlated", "current", "logger"]

@@ -30,7 +30,11 @@ class Logger:
     def warning(self, event: str, **fields: object) -> None:
         self._write(logging.WARNING, event, fields)
 
-    def error(self, event: str, error: BaseException | None = None, **fields: object) -> None:
+    def error(self, event: str, **fields: object) -> None:
+        self._write(logging.ERROR, event, fields)
+
+    def failure(self, event: str, error: BaseException, **fields: object) -> None:
+        """An error with its traceback."""
         self._write(logging.ERROR, event, fields, error)
 
     def _write(

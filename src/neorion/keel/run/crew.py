@@ -1,0 +1,102 @@
+"""The tasks of one process: one root group, names for all, and an orderly end."""
+
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import anyio
+from anyio.abc import TaskStatus
+
+from neorion.keel.base.errors import Terminal
+from neorion.keel.base.units import Duration
+from neorion.keel.clock.protocols import Clock, Rng
+from neorion.keel.run.backoff import Backoff
+from neorion.keel.run.loop import Loop
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Starting(Protocol[T_co]):
+    """Work that says when it is ready, and with what: `ready.started(port)`."""
+
+    def __call__(self, *, task_status: TaskStatus[T_co]) -> Coroutine[Any, Any, None]: ...
+
+
+class Crew(AbstractAsyncContextManager["Crew"]):
+    """Tasks that live and end together.
+
+    A task that fails ends the crew, and its error leaves the `async with`. `stop` ends it in order: loops finish their
+    tick, everything that waits for `stopping` comes to its end, and what is not done within `grace` is cancelled.
+    Cancellation is delivered again and again until a task has ended: one swallowed CancelledError does not save it.
+    """
+
+    def __init__(self, clock: Clock, rng: Rng, grace: Duration = Duration.of(seconds=10)) -> None:
+        self.stopping = anyio.Event()
+        self._clock = clock
+        self._rng = rng
+        self._grace = grace
+        self._group = anyio.create_task_group()
+        self._loops: list[Loop] = []
+
+    def spawn(self, name: str, work: Work) -> None:
+        """Its failure is the crew's failure."""
+        self._group.start_soon(work, name=name)
+
+    async def start(self, name: str, work: Starting[T]) -> T:
+        """Like spawn, but returns only when the work says that it is ready, with what it said."""
+        return await self._group.start(work, name=name)
+
+    def loop(self, loop: Loop) -> None:
+        self._loops.append(loop)
+        self.spawn(loop.name, loop.run)
+
+    def supervise(self, name: str, work: Work, backoff: Backoff = Backoff()) -> None:
+        """Begun again whenever it fails, later and later; a Terminal error ends the crew: trying again cannot help."""
+
+        async def again() -> None:
+            failures = 0
+            while True:
+                began = self._clock.monotonic()
+                try:
+                    return await work()
+                except Terminal:
+                    raise
+                except Exception as error:  # noqa: BLE001 -- this is the place that outlives it
+                    # Work that went well for longer than the longest wait starts with a clean record.
+                    healthy = self._clock.monotonic() - began > backoff.most.seconds
+                    failures = 1 if healthy else failures + 1
+                    wait = backoff.wait(failures, self._rng)
+                    log.failure(
+                        "begun again after a failure", error, task=name, failures=failures, wait=str(wait)
+                    )
+                    await self._clock.sleep(wait)
+
+        self.spawn(name, again)
+
+    def stop(self) -> None:
+        if self.stopping.is_set():
+            return
+        self.stopping.set()
+        for loop in self._loops:
+            loop.stop()
+        self._group.cancel_scope.deadline = anyio.current_time() + self._grace.seconds
+
+    def cancel(self) -> None:
+        """At once, without grace."""
+        self.stopping.set()
+        self._group.cancel_scope.cancel()
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._group.__aexit__(kind, error, trace)

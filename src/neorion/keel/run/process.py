@@ -1,0 +1,80 @@
+"""A whole process: one crew, signals that end it in order, and an end that always comes."""
+
+import faulthandler
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from neorion.keel.base.units import Duration
+from neorion.keel.clock.protocols import Clock, Rng
+from neorion.keel.clock.system import SystemClock, system_rng
+from neorion.keel.run.crew import Crew
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# What a cancelled task may still need; past it the process shows where it hangs and ends.
+HANG_S_MAX = 5.0
+
+
+def run_process(
+    main: Callable[[Crew], Awaitable[None]],
+    grace: Duration = Duration.of(seconds=10),
+    clock: Clock | None = None,
+    rng: Rng | None = None,
+) -> None:
+    """Runs `main` until it returns, fails, or SIGTERM or SIGINT arrives.
+
+    The first signal stops the crew within `grace`, the second cancels it at once, the third ends the process. If the
+    cancelled crew has not ended a few seconds later, the stacks of all threads are printed and the process exits with 1.
+    """
+    anyio.run(_main, main, grace, clock or SystemClock(), rng or system_rng())
+
+
+async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration, clock: Clock, rng: Rng) -> None:
+    crew = Crew(clock, rng, grace)
+
+    async def main_then_stop() -> None:
+        await main(crew)
+        crew.stop()
+
+    try:
+        async with anyio.create_task_group() as outer:
+            outer.start_soon(_obey_signals, crew, grace)
+            async with crew:
+                crew.spawn("main", main_then_stop)
+            outer.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise only_error(group) from None
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+async def _obey_signals(crew: Crew, grace: Duration) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        heard = 0
+        async for number in signals:
+            heard += 1
+            log.info("signal", name=number.name, heard=heard)
+            match heard:
+                case 1:
+                    crew.stop()
+                    faulthandler.dump_traceback_later(grace.seconds + HANG_S_MAX, exit=True)
+                case 2:
+                    crew.cancel()
+                    faulthandler.dump_traceback_later(HANG_S_MAX, exit=True)
+                case _:
+                    os._exit(128 + number)
+
+
+def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error inside nested groups; the group itself where there are several."""
+    match group.exceptions:
+        case (BaseExceptionGroup() as inner,):
+            return only_error(inner)
+        case (error,):
+            return error
+        case _:
+            return group

@@ -1,0 +1,8 @@
+"""Transition tables: which moves a thing may make, and the story it tells when it tries another.
+
+Pure. A table belongs to the model of a system; carrying a move out belongs to its `act`.
+"""
+
+from neorion.keel.table.table import STORY_MAX, IllegalMove, Step, Story, Table
+
+__all__ = ["STORY_MAX", "IllegalMove", "Step", "Story", "Table"]

@@ -1,0 +1,105 @@
+import io
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from neorion.keel.telemetry import correlated, current, logger
+from neorion.keel.telemetry.metrics import LoopMetrics, Metrics
+from neorion.keel.telemetry.setup import VALUE_CHARS_MAX, Form, setup
+
+
+@pytest.fixture
+def out() -> Iterator[io.StringIO]:
+    """A stream for the log; afterwards logging is as it was."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield io.StringIO()
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+def lines(out: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_line_is_an_event_with_named_values_under_its_folders_name(out: io.StringIO):
+    setup(Form.JSON, stream=out)
+    logger("neorion.iris.act.apply").info("task lost: 100%", task="t-1", tries=2)
+    (line,) = lines(out)
+    assert line["event"] == "task lost: 100%"
+    assert line["logger"] == "iris.act.apply"
+    assert (line["task"], line["tries"], line["level"]) == ("t-1", 2, "info")
+    assert str(line["timestamp"]).endswith("Z")
+
+
+def test_the_correlation_id_follows_the_request_and_no_further(out: io.StringIO):
+    setup(Form.JSON, stream=out)
+    with correlated("req-7"):
+        assert current() == "req-7"
+        logger("neorion.a").info("inside")
+    logger("neorion.a").info("outside")
+    assert [line.get("correlation") for line in lines(out)] == ["req-7", None]
+
+
+def test_a_failure_carries_its_traceback(out: io.StringIO):
+    setup(Form.JSON, stream=out)
+    logger("neorion.a").failure("ship lost", RuntimeError("sank"), ship="argo")
+    (line,) = lines(out)
+    assert "RuntimeError: sank" in str(line["exception"])
+    assert line["level"] == "error"
+
+
+def test_people_get_one_readable_line_without_colour_off_a_terminal(out: io.StringIO):
+    setup(Form.PEOPLE, stream=out)
+    logger("neorion.a.b").warning("slow disk", seconds=3)
+    assert "slow disk" in out.getvalue()
+    assert "seconds=3" in out.getvalue()
+    assert "\x1b" not in out.getvalue()
+
+
+def test_lines_below_the_level_cost_nothing_and_third_parties_look_the_same(out: io.StringIO):
+    setup(Form.JSON, level="warning", stream=out)
+    logger("neorion.a").info("quiet")
+    logging.getLogger("third.party").warning("loud %d", 7)
+    (line,) = lines(out)
+    assert (line["event"], line["logger"]) == ("loud 7", "third.party")
+
+
+def test_a_huge_value_is_cut_and_says_so(out: io.StringIO):
+    setup(Form.JSON, stream=out)
+    logger("neorion.a").info("read", body="x" * 100_000)
+    (line,) = lines(out)
+    assert len(str(line["body"])) < VALUE_CHARS_MAX + 50
+    assert "100000 characters" in str(line["body"])
+
+
+def test_metrics_are_exposed_in_prometheus_form_with_loops_measured():
+    metrics = Metrics()
+    metrics.gauge("iris_queue_depth", "Tasks that wait.", ["band"]).labels("batch").set(3)
+    watch = LoopMetrics(metrics)
+    watch("iris.schedule", 0.002, failed=False)
+    watch("iris.schedule", 0.5, failed=True)
+    text = metrics.exposition().decode()
+    assert 'iris_queue_depth{band="batch"} 3.0' in text
+    assert 'neorion_loop_tick_seconds_count{loop="iris.schedule"} 2.0' in text
+    assert 'neorion_loop_failures_total{loop="iris.schedule"} 1.0' in text
+
+
+@pytest.mark.parametrize("name", ["depth", "Iris_depth", "iris_wait_ms", "iris_things_total", "iris-depth"])
+def test_a_gauge_with_a_misleading_name_is_refused(name: str):
+    with pytest.raises(ValueError, match=name):
+        Metrics().gauge(name, "Wrong.")
+
+
+def test_a_counter_must_end_in_total():
+    with pytest.raises(ValueError, match="iris_things"):
+        Metrics().counter("iris_things", "Wrong.")
+
+
+def test_the_front_loads_neither_structlog_nor_prometheus():
+    code = "import sys, neorion.keel.telemetry; sys.exit(bool({'structlog', 'prometheus_client'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
