@@ -1,0 +1,60 @@
+"""The words of iris: ids, specs, states and their tables, resources, constraints, reasons, views.
+
+Pure: records and rules about single records. No clock, no network, no store; deciding over many records is `decide`.
+"""
+
+from neorion.iris.model.constraint import Attributes, Constraint, Op
+from neorion.iris.model.ids import AttemptId, Digest, JobId, JobName, SliceId, WorkerId
+from neorion.iris.model.reason import Reason, WaitCode
+from neorion.iris.model.resources import Resources
+from neorion.iris.model.spec import Band, Budget, Call, Command, Environment, JobSpec, Limits, Placement
+from neorion.iris.model.state import (
+    ATTEMPT,
+    JOB,
+    SLICE,
+    TASK,
+    WORKER,
+    AttemptState,
+    JobState,
+    SliceState,
+    TaskState,
+    WorkerState,
+)
+from neorion.iris.model.view import ClusterView, JobView, RunningView, WorkerView
+
+__all__ = [
+    "ATTEMPT",
+    "JOB",
+    "SLICE",
+    "TASK",
+    "WORKER",
+    "AttemptId",
+    "AttemptState",
+    "Attributes",
+    "Band",
+    "Budget",
+    "Call",
+    "ClusterView",
+    "Command",
+    "Constraint",
+    "Digest",
+    "Environment",
+    "JobId",
+    "JobName",
+    "JobSpec",
+    "JobState",
+    "JobView",
+    "Limits",
+    "Op",
+    "Placement",
+    "Reason",
+    "Resources",
+    "RunningView",
+    "SliceId",
+    "SliceState",
+    "TaskState",
+    "WaitCode",
+    "WorkerId",
+    "WorkerState",
+    "WorkerView",
+]

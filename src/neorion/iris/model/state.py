@@ -1,0 +1,148 @@
+"""The states of everything that moves, and the moves allowed."""
+
+from enum import StrEnum
+
+from neorion.keel.table import Table
+
+
+class JobState(StrEnum):
+    """A job's state follows from its tasks."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+class TaskState(StrEnum):
+    """A task waits, runs as one attempt at a time, and ends once."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        return self in (TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED)
+
+
+class AttemptState(StrEnum):
+    """STOPPING holds the worker's resources until the worker says that nothing is left of the attempt."""
+
+    ASSIGNED = "assigned"
+    BUILDING = "building"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    LOST = "lost"
+    STOPPED = "stopped"
+
+    @property
+    def ended(self) -> bool:
+        return self in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST, AttemptState.STOPPED)
+
+
+class WorkerState(StrEnum):
+    """A silent worker is given no work; a lost one has certainly ended its tasks."""
+
+    READY = "ready"
+    SILENT = "silent"
+    LOST = "lost"
+
+
+class SliceState(StrEnum):
+    """As the platform's documents name them."""
+
+    CREATING = "CREATING"
+    BOOTSTRAPPING = "BOOTSTRAPPING"
+    READY = "READY"
+    FAILED = "FAILED"
+    DELETING = "DELETING"
+
+
+JOB = Table(
+    "job",
+    JobState.PENDING,
+    {
+        (JobState.PENDING, JobState.RUNNING): "a task started",
+        (JobState.PENDING, JobState.FAILED): "waited longer than its limit",
+        (JobState.PENDING, JobState.CANCELLED): "cancelled",
+        (JobState.RUNNING, JobState.PENDING): "no task runs any more, some wait again",
+        (JobState.RUNNING, JobState.SUCCEEDED): "every task ended well",
+        (JobState.RUNNING, JobState.FAILED): "more tasks failed than it allows",
+        (JobState.RUNNING, JobState.CANCELLED): "cancelled",
+    },
+)
+
+TASK = Table(
+    "task",
+    TaskState.PENDING,
+    {
+        (TaskState.PENDING, TaskState.RUNNING): "given to a worker",
+        (TaskState.PENDING, TaskState.FAILED): "waited longer than its limit",
+        (TaskState.PENDING, TaskState.CANCELLED): "cancelled",
+        (TaskState.RUNNING, TaskState.PENDING): "tried again",
+        (TaskState.RUNNING, TaskState.SUCCEEDED): "ended well",
+        (TaskState.RUNNING, TaskState.FAILED): "failed with no tries left",
+        (TaskState.RUNNING, TaskState.CANCELLED): "cancelled",
+    },
+)
+
+ATTEMPT = Table(
+    "attempt",
+    AttemptState.ASSIGNED,
+    {
+        (AttemptState.ASSIGNED, AttemptState.BUILDING): "the worker prepares its environment",
+        (AttemptState.ASSIGNED, AttemptState.RUNNING): "the worker started it",
+        (AttemptState.ASSIGNED, AttemptState.STOPPING): "told to stop",
+        (AttemptState.ASSIGNED, AttemptState.SUCCEEDED): "ended before its start was reported",
+        (AttemptState.ASSIGNED, AttemptState.FAILED): "failed before its start was reported",
+        (AttemptState.ASSIGNED, AttemptState.LOST): "its worker is lost",
+        (AttemptState.BUILDING, AttemptState.RUNNING): "the worker started it",
+        (AttemptState.BUILDING, AttemptState.STOPPING): "told to stop",
+        (AttemptState.BUILDING, AttemptState.SUCCEEDED): "ended before its start was reported",
+        (AttemptState.BUILDING, AttemptState.FAILED): "its environment could not be built",
+        (AttemptState.BUILDING, AttemptState.LOST): "its worker is lost",
+        (AttemptState.RUNNING, AttemptState.STOPPING): "told to stop",
+        (AttemptState.RUNNING, AttemptState.SUCCEEDED): "ended well",
+        (AttemptState.RUNNING, AttemptState.FAILED): "failed",
+        (AttemptState.RUNNING, AttemptState.LOST): "its worker is lost",
+        (AttemptState.STOPPING, AttemptState.STOPPED): "the worker ended it",
+        (AttemptState.STOPPING, AttemptState.LOST): "its worker is lost",
+    },
+)
+
+WORKER = Table(
+    "worker",
+    WorkerState.READY,
+    {
+        (WorkerState.READY, WorkerState.SILENT): "missed its heartbeats",
+        (WorkerState.SILENT, WorkerState.READY): "heard again in time",
+        (WorkerState.SILENT, WorkerState.LOST): "silent for longer than it may run tasks without us",
+        (WorkerState.READY, WorkerState.LOST): "its machine is gone",
+    },
+)
+
+SLICE = Table(
+    "slice",
+    SliceState.CREATING,
+    {
+        (SliceState.CREATING, SliceState.BOOTSTRAPPING): "its machines exist",
+        (SliceState.CREATING, SliceState.FAILED): "could not be created",
+        (SliceState.CREATING, SliceState.DELETING): "no longer wanted",
+        (SliceState.BOOTSTRAPPING, SliceState.READY): "all its workers joined",
+        (SliceState.BOOTSTRAPPING, SliceState.FAILED): "its workers did not join in time",
+        (SliceState.BOOTSTRAPPING, SliceState.DELETING): "no longer wanted",
+        (SliceState.READY, SliceState.FAILED): "lost a worker",
+        (SliceState.READY, SliceState.DELETING): "idle for long enough",
+        (SliceState.FAILED, SliceState.DELETING): "cleaned up",
+    },
+)
