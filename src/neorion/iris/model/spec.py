@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from msgspec import Struct
+
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.ids import Digest, JobName
 from neorion.iris.model.resources import Resources
@@ -17,15 +19,13 @@ class Band(IntEnum):
     BATCH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True, tag="command"):
     """A program and its arguments."""
 
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True, tag="call"):
     """A pickled Python function. Only the task itself ever unpickles it."""
 
     function: Digest

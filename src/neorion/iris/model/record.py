@@ -1,0 +1,107 @@
+"""What the controller remembers of each thing. Records are values: a change is a new record."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from neorion.iris.model.ids import AttemptId, Digest, JobId, SliceId, WorkerId
+from neorion.iris.model.resources import Resources
+from neorion.iris.model.spec import JobSpec
+from neorion.iris.model.state import AttemptState, JobState, SliceState, TaskState, WorkerState
+from neorion.keel.base import Instant
+
+
+class Cause(StrEnum):
+    """Why something ended as it did."""
+
+    NONE = ""
+    EXIT = "exit"
+    SIGNAL = "signal"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMED_OUT = "timed_out"
+    WAITED_TOO_LONG = "waited_too_long"
+    NOT_STARTED = "not_started"
+    WORKER_LOST = "worker_lost"
+    PREEMPTED = "preempted"
+    GANG_BROKEN = "gang_broken"
+    CANCELLED = "cancelled"
+    PARENT_ENDED = "parent_ended"
+    TOO_MANY_FAILED = "too_many_failed"
+
+
+class Ending(Struct, frozen=True, omit_defaults=True):
+    """How an attempt, a task or a job ended: `code` is an exit code or a signal, `result` names the pickled value or exception."""
+
+    cause: Cause = Cause.NONE
+    code: int = 0
+    message: str = ""
+    result: Digest = Digest("")
+    result_bytes: int = 0
+
+
+class Job(Struct, frozen=True, omit_defaults=True):
+    """One submission. `key` is the client's name for it, so that a repeated submission is the same job."""
+
+    id: JobId
+    spec: JobSpec
+    submitted: Instant
+    key: str = ""
+    content: Digest = Digest("")
+    parent: JobId = JobId("")
+    state: JobState = JobState.PENDING
+    ended: Instant | None = None
+    ending: Ending = Ending()
+
+
+class Task(Struct, frozen=True, omit_defaults=True):
+    """One replica of a job. `since` is when it came into its state; `attempt` is the one that counts, and no other may publish."""
+
+    job: JobId
+    index: int
+    since: Instant
+    state: TaskState = TaskState.PENDING
+    attempt: AttemptId = AttemptId("")
+    tries: int = 0
+    failures: int = 0
+    losses: int = 0
+    ending: Ending = Ending()
+
+
+class Attempt(Struct, frozen=True, omit_defaults=True):
+    """One try at a task on one worker. `doom` is why it was told to stop."""
+
+    id: AttemptId
+    job: JobId
+    index: int
+    number: int
+    worker: WorkerId
+    assigned: Instant
+    state: AttemptState = AttemptState.ASSIGNED
+    started: Instant | None = None
+    ended: Instant | None = None
+    ports: tuple[int, ...] = ()
+    doom: Cause = Cause.NONE
+    ending: Ending = Ending()
+
+
+class Worker(Struct, frozen=True, omit_defaults=True):
+    """One life of a worker process."""
+
+    id: WorkerId
+    slice: SliceId
+    host: str
+    total: Resources
+    attributes: dict[str, str]
+    joined: Instant
+    state: WorkerState = WorkerState.READY
+    draining: bool = False
+
+
+class Slice(Struct, frozen=True, omit_defaults=True):
+    """Machines asked for together."""
+
+    id: SliceId
+    group: str
+    since: Instant
+    state: SliceState = SliceState.CREATING
+    message: str = ""

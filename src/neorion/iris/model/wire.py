@@ -1,0 +1,195 @@
+"""The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
+
+from protobuf import Oneof
+
+from neorion.iris.model import record
+from neorion.iris.model.constraint import Constraint, Op
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.ids import Digest, JobName
+from neorion.iris.model.reason import Reason
+from neorion.iris.model.resources import Resources
+from neorion.iris.model.spec import Band, Budget, Call, Command, Environment, JobSpec, Limits, Placement
+from neorion.keel.base import Duration, Instant, Invalid, did_you_mean
+
+REPLICAS_MAX = 100_000
+# A name, a value and a list must fit a message, a log line and a process's environment.
+TEXT_CHARS_MAX = 128 * 1024
+LIST_MAX = 10_000
+_DIGEST_CHARS = 64
+
+
+def resources(message: pb.Resources | None) -> Resources:
+    m = message or pb.Resources()
+    amounts = (m.cpu_milli, m.memory_bytes, m.disk_bytes, m.gpus)
+    if any(amount < 0 for amount in amounts):
+        raise Invalid(
+            "iris.resources", "Resources cannot be less than nothing.", hint="give amounts of 0 or more"
+        )
+    return Resources(m.cpu_milli, m.memory_bytes, m.disk_bytes, m.gpus, m.gpu_variant)
+
+
+def resources_message(value: Resources) -> pb.Resources:
+    return pb.Resources(
+        cpu_milli=value.cpu_milli,
+        memory_bytes=value.memory,
+        disk_bytes=value.disk,
+        gpus=value.gpus,
+        gpu_variant=value.gpu_variant,
+    )
+
+
+def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
+    replicas = message.replicas or 1
+    if not 1 <= replicas <= REPLICAS_MAX:
+        raise Invalid("iris.replicas", f"A job has between 1 and {REPLICAS_MAX} tasks, not {replicas}.")
+    if message.inputs and len(message.inputs) != replicas:
+        raise Invalid("iris.inputs", f"{len(message.inputs)} inputs do not fit {replicas} tasks.")
+    if message.wait_limit_ms < 0 or message.run_limit_ms < 0 or message.max_failed_tasks < 0:
+        raise Invalid("iris.limits", "A limit cannot be less than nothing.")
+    return JobSpec(
+        name=name,
+        entry=_entry(message.entry),
+        resources=resources(message.resources),
+        replicas=replicas,
+        inputs=tuple(digest(text) for text in message.inputs),
+        environment=environment(message.environment),
+        placement=Placement(_constraints(message), message.gang, message.spread),
+        band=_band(message.band),
+        budget=_budget(message),
+        limits=Limits(_span(message.wait_limit_ms), _span(message.run_limit_ms)),
+        max_failed_tasks=message.max_failed_tasks,
+        ports=_texts("ports", message.ports),
+        warm=message.warm,
+    )
+
+
+def spec_message(value: JobSpec) -> pb.JobSpec:
+    return pb.JobSpec(
+        name=value.name,
+        entry=entry_message(value.entry),
+        resources=resources_message(value.resources),
+        replicas=value.replicas,
+        inputs=list(value.inputs),
+        environment=environment_message(value.environment),
+        constraints=[
+            pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required)
+            for c in value.placement.constraints
+        ],
+        gang=value.placement.gang,
+        spread=value.placement.spread,
+        band=value.band.name.lower(),
+        retries_after_failure=value.budget.failures,
+        retries_after_loss=value.budget.losses,
+        wait_limit_ms=_ms(value.limits.wait),
+        run_limit_ms=_ms(value.limits.run),
+        max_failed_tasks=value.max_failed_tasks,
+        ports=list(value.ports),
+        warm=value.warm,
+    )
+
+
+def entry_message(entry: Command | Call) -> "Oneof[str, pb.Command] | Oneof[str, pb.Call]":
+    if isinstance(entry, Command):
+        return Oneof("command", pb.Command(argv=list(entry.argv)))
+    return Oneof("call", pb.Call(function=entry.function))
+
+
+def environment(message: pb.Environment | None) -> Environment:
+    m = message or pb.Environment()
+    for name in m.variables:
+        if not name or "=" in name or "\0" in name or "\0" in m.variables[name]:
+            raise Invalid("iris.variable", f"{name[:80]!r} cannot be the name of an environment variable.")
+    _texts("variables", list(m.variables.values()))
+    return Environment(
+        variables=tuple(sorted(m.variables.items())),
+        bundle=digest(m.bundle) if m.bundle else Digest(""),
+        packages=_texts("packages", m.packages),
+        setup=_texts("setup", m.setup),
+    )
+
+
+def environment_message(value: Environment) -> pb.Environment:
+    return pb.Environment(
+        variables=dict(value.variables),
+        bundle=value.bundle,
+        packages=list(value.packages),
+        setup=list(value.setup),
+    )
+
+
+def digest(text: str) -> Digest:
+    if len(text) != _DIGEST_CHARS or not set(text) <= set("0123456789abcdef"):
+        raise Invalid("iris.digest", f"{text[:80]!r} is no SHA-256 in hexadecimal.")
+    return Digest(text)
+
+
+def ending_message(ending: record.Ending) -> pb.Ending:
+    return pb.Ending(
+        cause=ending.cause,
+        code=ending.code,
+        message=ending.message,
+        result=ending.result,
+        result_bytes=ending.result_bytes,
+    )
+
+
+def reason_message(reason: Reason | None) -> pb.Reason | None:
+    return reason and pb.Reason(code=reason.code, sentence=reason.sentence, hint=reason.hint)
+
+
+def ms(moment: Instant | None) -> int:
+    return moment.ns // 1_000_000 if moment else 0
+
+
+def _entry(entry: "Oneof[str, pb.Command] | Oneof[str, pb.Call] | None") -> Command | Call:
+    match entry:
+        case Oneof(field="command", value=pb.Command() as command) if command.argv:
+            return Command(_texts("argv", command.argv))
+        case Oneof(field="call", value=pb.Call() as call):
+            return Call(digest(call.function))
+        case _:
+            raise Invalid("iris.entry", "A job needs a command or a function to run.")
+
+
+def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
+    known = [op.value for op in Op]
+    for one in message.constraints:
+        if one.op not in known:
+            raise Invalid(
+                "iris.constraint", f'"{one.op[:40]}" is no comparison.', hint=did_you_mean(one.op, known)
+            )
+        if (Op(one.op) in (Op.EXISTS, Op.ABSENT)) == bool(one.values):
+            raise Invalid("iris.constraint", f'"{one.key[:80]} {one.op}" has the wrong number of values.')
+    return tuple(Constraint(c.key, Op(c.op), tuple(c.values), not c.preferred) for c in message.constraints)
+
+
+def _band(text: str) -> Band:
+    known = {band.name.lower(): band for band in Band}
+    if text and text not in known:
+        raise Invalid("iris.band", f'"{text[:40]}" is no priority.', hint=did_you_mean(text, known))
+    return known.get(text, Band.INTERACTIVE)
+
+
+def _budget(message: pb.JobSpec) -> Budget:
+    default = Budget()
+    failures = (
+        message.retries_after_failure if message.has_field("retries_after_failure") else default.failures
+    )
+    losses = message.retries_after_loss if message.has_field("retries_after_loss") else default.losses
+    if failures < 0 or losses < 0:
+        raise Invalid("iris.budget", "A task cannot be tried less than once.")
+    return Budget(failures, losses)
+
+
+def _texts(what: str, values: "list[str]") -> tuple[str, ...]:
+    if len(values) > LIST_MAX or any(len(value) > TEXT_CHARS_MAX or "\0" in value for value in values):
+        raise Invalid("iris.too_long", f"{what}: too many, too long, or with a NUL character.")
+    return tuple(values)
+
+
+def _span(milliseconds: int) -> Duration | None:
+    return Duration(milliseconds * 1_000_000) if milliseconds else None
+
+
+def _ms(span: Duration | None) -> int:
+    return span.ns // 1_000_000 if span else 0

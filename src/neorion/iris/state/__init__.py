@@ -1,0 +1,10 @@
+"""What the controller knows: the book in memory, the journal that makes it durable, and the schema of the store.
+
+Keeps records and answers questions about them. Which record should come next is not decided here.
+"""
+
+from neorion.iris.state.book import Book
+from neorion.iris.state.journal import Journal
+from neorion.iris.state.load import attempts_of, load
+
+__all__ = ["Book", "Journal", "attempts_of", "load"]

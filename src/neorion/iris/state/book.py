@@ -1,0 +1,184 @@
+"""Everything the controller knows, in memory, with the indexes that its rules and answers need."""
+
+from collections.abc import Iterator
+
+from neorion.iris.model import (
+    AttemptId,
+    ClusterView,
+    Digest,
+    JobId,
+    JobName,
+    JobView,
+    Resources,
+    RunningView,
+    SliceId,
+    TaskState,
+    WorkerId,
+    WorkerState,
+    WorkerView,
+)
+from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
+from neorion.iris.state.journal import Journal
+
+_NOTHING = Resources()
+
+
+class Book:
+    """Records by id, and what follows from them. `put` is the only way in: it keeps every index and notes the change.
+
+    Attempts live here only while they run; ended ones are rows of the store.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.jobs: dict[JobId, Job] = {}
+        self.tasks: dict[JobId, list[Task]] = {}
+        self.attempts: dict[AttemptId, Attempt] = {}
+        self.workers: dict[WorkerId, Worker] = {}
+        self.slices: dict[SliceId, Slice] = {}
+        self.names: dict[JobName, JobId] = {}
+        self.keys: dict[str, JobId] = {}
+        self.children: dict[JobId, dict[JobId, None]] = {}
+        self.counts: dict[JobId, dict[TaskState, int]] = {}
+        self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
+        self._waiting: dict[JobId, dict[int, None]] = {}
+        self._used: dict[WorkerId, Resources] = {}
+        self.blobs: dict[Digest, bytes] = {}
+
+    # Ways in.
+
+    def put_job(self, job: Job) -> None:
+        self._journal.note("job", job.id, job)
+        self.index_job(job)
+
+    def put_task(self, task: Task) -> None:
+        self._journal.note("task", f"{task.job}/{task.index:08d}", task)
+        self.index_task(task)
+
+    def put_attempt(self, attempt: Attempt) -> None:
+        self._journal.note("attempt", f"{attempt.job}/{attempt.index:08d}/{attempt.number:06d}", attempt)
+        self.index_attempt(attempt)
+
+    def put_worker(self, worker: Worker) -> None:
+        self._journal.note("worker", worker.id, worker)
+        self.index_worker(worker)
+
+    def put_slice(self, piece: Slice) -> None:
+        self._journal.note("slice", piece.id, piece)
+        self.slices[piece.id] = piece
+
+    # Ways out.
+
+    def drop_job(self, job: JobId) -> None:
+        record = self.jobs.pop(job)
+        self._journal.note("job", job, None)
+        self._journal.erase(job)
+        del self.tasks[job], self.counts[job]
+        self._waiting.pop(job, None)
+        if self.names.get(record.spec.name) == job:
+            del self.names[record.spec.name]
+        self.keys.pop(record.key, None)
+        self.children.pop(job, None)
+        self.children.get(record.parent, {}).pop(job, None)
+
+    def drop_worker(self, worker: WorkerId) -> None:
+        del self.workers[worker], self.placed[worker], self._used[worker]
+        self._journal.note("worker", worker, None)
+
+    def drop_slice(self, piece: SliceId) -> None:
+        del self.slices[piece]
+        self._journal.note("slice", piece, None)
+
+    # Indexes: also how the book is filled from the store, where there is nothing to note.
+
+    def index_job(self, job: Job) -> None:
+        self.jobs[job.id] = job
+        self.names[job.spec.name] = job.id
+        if job.key:
+            self.keys[job.key] = job.id
+        if job.parent:
+            self.children.setdefault(job.parent, {})[job.id] = None
+        if job.id not in self.tasks:
+            self.tasks[job.id] = []
+            self.counts[job.id] = dict.fromkeys(TaskState, 0)
+
+    def index_task(self, task: Task) -> None:
+        tasks, counts = self.tasks[task.job], self.counts[task.job]
+        if task.index == len(tasks):
+            tasks.append(task)
+        else:
+            counts[tasks[task.index].state] -= 1
+            tasks[task.index] = task
+        counts[task.state] += 1
+        if task.state is TaskState.PENDING:
+            self._waiting.setdefault(task.job, {})[task.index] = None
+        elif (waiting := self._waiting.get(task.job)) is not None:
+            waiting.pop(task.index, None)
+            if not waiting:
+                del self._waiting[task.job]
+
+    def index_attempt(self, attempt: Attempt) -> None:
+        if attempt.state.ended:
+            self._release(attempt)
+            return
+        known = attempt.id in self.attempts
+        self.attempts[attempt.id] = attempt
+        if not known:
+            self._occupy(attempt)
+
+    def index_worker(self, worker: Worker) -> None:
+        self.workers[worker.id] = worker
+        self.placed.setdefault(worker.id, {})
+        self._used.setdefault(worker.id, _NOTHING)
+
+    # Views.
+
+    def view(self, caps: dict[str, int], cap_default: int) -> ClusterView:
+        workers = [
+            WorkerView(w.id, w.slice, w.attributes, w.total, w.total - self._used[w.id])
+            for w in self.workers.values()
+            if w.state is WorkerState.READY and not w.draining
+        ]
+        jobs = [self._job_view(self.jobs[job], list(waiting)) for job, waiting in self._waiting.items()]
+        running = [view for placed in self.placed.values() for view in placed.values()]
+        return ClusterView(workers, jobs, running, caps, cap_default)
+
+    def free(self, worker: WorkerId) -> Resources:
+        return self.workers[worker].total - self._used[worker]
+
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
+    def live_tasks(self, job: JobId) -> Iterator[Task]:
+        return (task for task in self.tasks[job] if not task.state.ended)
+
+    def _job_view(self, job: Job, waiting: list[int]) -> JobView:
+        spec = job.spec
+        beside: list[WorkerId] = []
+        if spec.placement.spread:
+            running = (self.attempts.get(task.attempt) for task in self.tasks[job.id])
+            beside = [attempt.worker for attempt in running if attempt is not None]
+        return JobView(
+            job.id, spec.name.user, spec.band, spec.resources, spec.placement, job.submitted, waiting, beside
+        )
+
+    def _occupy(self, attempt: Attempt) -> None:
+        spec = self.jobs[attempt.job].spec
+        self.placed[attempt.worker][attempt.id] = RunningView(
+            attempt=attempt.id,
+            job=attempt.job,
+            worker=attempt.worker,
+            user=spec.name.user,
+            band=spec.band,
+            resources=spec.resources,
+            gang=bool(spec.placement.gang),
+            started=attempt.assigned,
+        )
+        self._used[attempt.worker] = self._used[attempt.worker] + spec.resources
+
+    def _release(self, attempt: Attempt) -> None:
+        if self.attempts.pop(attempt.id, None) is None:
+            return
+        view = self.placed.get(attempt.worker, {}).pop(attempt.id, None)
+        if view is not None:
+            self._used[attempt.worker] = self._used[attempt.worker] - view.resources

@@ -1,0 +1,36 @@
+"""Records as bytes and back."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
+
+Record = Job | Task | Attempt | Worker | Slice
+R = TypeVar("R", Job, Task, Attempt, Worker, Slice)
+
+
+def _plain(value: object) -> str:
+    """Typed ids are texts."""
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no stored form")
+
+
+def _typed(kind: type[Any], value: object) -> object:
+    # Past `__new__`: what is stored was checked when it came in.
+    return str.__new__(kind, value)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_DECODERS = {
+    kind: msgspec.msgpack.Decoder(kind, dec_hook=_typed) for kind in (Job, Task, Attempt, Worker, Slice)
+}
+
+
+def encode(record: Record) -> bytes:
+    return _ENCODER.encode(record)
+
+
+def decode(kind: type[R], body: bytes) -> R:
+    return _DECODERS[kind].decode(body)
