@@ -1,12 +1,13 @@
 """What iris needs from outside: a way to run tasks, and a place to get machines from."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 from typing import Protocol
 
-from neorion.iris.model import AttemptId, Call, Command, Environment, Resources
+from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources, SliceId, SliceState
 from neorion.keel.base import Duration
 
 
@@ -113,4 +114,81 @@ class Runtime(Protocol):
 
     def log(self, attempt: AttemptId) -> PurePath:
         """The file that holds what the attempt writes to its standard output and error."""
+        ...
+
+
+class BlobFiles(Protocol):
+    """Blobs too large for a row, by the hash of their content: a folder, or a bucket of an object store."""
+
+    async def put(self, digest: Digest, body: bytes) -> None:
+        """Durable when it returns; the same again is no error."""
+        ...
+
+    async def get(self, digest: Digest) -> bytes | None: ...
+
+    async def delete(self, digest: Digest) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SliceOrder:
+    """A slice to be made. Its id is the intent: asked for twice, it is made once.
+
+    `machines` workers of one shape come up together, join the controller at `controller` with `token`, and carry
+    `attributes` besides those the platform knows of itself.
+    """
+
+    id: SliceId
+    group: str
+    machines: int
+    shape: Resources
+    attributes: tuple[tuple[str, str], ...]
+    controller: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSeen:
+    """A slice as the platform knows it now. `hosts` are the machines that exist."""
+
+    id: SliceId
+    group: str
+    state: SliceState
+    hosts: tuple[str, ...] = ()
+    message: str = ""
+
+
+class Platform(Protocol):
+    """Where slices come from. No verb waits for machines: what becomes of a slice is told by `changes` and `list_slices`.
+
+    Refusals are typed: `QuotaExceeded` and `NoCapacity` carry the scope that is full, `Retry` says when to ask again.
+    """
+
+    async def create_slice(self, order: SliceOrder) -> None: ...
+
+    async def list_slices(self, group: str) -> Sequence[SliceSeen]: ...
+
+    async def list_all_slices(self) -> Sequence[SliceSeen]:
+        """Every slice that this installation made, of whatever group; nobody else's."""
+        ...
+
+    async def describe(self, piece: SliceId) -> SliceSeen: ...
+
+    async def terminate(self, piece: SliceId) -> None:
+        """Repeated until the slice is gone; of one that is gone already it is no error."""
+        ...
+
+    def changes(self) -> AsyncIterator[SliceSeen]:
+        """Each change as the platform learns of it, a lost machine among them."""
+        ...
+
+    def discover_controller(self) -> str:
+        """The address at which workers of this platform reach the controller."""
+        ...
+
+    def tunnel(self, address: str) -> AbstractAsyncContextManager[str]:
+        """A way from here to an address inside of the platform."""
+        ...
+
+    async def shutdown(self) -> None:
+        """Ends everything this installation made."""
         ...

@@ -48,7 +48,7 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
         raise Invalid("iris.limits", "A limit cannot be less than nothing.")
     return JobSpec(
         name=name,
-        entry=_entry(message.entry),
+        entry=entry(message.entry),
         resources=resources(message.resources),
         replicas=replicas,
         inputs=tuple(digest(text) for text in message.inputs),
@@ -141,8 +141,8 @@ def ms(moment: Instant | None) -> int:
     return moment.ns // 1_000_000 if moment else 0
 
 
-def _entry(entry: "Oneof[str, pb.Command] | Oneof[str, pb.Call] | None") -> Command | Call:
-    match entry:
+def entry(message: "Oneof[str, pb.Command] | Oneof[str, pb.Call] | None") -> Command | Call:
+    match message:
         case Oneof(field="command", value=pb.Command() as command) if command.argv:
             return Command(_texts("argv", command.argv))
         case Oneof(field="call", value=pb.Call() as call):

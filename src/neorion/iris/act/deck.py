@@ -1,0 +1,36 @@
+"""What the appliers share: the book, the journal, time and chance, and the bells that others listen to."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from neorion.iris.model import JobId
+from neorion.iris.state import Book, Journal
+from neorion.keel.clock import Clock, Ids, Rng
+
+
+class Bells:
+    """Tells those who wait for a job that it has ended. Rung only when the end is durable."""
+
+    def __init__(self) -> None:
+        self._listening: dict[JobId, asyncio.Event] = {}
+
+    def listen(self, job: JobId) -> asyncio.Event:
+        return self._listening.setdefault(job, asyncio.Event())
+
+    def ring(self, job: JobId) -> None:
+        if (event := self._listening.pop(job, None)) is not None:
+            event.set()
+
+
+@dataclass(slots=True)
+class Deck:
+    """One controller's shared things. `wake` turns the scheduler's loop; it is set when the loop is made."""
+
+    book: Book
+    journal: Journal
+    clock: Clock
+    ids: Ids
+    rng: Rng
+    bells: Bells = field(default_factory=Bells)
+    wake: Callable[[], None] = lambda: None
