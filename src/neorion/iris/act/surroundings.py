@@ -1,0 +1,49 @@
+"""The variables a task finds in its environment: who it is, and where its siblings are."""
+
+from neorion.iris.model import Band
+from neorion.iris.model.record import Attempt
+from neorion.iris.state import Book
+
+
+def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
+    job = book.jobs[attempt.job]
+    spec = job.spec
+    worker = book.workers[attempt.worker]
+    variables = {
+        "IRIS_JOB_ID": job.id,
+        "IRIS_JOB_NAME": spec.name,
+        "IRIS_TASK_INDEX": str(attempt.index),
+        "IRIS_NUM_TASKS": str(spec.replicas),
+        "IRIS_ATTEMPT_UID": attempt.id,
+        "IRIS_ATTEMPT_NUMBER": str(attempt.number),
+        "IRIS_WORKER_ID": worker.id,
+        "IRIS_VM_ADDRESS": worker.host,
+        "IRIS_PRIORITY": Band(spec.band).name.lower(),
+    }
+    variables.update({f"IRIS_PORT_{name.upper()}": str(port) for name, port in zip(spec.ports, attempt.ports, strict=False)})
+    if spec.placement.gang:
+        variables.update(_ranks(book, attempt))
+    return variables
+
+
+def _ranks(book: Book, attempt: Attempt) -> dict[str, str]:
+    """Rank, world and meeting point, in the names that torchrun and its like look for.
+
+    A gang starts whole, so when its first member's orders are written all members have their places.
+    """
+    spec = book.jobs[attempt.job].spec
+    first = book.attempts[book.tasks[attempt.job][0].attempt]
+    host = book.workers[first.worker].host
+    port = str(first.ports[0]) if first.ports else ""
+    rank, world = str(attempt.index), str(spec.replicas)
+    return {
+        "RANK": rank,
+        "WORLD_SIZE": world,
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "PET_NNODES": world,
+        "PET_NODE_RANK": rank,
+        "PET_MASTER_ADDR": host,
+        "PET_MASTER_PORT": port,
+    }

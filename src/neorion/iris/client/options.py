@@ -1,0 +1,151 @@
+"""What a user may say about a job besides what it runs, and the message it becomes."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+
+from neorion.iris.model.constraint import Constraint
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Duration, Invalid, Quantity, UnitError
+from protobuf import Oneof
+
+Work = Callable[..., Any] | str | Sequence[str]
+
+
+class Options(TypedDict, total=False):
+    """Every option of `submit`, `map` and `gang`. All may be left out."""
+
+    # {"cpu": 2, "memory": "8Gi", "disk": "10Gi", "gpu": "H100:8"}; one core and 1Gi where nothing is said.
+    resources: Mapping[str, str | float]
+    env: Mapping[str, str]
+    packages: Sequence[str]
+    setup: Sequence[str]
+    # "zone=us-east-1a", "gpu-memory>=80"; `prefer` only orders what fits.
+    require: Sequence[str]
+    prefer: Sequence[str]
+    spread: str
+    priority: str
+    retries: int
+    preemption_retries: int
+    timeout: str | float
+    scheduling_timeout: str | float
+    max_failed_tasks: int
+    ports: Sequence[str]
+    # The same key twice is the same job; without one every call is a new job.
+    key: str
+
+
+class Payload:
+    """Blobs gathered for one submission, by their hash."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+
+    def add(self, body: bytes) -> str:
+        digest = hashlib.sha256(body).hexdigest()
+        self.blobs[digest] = body
+        return digest
+
+    def pickled(self, value: object, what: str) -> str:
+        try:
+            return self.add(cloudpickle.dumps(value))
+        except Exception as error:
+            raise Invalid(
+                "iris.unpicklable",
+                f"{what} cannot be pickled: {error}.",
+                hint="pass plain data, and open files, locks and connections inside of the function",
+            ) from error
+
+
+def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.JobSpec:
+    constraints = [
+        *(Constraint.parse(text) for text in options.get("require", ())),
+        *(Constraint.parse(text, required=False) for text in options.get("prefer", ())),
+    ]
+    spec = pb.JobSpec(
+        name=name,
+        entry=_entry(work, payload),
+        resources=_resources(options.get("resources", {})),
+        replicas=1,
+        environment=pb.Environment(
+            variables=dict(options.get("env", {})),
+            packages=list(options.get("packages", ())),
+            setup=list(options.get("setup", ())),
+        ),
+        constraints=[
+            pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required) for c in constraints
+        ],
+        spread=options.get("spread", ""),
+        band=options.get("priority", ""),
+        wait_limit_ms=_ms("scheduling_timeout", options.get("scheduling_timeout", 0)),
+        run_limit_ms=_ms("timeout", options.get("timeout", 0)),
+        max_failed_tasks=options.get("max_failed_tasks", 0),
+        ports=list(options.get("ports", ())),
+    )
+    if "retries" in options:
+        spec.retries_after_failure = options["retries"]
+    if "preemption_retries" in options:
+        spec.retries_after_loss = options["preemption_retries"]
+    return spec
+
+
+def _entry(work: Work, payload: Payload) -> "Oneof[str, pb.Command] | Oneof[str, pb.Call]":
+    if callable(work):
+        return Oneof("call", pb.Call(function=payload.pickled(work, f"The function {_named(work)}")))
+    if isinstance(work, str):
+        return Oneof("command", pb.Command(argv=["/bin/sh", "-c", work]))
+    return Oneof("command", pb.Command(argv=list(work)))
+
+
+def _named(work: Callable[..., Any]) -> str:
+    return getattr(work, "__qualname__", repr(work))
+
+
+def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
+    known = ("cpu", "memory", "disk", "gpu")
+    for name in wanted:
+        if name not in known:
+            raise Invalid("iris.resources", f'"{name}" is no resource.', hint=f"known: {', '.join(known)}")
+    variant, count = _gpu(wanted.get("gpu", 0))
+    return pb.Resources(
+        cpu_milli=_amount("cpu", wanted.get("cpu", 1)).milli,
+        memory_bytes=_amount("memory", wanted.get("memory", "1Gi")).whole,
+        disk_bytes=_amount("disk", wanted.get("disk", 0)).whole,
+        gpus=count,
+        gpu_variant=variant,
+    )
+
+
+def _gpu(wanted: str | float) -> tuple[str, int]:
+    """8, "8", "H100" or "H100:8"."""
+    variant, _, count = str(wanted).rpartition(":")
+    if not variant and not count.isdecimal():
+        variant, count = count, "1"
+    if not count.isdecimal():
+        raise Invalid("iris.resources", f'"{wanted}" is no number of GPUs.', hint='write 8, "H100" or "H100:8"')
+    return variant, int(count)
+
+
+def _amount(name: str, value: str | float) -> Quantity:
+    try:
+        return Quantity.parse(value)
+    except UnitError as error:
+        raise Invalid("iris.resources", f"{name}: {error}.") from None
+
+
+def _ms(name: str, value: str | float) -> int:
+    try:
+        return Duration.parse(value).ns // 1_000_000
+    except UnitError as error:
+        raise Invalid("iris.limits", f"{name}: {error}.") from None
+
+
+def chunks(items: Iterable[object], size: int) -> list[list[object]]:
+    found: list[list[object]] = [[]]
+    for item in items:
+        if len(found[-1]) == size:
+            found.append([])
+        found[-1].append(item)
+    return found if found[-1] else found[:-1]

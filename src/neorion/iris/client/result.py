@@ -1,0 +1,79 @@
+"""What came of a job: the value itself, or the exception as it was raised, with the remote traceback."""
+
+import pickle  # noqa: S403 -- values of the user's own tasks, unpickled in the user's own process
+
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Error, Terminal
+
+
+class JobFailed(Terminal):
+    """The job ended without a value and without an exception of its own: killed, out of memory, not started, exit code."""
+
+    def __init__(self, job: pb.Job, ending: pb.Ending) -> None:
+        super().__init__(
+            f"iris.{ending.cause or 'failed'}",
+            f"{job.name} {_story(ending)}.",
+            hint=f"see what it wrote: iris job logs {job.name}",
+        )
+        self.ending = ending
+
+
+class JobCancelled(JobFailed):
+    """Somebody called it off."""
+
+
+def _story(ending: pb.Ending) -> str:
+    match ending.cause:
+        case "exit":
+            return f"ended with exit code {ending.code}"
+        case "signal":
+            return f"was ended by signal {ending.code}"
+        case "out_of_memory":
+            return "used more memory than it asked for"
+        case "timed_out":
+            return "ran longer than it may"
+        case "waited_too_long":
+            return "waited for a place longer than it may"
+        case "cancelled" | "parent_ended":
+            return "was cancelled"
+        case _:
+            return ending.message or ending.cause or "failed"
+
+
+class Results:
+    """The end of a job: its tasks, and with them the values that were small enough to come along."""
+
+    def __init__(self, answer: pb.WaitResponse) -> None:
+        self.job: pb.Job = answer.job or pb.Job()
+        self.tasks = answer.tasks
+        self.small = {blob.digest: blob.body for blob in answer.results}
+
+
+async def value_of(ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> Any:
+    if ended.job.state != "succeeded":
+        raise await _failure(ended, fetch)
+    values = [await _value(task, ended, fetch) for task in ended.tasks]
+    return values[0] if len(values) == 1 else values
+
+
+async def _value(task: pb.Task, ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> Any:
+    ending = task.ending
+    if ending is None or not ending.result:
+        return None
+    body = ended.small.get(ending.result) or await fetch(ending.result)
+    return load(body)
+
+
+async def _failure(ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> BaseException:
+    """The exception of the first task that failed with one; otherwise what is known of the end."""
+    ending = ended.job.ending or pb.Ending()
+    if ended.job.state == "cancelled":
+        return JobCancelled(ended.job, ending)
+    for task in ended.tasks:
+        if task.state == "failed" and task.ending is not None and task.ending.result:
+            body = ended.small.get(task.ending.result) or await fetch(task.ending.result)
+            try:
+                load(body)
+            except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
+                return error
+    return JobFailed(ended.job, ending)
