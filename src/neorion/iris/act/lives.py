@@ -1,0 +1,195 @@
+"""The one place where jobs, tasks and attempts move. Each move is checked by its table and noted in the journal."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from neorion.iris.act.deck import Deck
+from neorion.iris.decide.lifecycle import Ending as AttemptEnd
+from neorion.iris.decide.lifecycle import Rest, Rules, Spent, TaskCounts, Verdict, after_end, job_state
+from neorion.iris.model import (
+    ATTEMPT,
+    JOB,
+    TASK,
+    AttemptId,
+    AttemptState,
+    Cause,
+    EndKind,
+    JobId,
+    JobState,
+    StopCause,
+    TaskState,
+    WorkerId,
+)
+from neorion.iris.model.record import Attempt, Ending, Job, Task
+from neorion.iris.model.spec import JobSpec
+
+_ENDS = {
+    EndKind.LOST: AttemptState.LOST,
+    EndKind.STOPPED: AttemptState.STOPPED,
+}
+
+
+class Lives:
+    """Moves records from state to state as the rules of `decide.lifecycle` say.
+
+    What moved is collected until `told` takes it: attempts to start and to stop, and jobs that ended. Whoever carries
+    that outside waits for the journal first.
+    """
+
+    def __init__(self, deck: Deck) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self.starts: list[Attempt] = []
+        self.stops: list[Attempt] = []
+        self.ended: list[JobId] = []
+
+    def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...]) -> None:
+        """A place was found for a task."""
+        now = self._deck.clock.now()
+        task = self._book.tasks[job][index]
+        attempt = Attempt(
+            id=self._deck.ids.new(AttemptId),
+            job=job,
+            index=index,
+            number=task.tries + 1,
+            worker=worker,
+            assigned=now,
+            ports=ports,
+        )
+        self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
+        self._book.put_attempt(attempt)
+        self._settle(job)
+        self.starts.append(attempt)
+
+    def progress(self, attempt: Attempt, state: AttemptState) -> None:
+        """The worker builds it, or runs it."""
+        if attempt.state is AttemptState.STOPPING or attempt.state is state:
+            return
+        ATTEMPT.check(attempt.id, attempt.state, state)
+        self._book.put_attempt(replace(attempt, state=state, started=attempt.started or self._deck.clock.now()))
+
+    def stop(self, attempt: Attempt, why: StopCause) -> None:
+        """Its worker is told to end it; until that is done it holds its place."""
+        if attempt.state is AttemptState.STOPPING:
+            self._book.put_attempt(replace(attempt, doom=why))
+            return
+        ATTEMPT.check(attempt.id, attempt.state, AttemptState.STOPPING)
+        stopping = replace(attempt, state=AttemptState.STOPPING, doom=why)
+        self._book.put_attempt(stopping)
+        self.stops.append(stopping)
+
+    def end(self, attempt: Attempt, kind: EndKind, ending: Ending) -> None:
+        """An attempt is over. If it is the one that counts, its task and its job move on."""
+        well = kind is EndKind.EXIT and ending.code == 0
+        state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
+        started = attempt.state is not AttemptState.ASSIGNED
+        ATTEMPT.check(attempt.id, attempt.state, state)
+        self._book.put_attempt(replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending))
+        task = self._book.tasks[attempt.job][attempt.index]
+        if task.attempt != attempt.id or task.state is not TaskState.RUNNING:
+            # It moved on when the attempt was told to stop; now its place is free, and that may be what others wait for.
+            self._deck.wake()
+            return
+        spec = self._book.jobs[attempt.job].spec
+        verdict = after_end(
+            _rules(spec), self._spent(spec, task), self._counts(task.job), AttemptEnd(kind, ending.code, started, attempt.doom)
+        )
+        self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
+
+    def lose(self, worker: WorkerId) -> None:
+        """Everything on a worker that has certainly ended its tasks."""
+        for view in list(self._book.placed[worker].values()):
+            self.end(self._book.attempts[view.attempt], EndKind.LOST, Ending(message="its worker was lost"))
+
+    def cancel(self, job: JobId, cause: Cause) -> list[JobId]:
+        """A job and everything submitted from within it. Returns those that had not ended."""
+        found: list[JobId] = []
+        frontier = [job]
+        while frontier:
+            here = frontier.pop()
+            frontier += self._book.children.get(here, {})
+            if not self._book.jobs[here].state.ended:
+                found.append(here)
+                self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Ending(cause=cause))
+                self._settle(here)
+        return found
+
+    def give_up(self, job: JobId) -> None:
+        """Tasks of the job waited longer than they may."""
+        for task in list(self._book.live_tasks(job)):
+            if task.state is TaskState.PENDING:
+                self._move_task(task, TaskState.FAILED, ending=Ending(cause=Cause.WAITED_TOO_LONG))
+        self._end_rest(job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER))
+        self._settle(job)
+
+    def _carry_out(self, verdict: Verdict, task: Task, ending: Ending) -> None:
+        again = verdict.task is TaskState.PENDING
+        self._move_task(
+            task,
+            verdict.task,
+            failures=task.failures + verdict.paid.failures,
+            losses=task.losses + verdict.paid.losses,
+            ending=ending,
+        )
+        match verdict.rest:
+            case Rest.AGAIN:
+                self._end_rest(task.job, TaskState.PENDING, StopCause.GANG, Ending(cause=Cause.GANG_RESTART))
+            case Rest.CANCEL:
+                self._end_rest(task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER))
+            case Rest.STAY:
+                pass
+        self._settle(task.job)
+        if again:
+            self._deck.wake()
+
+    def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Ending) -> None:
+        for task in list(self._book.live_tasks(job)):
+            attempt = self._book.attempts.get(task.attempt)
+            if attempt is not None:
+                self.stop(attempt, why)
+            if task.state is not state:
+                self._move_task(task, state, ending=ending)
+
+    def _move_task(self, task: Task, state: TaskState, **changes: object) -> None:
+        TASK.check(f"{task.job}/{task.index}", task.state, state)
+        self._book.put_task(replace(task, state=state, since=self._deck.clock.now(), **changes))
+
+    def _settle(self, job_id: JobId) -> None:
+        """The job's state as it follows from its tasks."""
+        job = self._book.jobs[job_id]
+        state = job_state(_rules(job.spec), self._counts(job_id))
+        if state is job.state or job.state.ended:
+            return
+        if job.state is JobState.PENDING and state is JobState.SUCCEEDED:
+            raise AssertionError("a job ended well without running")
+        JOB.check(job.id, job.state, state)
+        now = self._deck.clock.now()
+        if not state.ended:
+            self._book.put_job(replace(job, state=state))
+            return
+        self._book.put_job(replace(job, state=state, ended=now, ending=self._job_ending(job)))
+        self.ended.append(job_id)
+        for child in self._book.children.get(job_id, {}):
+            self.cancel(child, Cause.JOB_OVER)
+
+    def _job_ending(self, job: Job) -> Ending:
+        """That of the first task that failed; for people, without the value."""
+        tasks = self._book.tasks[job.id]
+        worst = next((task for task in tasks if task.state is TaskState.FAILED), None)
+        worst = worst or next((task for task in tasks if task.state is TaskState.CANCELLED), None)
+        return replace(worst.ending, result="", result_bytes=0) if worst else Ending()
+
+    def _counts(self, job: JobId) -> TaskCounts:
+        counts = self._book.counts[job]
+        return TaskCounts(**{state.value: count for state, count in counts.items()})
+
+    def _spent(self, spec: JobSpec, task: Task) -> Spent:
+        """A gang pays as one."""
+        tasks: Iterable[Task] = self._book.tasks[task.job] if spec.placement.gang else (task,)
+        tasks = list(tasks)
+        return Spent(sum(one.failures for one in tasks), sum(one.losses for one in tasks))
+
+
+def _rules(spec: JobSpec) -> Rules:
+    return Rules(spec.budget, bool(spec.placement.gang), spec.max_failed_tasks)
