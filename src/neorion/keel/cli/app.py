@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from neorion.keel.cli.shared import Shared, SharedOption, shared_options
 
 _HEADING: Final = "Commands"
-_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
 
 class NotStarted(Exception):
@@ -113,6 +113,8 @@ class App(click.Group):
 
     context_class = _Context
     command_class = Command
+    # click's way to say: groups below this one are of the same class.
+    group_class = type
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from neorion.keel.base import Terminal
 from neorion.keel.cli.app import Command
 from neorion.keel.cli.kit.output import Output
-from neorion.keel.cli.run import completion_variable
+from neorion.keel.cli.main import completion_variable
 from neorion.keel.cli.shared import Choices
 
 _SHELLS: Final = ("bash", "zsh", "fish")

@@ -50,9 +50,9 @@ def _as_error(error: BaseException, program: str) -> Error:
             return error
         case click.NoSuchOption() | click.exceptions.NoSuchCommand():
             # Without click's own suggestion: ours stands in the hint.
-            return Invalid("cli.usage", error.message, hint=_usage_hint(error))
+            return Invalid("cli.usage", error.message, hint=_usage_hint(error, program))
         case click.UsageError():
-            return Invalid("cli.usage", error.format_message(), hint=_usage_hint(error))
+            return Invalid("cli.usage", error.format_message(), hint=_usage_hint(error, program))
         case click.ClickException():
             return Terminal("cli.failed", error.format_message())
         case OSError() if error.strerror:
@@ -66,9 +66,9 @@ def _as_error(error: BaseException, program: str) -> Error:
             )
 
 
-def _usage_hint(error: click.UsageError) -> str:
+def _usage_hint(error: click.UsageError, program: str) -> str:
     if error.ctx is None:
-        return ""
+        return f"See: {program} --help"
     near = ""
     match error:
         case click.NoSuchOption():

@@ -96,10 +96,15 @@ def _row(
     column, text, tone = row[-1]
     if column.right:
         text = _pad(text, widths[column.header], right=True)
-    room = max(_WRAP_MIN, screen.width - taken) if column.wrap and screen.width is not None else None
-    first, *rest = _wrapped(text, room)
-    line = "".join(pieces) + screen.paint(first, tone)
-    return [line.rstrip(), *(" " * taken + screen.paint(each, tone) for each in rest)]
+    line = "".join(pieces)
+    if not column.wrap or screen.width is None:
+        return [(line + screen.paint(text, tone)).rstrip()]
+    if screen.width - taken < _WRAP_MIN:
+        # No room beside the others: the sentence stands below them.
+        below = _wrapped(text, screen.width - len(_GAP))
+        return [line.rstrip(), *(_GAP + screen.paint(each, tone) for each in below)]
+    first, *rest = _wrapped(text, screen.width - taken)
+    return [line + screen.paint(first, tone), *(" " * taken + screen.paint(each, tone) for each in rest)]
 
 
 def _cell(value: object) -> str:

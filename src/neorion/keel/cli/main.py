@@ -28,12 +28,13 @@ def run(app: App, args: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
     except BrokenPipeError:
-        _forget_stdout()
         return Exit.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         from neorion.keel.cli.kit.failure import tell  # noqa: PLC0415 -- most runs have nothing to tell
 
         return tell(error, Shared.guessed_from(args), app.name or "")
+    finally:
+        _settle_stdout()
     return code
 
 
@@ -63,6 +64,9 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _forget_stdout() -> None:
-    """Python flushes at exit, and would complain about the closed pipe once more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _settle_stdout() -> None:
+    """Python writes what is left once more at its end, and would complain about a pipe or disk that is gone."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
