@@ -98,6 +98,11 @@ def test_shared_options_have_one_variable_for_all_command_lines(
     monkeypatch.setenv("NEORION_OUTPUT", "json")
     assert run(app, ["lst"]) == 2
     assert capsys.readouterr().err.startswith('{"error":')
+    monkeypatch.setenv("NEORION_OUTPUT", "jsn")
+    assert run(app, ["list"]) == 2
+    told = capsys.readouterr().err
+    assert "(env var: 'NEORION_OUTPUT')" in told
+    assert 'did you mean "json"?' in told
 
 
 @pytest.mark.parametrize(

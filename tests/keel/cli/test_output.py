@@ -54,7 +54,7 @@ def written(node: Node) -> object:
     return node.value
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(RECORDS)
 def test_any_records_come_back_from_json(records: list[Entry]):
     for show in ("show", "show_one", "watch"):
@@ -76,7 +76,7 @@ def test_any_records_come_back_from_json(records: list[Entry]):
         assert stderr.getvalue() == ""
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(RECORDS)
 def test_any_records_come_back_from_yaml(records: list[Entry]):
     out, stdout, stderr = output("yaml")
@@ -91,7 +91,7 @@ def test_any_records_come_back_from_yaml(records: list[Entry]):
     assert list(yaml.safe_load_all(stdout.getvalue())) == records
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(RECORDS)
 def test_yaml_means_the_same_to_readers_of_another_version(records: list[Entry]):
     out, stdout, _ = output("yaml")

@@ -123,6 +123,14 @@ def test_a_bug_is_called_one_and_debug_shows_where(capsys: pytest.CaptureFixture
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_an_error_out_of_a_task_group_is_told_as_itself(capsys: pytest.CaptureFixture[str]):
+    lost = ExceptionGroup("group", [ZeroDivisionError(), ExceptionGroup("inner", [NotFound("a.b", "Gone.")])])
+    assert run(app_that(lost), ["do"]) == 3
+    assert capsys.readouterr().err == "error: Gone.\ncode: a.b\n"
+    assert run(app_that(ExceptionGroup("group", [ZeroDivisionError("oh")])), ["do"]) == 1
+    assert "ZeroDivisionError: oh" in capsys.readouterr().err
+
+
 def test_what_the_system_refuses_is_no_bug(capsys: pytest.CaptureFixture[str]):
     assert run(app_that(OSError(28, "No space left on device", "/x")), ["do"]) == 1
     assert capsys.readouterr().err == "error: /x: No space left on device.\ncode: cli.system\n"

@@ -2,7 +2,7 @@ import io
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.cli.kit.table import Column, Table, block_lines, table_lines
@@ -102,6 +102,7 @@ def test_a_block_has_a_line_for_each_column():
 TEXTS = st.text(max_size=30)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.builds(Node, name=TEXTS, zone=TEXTS, note=TEXTS), min_size=1, max_size=5), st.integers(1, 200)
 )
@@ -113,6 +114,7 @@ def test_key_columns_are_never_cut_whatever_the_width(nodes: list[Node], width: 
         assert any(line.startswith(escape(node.name) or "-") for line in shown[1:])
 
 
+@settings(deadline=None)
 @given(st.lists(st.builds(Node, name=TEXTS.filter(str.strip), zone=st.just("z")), min_size=1, max_size=5))
 def test_columns_begin_at_the_same_cell_in_every_row(nodes: list[Node]):
     shown = lines(*nodes)

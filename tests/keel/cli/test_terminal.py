@@ -2,7 +2,7 @@ import io
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.cli import ColorMode
@@ -14,6 +14,7 @@ class Tty(io.StringIO):
         return True
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_can_move_the_cursor_turn_the_direction_or_hide(text: str):
     shown = escape(text)

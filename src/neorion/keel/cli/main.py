@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 from click.shell_completion import shell_complete
@@ -14,10 +15,19 @@ from neorion.keel.cli.shared import Shared
 
 def run(app: App, args: Sequence[str] | None = None) -> int:
     """The exit code of a command line. `main` of a console script is `sys.exit(run(app))`."""
-    args = sys.argv[1:] if args is None else args
     _prepare_streams()
     try:
-        code = _invoke(app, list(args))
+        return _outcome(app, sys.argv[1:] if args is None else list(args))
+    except BrokenPipeError:
+        return Exit.BROKEN_PIPE
+    finally:
+        _settle(sys.stdout)
+        _settle(sys.stderr)
+
+
+def _outcome(app: App, args: list[str]) -> int:
+    try:
+        code = _invoke(app, args)
         sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -28,13 +38,11 @@ def run(app: App, args: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
     except BrokenPipeError:
-        return Exit.BROKEN_PIPE
+        raise
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         from neorion.keel.cli.kit.failure import tell  # noqa: PLC0415 -- most runs have nothing to tell
 
         return tell(error, Shared.guessed_from(args), app.name or "")
-    finally:
-        _settle_stdout()
     return code
 
 
@@ -56,17 +64,17 @@ def _invoke(app: App, args: list[str]) -> int:
 
 def _prepare_streams() -> None:
     """A program may be started with its streams closed, or in a locale that cannot write what it has to say."""
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 -- stays open for as long as we do
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 -- stays open for as long as we do
         stream = getattr(sys, name)
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _settle_stdout() -> None:
+def _settle(stream: TextIO) -> None:
     """Python writes what is left once more at its end, and would complain about a pipe or disk that is gone."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -76,7 +76,9 @@ class Shared:
 
 def shared_options() -> list[SharedOption]:
     def option(*names: str, **attributes: Any) -> SharedOption:  # noqa: ANN401 -- click's own
-        return SharedOption(list(names), envvar=f"{_PREFIX}_{names[-1].lstrip('-').upper()}", **attributes)
+        return SharedOption(
+            list(names), envvar=f"{_PREFIX}_{names[-1].lstrip('-').upper()}", show_envvar=True, **attributes
+        )
 
     return [
         option(

@@ -1,6 +1,7 @@
 """An error, told to the person or the program that gave the command."""
 
 import traceback
+from typing import cast
 
 import click
 
@@ -16,7 +17,7 @@ from neorion.keel.cli.shared import Format, Shared
 def tell(error: Exception, shared: Shared, program: str) -> int:
     """Tells it on stderr; returns the exit code."""
     cause = error.__cause__ if isinstance(error, NotStarted) else error
-    known = _as_error(cause or error, program)
+    known = _as_error(_first(cause or error), program)
     code = Exit.NOT_STARTED if isinstance(error, NotStarted) else known.exit_code
     findings: tuple[Finding, ...] = getattr(known, "findings", ())
     out = Output.of(shared)
@@ -42,6 +43,14 @@ def tell(error: Exception, shared: Shared, program: str) -> int:
     lines.append(f"{out.err.paint('code:', Tone.QUIET)} {known.code}")
     out.err.write("".join(f"{line}\n" for line in lines))
     return code
+
+
+def _first(error: BaseException) -> BaseException:
+    """Task groups wrap even a single error; of several, one that explains itself goes first."""
+    while isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        error = (group.subgroup(Error) or group).exceptions[0]
+    return error
 
 
 def _as_error(error: BaseException, program: str) -> Error:
