@@ -17,6 +17,7 @@ import click
 import pytest
 import yaml
 
+import neorion
 from neorion.cli import app
 from neorion.keel.base import FAMILIES
 from neorion.keel.cli import Exit, run
@@ -144,6 +145,11 @@ def test_the_client_stays_small():
                 name_found = re.match(r"[A-Za-z0-9._-]+", requirement)
                 assert name_found is not None
                 wanted.append(name_found[0])
+    # Installed from a checkout, our own list of files is nearly empty: count the folder itself.
+    ours = Path(neorion.__file__).parent
+    found["neorion"] += sum(
+        file.stat().st_size for file in ours.rglob("*") if file.suffix in {".py", ".json"}
+    )
     assert len(found) <= 20, sorted(found)
     assert sum(found.values()) <= 30_000_000, found
 

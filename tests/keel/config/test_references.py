@@ -105,6 +105,7 @@ def test_many_references_that_lead_nowhere_are_told_quickly():
     with pytest.raises(InvalidConfig) as caught:
         loads(text, Service, {f"SOMEWHERE_{number}": "x" for number in range(200)})
     assert len(caught.value.findings) == 100
+    assert caught.value.findings[0].subject == "text:2:3 notes[0]"
 
 
 CANARY = "hunter2-hunter2-hunter2-hunter2-hunter2*!"

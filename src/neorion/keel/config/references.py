@@ -57,10 +57,11 @@ def resolve(root: Node, sources: Sources, findings: Findings) -> None:
     waiting: list[tuple[Node, Steps]] = [(root, ())]
     while waiting:
         node, steps = waiting.pop()
+        # Reversed, because the last one put down is the first one taken up: findings come in the order of the file.
         if isinstance(node.value, list):
-            waiting.extend((child, (*steps, index)) for index, child in enumerate(node.value))
+            waiting.extend((child, (*steps, index)) for index, child in reversed([*enumerate(node.value)]))
         elif isinstance(node.value, dict):
-            waiting.extend((child, (*steps, key)) for key, child in node.value.items())
+            waiting.extend((child, (*steps, key)) for key, child in reversed(node.value.items()))
         elif isinstance(node.value, str) and "${" in node.value:
             try:
                 _resolve_text(node, node.value, sources)
