@@ -47,9 +47,10 @@ class App:
         self.limits = limits or Limits()
         self.authenticator = authenticator
         self._ids = ids
+        self._body_span = self.limits.body_time.seconds
         self._methods: dict[str, Method] = {}
         for service in services:
-            self._methods.update(methods(service, self.limits.body_bytes))
+            self._methods.update(methods(service, self.limits))
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
@@ -102,16 +103,15 @@ class App:
             raise _draining()
         if len(live) >= most:
             raise Retry(
-                "rpc.busy",
-                f"The server has {most} of these in progress and takes no more.",
-                after=_BUSY_AFTER,
+                "rpc.busy", f"The server has {most} of these in progress and takes no more.", after=_BUSY_AFTER
             )
         live[exchange] = None
         try:
-            exchange.within(_span(exchange, method, limits), limits.body_time.seconds)
+            exchange.within(_span(exchange, method), self._body_span)
             _check_form(exchange, method)
             await self._authorise(exchange, method.allow)
             await exchange.read_body(limits.body_bytes)
+            exchange.strip()
             await method.app(exchange.scope, exchange.receive, exchange.send)
         finally:
             self._leave(live, exchange)
@@ -128,7 +128,7 @@ class App:
             raise _wrong_verb(path, verbs)
         self._calls[exchange] = None
         try:
-            exchange.within(self.limits.call_time.seconds, self.limits.body_time.seconds)
+            exchange.within(self.limits.call_time.seconds, self._body_span)
             await self._authorise(exchange, route.allow)
             body = await exchange.read_body(self.limits.body_bytes)
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -189,17 +189,14 @@ class App:
         await exchange.respond(wire.status(error), [*headers, (b"content-type", b"application/json")], body)
 
 
-def _span(exchange: Exchange, method: Method, limits: Limits) -> float:
-    """The time the call may take: the caller's, but never more than the server's."""
-    most = limits.stream_time.seconds if method.stream else limits.call_time.seconds
-    asked = exchange.headers.pop(b"connect-timeout-ms", None)
+def _span(exchange: Exchange, method: Method) -> float:
+    """The seconds the call may take: the caller's wish, but never more than the server gives."""
+    asked = exchange.headers.get(b"connect-timeout-ms")
     if asked is None:
-        return most
+        return method.span
     if not (asked.isdigit() and len(asked) <= 10):
         raise Invalid("rpc.timeout", "Connect-Timeout-Ms is a number of at most ten digits.")
-    # Kept here alone: two clocks on one call would disagree on who ended it.
-    exchange.scope["headers"] = list(exchange.headers.items())
-    return min(most, int(asked) / 1000)
+    return min(method.span, int(asked) / 1000)
 
 
 def _check_form(exchange: Exchange, method: Method) -> None:

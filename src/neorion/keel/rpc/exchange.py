@@ -13,6 +13,7 @@ from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
 
 NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
 
+_DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-id", b"content-length")
 # What may stand in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -106,6 +107,8 @@ class Exchange:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        # The task's context leads back here: without this every request would be left to the garbage collector.
+        self._task = self._timer = None
 
     async def read_body(self, most: int) -> bytes:
         """The whole body; the messages are small by rule, so that nothing is handled half read."""
@@ -123,6 +126,13 @@ class Exchange:
             raise Retry("rpc.disconnected", "The client went away before its request was complete.")
         self._body = body
         return body
+
+    def strip(self) -> None:
+        """Takes away the headers that were dealt with: no handler sees a token, and the deadline has one clock."""
+        headers = self.headers.copy()
+        for name in _DEALT_WITH:
+            headers.pop(name, None)
+        self.scope["headers"] = list(headers.items())
 
     async def receive(self) -> Message:
         """The body once more, for who reads it by ASGI, then whatever the server still has to say."""

@@ -15,6 +15,7 @@ from neorion.keel.base import Error, Invalid, Terminal, did_you_mean
 from neorion.keel.rpc import wire
 from neorion.keel.rpc.asgi import Application
 from neorion.keel.rpc.exchange import current
+from neorion.keel.rpc.limits import Limits
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -48,6 +49,8 @@ class Method:
     allow: frozenset[str]
     stream: bool
     verbs: frozenset[str]
+    # The most seconds the server gives it.
+    span: float
 
 
 # The message kinds of Connect. The gRPC wire needs trailers, which the HTTP server does not have.
@@ -55,7 +58,7 @@ UNARY_TYPES: Final = frozenset({b"application/proto", b"application/json"})
 STREAM_TYPES: Final = frozenset({b"application/connect+proto", b"application/connect+json"})
 
 
-def methods(service: Service, body_bytes: int) -> Iterator[tuple[str, Method]]:
+def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
     """The rows of one service, by path."""
     desc = service.implementation.desc()
     names = {method.name for method in desc.methods}
@@ -72,15 +75,16 @@ def methods(service: Service, body_bytes: int) -> Iterator[tuple[str, Method]]:
     app = service.application(
         service.implementation,
         interceptors=[_TypedErrors()],
-        read_max_bytes=body_bytes,
+        read_max_bytes=limits.body_bytes,
         # A person's JSON with a misspelt name is refused; machines speak binary, where unknown fields are newer ones.
         codecs=[proto_binary_codec(), proto_json_codec(ignore_unknown_fields=False)],
     )
     for method in desc.methods:
-        yield f"/{desc.type_name}/{method.name}", _row(app, method, frozenset(service.allow[method.name]))
+        allow = frozenset(service.allow[method.name])
+        yield f"/{desc.type_name}/{method.name}", _row(app, method, allow, limits)
 
 
-def _row(app: Application, method: DescMethod, allow: frozenset[str]) -> Method:
+def _row(app: Application, method: DescMethod, allow: frozenset[str], limits: Limits) -> Method:
     if method.method_kind not in ("unary", "server_streaming"):
         raise Invalid(
             "rpc.client_stream",
@@ -89,7 +93,9 @@ def _row(app: Application, method: DescMethod, allow: frozenset[str]) -> Method:
         )
     stream = method.method_kind == "server_streaming"
     safe = method.idempotency == MethodOptions.IdempotencyLevel.NO_SIDE_EFFECTS and not stream
-    return Method(app, allow, stream, frozenset({"GET", "POST"} if safe else {"POST"}))
+    verbs = frozenset({"GET", "POST"} if safe else {"POST"})
+    span = limits.stream_time if stream else limits.call_time
+    return Method(app, allow, stream, verbs, span.seconds)
 
 
 class _TypedErrors:
