@@ -103,7 +103,9 @@ class App:
             raise _draining()
         if len(live) >= most:
             raise Retry(
-                "rpc.busy", f"The server has {most} of these in progress and takes no more.", after=_BUSY_AFTER
+                "rpc.busy",
+                f"The server has {most} of these in progress and takes no more.",
+                after=_BUSY_AFTER,
             )
         live[exchange] = None
         try:

@@ -100,11 +100,7 @@ class Caller:
             case ConnectionError() as cause:
                 raise self._unreachable(cause) from error
             case cause if isinstance(cause, _BROKEN):
-                raise Retry(
-                    "rpc.broken",
-                    "The connection broke before the answer.",
-                    hint=f"Whether {self._address} did the work is unknown: look before trying again.",
-                ) from error
+                raise self._broken() from error
             case cause:
                 # A message that cannot be encoded, a server that does not speak Connect: no matter of the network.
                 raise cause from None
@@ -121,6 +117,13 @@ class Caller:
             "The server cannot be reached.",
             hint=f"Check that it runs and listens on {self._address}.",
         )
+
+    def _broken(self) -> Retry:
+        hint = f"Whether {self._address} did the work is unknown: look before trying again."
+        if self._address.startswith("https:"):
+            # A server refuses a client's certificate only after the handshake, by hanging up.
+            hint += " If it never works, check the client certificate."
+        return Retry("rpc.broken", "The connection broke before the answer.", hint=hint)
 
     def _late(self) -> Deadline:
         return Deadline(
