@@ -1,5 +1,7 @@
 """What holds over every transport: one suite for real sockets and for memory."""
 
+import gc
+
 import anyio
 import pytest
 
@@ -15,6 +17,7 @@ from neorion.keel.base import (
     Unauthenticated,
 )
 from neorion.keel.rpc import Limits
+from neorion.keel.rpc.exchange import Exchange
 from neorion.keel.telemetry import correlated
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, OpenWorld
@@ -275,3 +278,26 @@ async def test_no_error_and_no_name_gives_the_token_away(
             said += repr(caught.value) + caught.value.hint + repr(caught.value.__cause__)
     said += caplog.text + "".join(str(record.__dict__) for record in caplog.records)
     assert TOKEN not in said
+
+
+async def test_no_handler_sees_the_token(world: OpenWorld) -> None:
+    async with world() as w:
+        await w.client.say(Ping(), headers={"x-kept": "yes"})
+        assert w.echo.headers["x-kept"] == "yes"
+        assert "authorization" not in w.echo.headers
+
+
+async def test_a_served_request_leaves_nothing_to_the_garbage_collector(world: OpenWorld) -> None:
+    async with world() as w:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                await w.client.say(Ping())
+                assert [pong.count async for pong in w.client.watch(Ping(count=1))] == [0]
+            await anyio.lowlevel.checkpoint()
+            kept = [found for found in gc.get_objects() if type(found) is Exchange]
+            # The one served last may still be on some frame.
+            assert len(kept) <= 1
+        finally:
+            gc.enable()

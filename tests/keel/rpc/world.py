@@ -52,9 +52,11 @@ class EchoService(Echo):
         self.begun = anyio.Event()
         self.cancelled = anyio.Event()
         self.seen: list[tuple[str, str]] = []
+        self.headers: dict[str, str] = {}
         self.done = 0
 
-    async def say(self, request: Ping, _ctx: Context, /) -> Pong:
+    async def say(self, request: Ping, ctx: Context, /) -> Pong:
+        self.headers = dict(ctx.request_headers)
         self.seen.append((caller().name, current()))
         self.done += 1
         return Pong(text=request.text, count=request.count)
