@@ -8,7 +8,7 @@ import anyio
 import pytest
 import trustme
 
-from neorion.keel.base import Duration, Error, Retry
+from neorion.keel.base import Duration, Error, Invalid, Retry
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import ClientTls, Limits, ServerTls, connect, serve
 from tests.keel.rpc.gen.echo_connect import EchoClient
@@ -83,6 +83,24 @@ async def test_without_the_right_certificate_no_call_arrives(
         assert caught.value.code in ("rpc.tls", "rpc.unreachable", "rpc.broken")
         assert address in caught.value.hint
         assert echo.done == 0
+
+
+async def test_a_file_that_is_no_certificate_is_refused_by_both_sides(tmp_path: Path) -> None:
+    junk = tmp_path / "junk.pem"
+    junk.write_text("junk")
+    good = trustme.CA().issue_cert("127.0.0.1")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    good.cert_chain_pems[0].write_to_path(cert)
+    good.private_key_pem.write_to_path(key)
+    for tls in (ServerTls(junk, junk), ServerTls(cert, junk), ServerTls(cert, key, junk)):
+        with pytest.raises(Invalid) as caught:
+            async with serve(make_app()[1], tls=tls):
+                pass
+        assert caught.value.code == "rpc.bad_certificate"
+    for tls in (ClientTls(cert, junk, junk), ClientTls(cert, cert, None)):
+        with pytest.raises(Invalid) as caught:
+            connect("x:1", ids=SystemIds(), tls=tls)
+        assert caught.value.code == "rpc.bad_certificate"
 
 
 async def test_going_down_under_load_loses_no_acknowledged_call() -> None:

@@ -178,3 +178,21 @@ async def test_static_tokens_know_their_owners_and_nobody_else() -> None:
 def test_importing_the_client_does_not_load_the_server(code: str, absent: list[str]) -> None:
     check = f"{code}\nimport sys\nfound = [name for name in {absent!r} if name in sys.modules]\nassert not found, found"
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_a_call_in_memory_starts_no_thread() -> None:
+    """Runs in a process of its own: others here have threads already."""
+    script = """
+import os, anyio
+from tests.keel.rpc.gen.echo_pb import Ping
+from tests.keel.rpc.world import in_memory
+
+async def main():
+    async with in_memory() as w:
+        await w.client.say(Ping())
+        assert [pong.count async for pong in w.client.watch(Ping(count=3))] == [0, 1, 2]
+        assert len(os.listdir("/proc/self/task")) == 1
+
+anyio.run(main)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

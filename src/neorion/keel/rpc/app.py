@@ -32,7 +32,8 @@ _CLEANUP_S: Final = 2.0
 class App:
     """An ASGI application of services and routes.
 
-    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory.
+    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory. Once drained it stays so: a
+    server that starts again makes a new one.
     """
 
     def __init__(
