@@ -146,7 +146,8 @@ class App:
 
     def _leave(self, live: dict[Exchange, None], exchange: Exchange) -> None:
         del live[exchange]
-        self._left.set()
+        if self.draining:
+            self._left.set()
 
     async def _authorise(self, exchange: Exchange, allow: frozenset[str]) -> None:
         if self.authenticator is None:
