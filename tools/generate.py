@@ -1,0 +1,95 @@
+"""Writes what is made from other files: code from `.proto` files. `--check` writes nothing and fails on what is stale.
+
+A step says which files it owns and what they should hold; comparing, writing and deleting are the same for all.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Where packages with a `proto` folder may lie. The path below a source root is the import path.
+SOURCES = (ROOT / "src", ROOT)
+SEARCHED = ("src", "tests", "bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a step owns: the content each file should have, and the files that are there now."""
+
+    wanted: dict[Path, bytes]
+    present: set[Path]
+
+
+def protos() -> Made:
+    """`<package>/proto/*.proto` → `<package>/gen/*_pb.py` and `*_connect.py`.
+
+    To protoc a file in `src/neorion/iris/proto` is called `neorion/iris/gen/….proto`: its own name tells the
+    module it becomes, and one package imports another's messages by that name.
+    """
+    folders = sorted(path for top in SEARCHED for path in (ROOT / top).rglob("proto") if path.is_dir())
+    gens = {folder: _import_path(folder.with_name("gen")) for folder in folders}
+    names = [f"{gens[folder]}/{file.name}" for folder in folders for file in sorted(folder.glob("*.proto"))]
+    with tempfile.TemporaryDirectory() as made:
+        tools = Path(sys.executable).parent
+        command = [tools / "protoc", *(f"-I{gen}={folder}" for folder, gen in gens.items())]
+        for plugin in ("py", "connectrpc"):
+            command += [
+                f"--plugin=protoc-gen-{plugin}={tools / f'protoc-gen-{plugin}'}",
+                f"--{plugin}_out={made}",
+            ]
+        subprocess.run([*command, *names], check=True)
+        wanted = {
+            folder.with_name("gen") / file.name: file.read_bytes()
+            for folder, gen in gens.items()
+            for file in sorted((Path(made) / gen).glob("*.py"))
+        }
+    present = {file for folder in folders for file in folder.with_name("gen").glob("*.py")}
+    return Made(wanted, present)
+
+
+def _import_path(folder: Path) -> str:
+    source = next(source for source in SOURCES if folder.is_relative_to(source))
+    return folder.relative_to(source).as_posix()
+
+
+STEPS: dict[str, Callable[[], Made]] = {"protos": protos}
+
+
+def stale(made: Made) -> list[Path]:
+    changed = (path for path, text in made.wanted.items() if not path.exists() or path.read_bytes() != text)
+    return sorted([*changed, *(made.present - made.wanted.keys())])
+
+
+def write(made: Made) -> None:
+    for path in stale(made):
+        if path in made.wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(made.wanted[path])
+        else:
+            path.unlink()
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: generate.py [--check]", file=sys.stderr)
+        return 2
+    found = False
+    for name, step in STEPS.items():
+        made = step()
+        for path in stale(made):
+            found = True
+            print(f"{name}: {'stale' if arguments else 'wrote'} {path.relative_to(ROOT)}")
+        if not arguments:
+            write(made)
+    if found and arguments:
+        print("hint: make generate")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
