@@ -116,7 +116,7 @@ def typed(error: Exception, correlation_id: str) -> Error:
         return error
     if isinstance(error, ConnectError):
         return wire.from_connect(error)
-    log.error("handler failed", error=error, correlation_id=correlation_id)
+    log.failure("handler failed", error, correlation_id=correlation_id)
     return Terminal(
         "rpc.internal",
         "The server failed on this request.",
