@@ -11,7 +11,7 @@ from neorion.keel.base import FAMILIES, Error, NotFound, did_you_mean
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Column, Output, Table
 
-# The meaning of single codes, generated from the source; families are known without it.
+# The meaning of each code, generated from the source.
 _CODES: Final = Path(__file__).with_name("codes.json")
 
 
@@ -59,7 +59,5 @@ def _meaning(code: str, family: type[Error], meaning: str) -> Meaning:
 
 
 def _codes() -> dict[str, Meaning]:
-    if not _CODES.exists():
-        return {}
     rows: dict[str, dict[str, str]] = json.loads(_CODES.read_text())
     return {code: _meaning(code, FAMILIES[row["family"]], row["meaning"]) for code, row in rows.items()}
