@@ -31,7 +31,7 @@ check: $(READY) ## ruff, basedpyright, import contracts, tidy, generated code
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m tools.generate --check
 	$(BIN)/pytest -q tests/test_tidy.py tests/test_surface.py
 
 format: $(READY) ## let ruff write the form
@@ -48,7 +48,7 @@ docs: $(READY) ## the documentation site in site/, links checked
 	@$(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
 
 generate: $(READY) ## code from .proto files, pages from code
-	@$(BIN)/python tools/generate.py
+	@$(BIN)/python -m tools.generate
 
 lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \

@@ -1,14 +1,17 @@
-"""Writes what is made from other files: code from `.proto` files. `--check` writes nothing and fails on what is stale.
+"""Writes what is made from other files: code from `.proto` files, the list of error codes. `--check` writes nothing and fails on what is stale.
 
 A step says which files it owns and what they should hold; comparing, writing and deleting are the same for all.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.error_codes import raised_in
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where packages with a `proto` folder may lie. The path below a source root is the import path.
@@ -56,7 +59,34 @@ def _import_path(folder: Path) -> str:
     return folder.relative_to(source).as_posix()
 
 
-STEPS: dict[str, Callable[[], Made]] = {"protos": protos}
+def errors() -> Made:
+    """Every error code in the source → a page for people, and the data behind `neorion explain`."""
+    page, data = ROOT / "docs/reference/errors.md", ROOT / "src/neorion/cli/codes.json"
+    raised = [one for one in raised_in(ROOT / "src/neorion") if one.sentence]
+    rows = [f"| `{one.code}` | {one.family} | {_cell(one.sentence)} | {_cell(one.hint)} |" for one in raised]
+    codes = {one.code: {"family": one.family, "meaning": one.sentence} for one in raised}
+    wanted = {
+        page: (_ERRORS_HEAD + "\n".join(rows) + "\n").encode(),
+        data: (json.dumps(codes, indent=1, ensure_ascii=False) + "\n").encode(),
+    }
+    return Made(wanted, {path for path in wanted if path.exists()})
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+_ERRORS_HEAD = """# Errors
+
+Every error has a stable code, a family that says what to do next, one sentence and a hint. `neorion explain CODE` says the
+same on a terminal. The families, with exit codes and HTTP statuses, are in the guide to the command line.
+What stands in ‹angle quotes› is filled in.
+
+| code | family | sentence | hint |
+|---|---|---|---|
+"""
+
+STEPS: dict[str, Callable[[], Made]] = {"protos": protos, "errors": errors}
 
 
 def stale(made: Made) -> list[Path]:
