@@ -161,10 +161,11 @@ class SqliteEngine:
             raise _unreadable(error) from error
 
     def close(self) -> None:
-        # The last connection to close folds the journal in, so this one must be the last.
+        # Closing the last connection folds the journal in too, but says nothing when that fails.
         try:
-            self._connection.close()
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
         finally:
+            self._connection.close()
             self._release()
 
     def _run(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
