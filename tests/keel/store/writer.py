@@ -7,6 +7,13 @@ one system call after the acknowledgement.
 import asyncio
 import os
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import SystemClock
@@ -14,6 +21,44 @@ from neorion.keel.store import Store, open_store, sqlite
 from tests.keel.store.schema import ALL, Pair
 
 SHORT_LEASE = Duration.of(seconds=2)
+
+
+class Writer:
+    """Such a process, seen from outside."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdout is not None
+        self._process = process
+        self._lines = BufferedByteReceiveStream(process.stdout)
+        self.pid = process.pid
+        self.kill = process.kill
+        self.wait = process.wait
+        self.signal = process.send_signal
+
+    async def line(self) -> str:
+        return (await self._lines.receive_until(b"\n", 200)).decode()
+
+    async def send(self, key: str) -> None:
+        assert self._process.stdin is not None
+        await self._process.stdin.send(f"{key}\n".encode())
+
+    async def ask(self, key: str) -> str:
+        await self.send(key)
+        return await self.line()
+
+
+@asynccontextmanager
+async def writer(mode: str, where: Path | str, *arguments: str) -> AsyncGenerator[Writer]:
+    """Starts one, and waits until its store is open; killed at the end."""
+    command = [sys.executable, "-m", "tests.keel.store.writer", mode, str(where), *arguments]
+    async with await anyio.open_process(command, stderr=None) as process:
+        try:
+            running = Writer(process)
+            assert await running.line() == "open"
+            yield running
+        finally:
+            if process.returncode is None:
+                process.kill()
 
 
 async def write(store: Store, key: str) -> None:

@@ -157,30 +157,24 @@ class GroupedStore:
             self._idle.set()
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        """On the lane. Answers go out before house-keeping; after a failure of the storage, none does."""
+        """On the lane. Answers go out before house-keeping."""
         deliver = self._lane.deliver
         try:
             outcomes = commit_together(self._engine, [waiting.change for waiting in batch])
-        except Fenced as fenced:
-            deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
-            deliver(partial(self._refuse, fenced.error))
-        except BaseException as error:  # noqa: BLE001 -- unknown state: nobody may be told that it went well
-            broken = Terminal("store.broken", f"The storage failed: {error}.", hint="Look at the disk.")
-            deliver(partial(self._refuse, broken))
-            deliver(partial(self._settle, batch, _all_failed(batch, broken)))
-            self._around.fatal(error.cause if isinstance(error, Broken) else error)
-        else:
             deliver(partial(self._settle, batch, outcomes))
-            self._tidy()
-
-    def _tidy(self) -> None:
-        try:
+            batch = []
             self._engine.tidy()
-        except Broken as broken:
-            self._lane.deliver(
-                partial(self._refuse, Terminal("store.broken", f"The storage failed: {broken.cause}."))
-            )
-            self._around.fatal(broken.cause)
+        except Fenced as fenced:
+            deliver(partial(self._refuse, fenced.error))
+            deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
+        except BaseException as error:  # noqa: BLE001 -- in an unknown state nobody may be told that it went well
+            cause = error.cause if isinstance(error, Broken) else error
+            broken = Terminal("store.broken", f"The storage failed: {cause}.", hint="Look at the disk.")
+            try:
+                self._around.fatal(cause)
+            finally:
+                deliver(partial(self._refuse, broken))
+                deliver(partial(self._settle, batch, _all_failed(batch, broken)))
 
     def _settle(self, batch: list[_Waiting], outcomes: Sequence[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
