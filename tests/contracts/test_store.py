@@ -63,7 +63,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
                 return Place(tmp_path / f"{next(numbers)}.db", new)
             case "postgres":
                 running: PostgresServer = request.getfixturevalue("server")
-                return Place(running.new_database(), new)
+                return Place(running.new_schema(), new)
             case _:
                 return Place(MemoryDisk(), new)
 

@@ -105,8 +105,10 @@ def assert_silent_after(failure: int, run: Run) -> None:
     """No acknowledgement follows the error, except of a batch that was durable before it."""
     unsynced = False
     for line in run.trace[: failure + 1]:
-        if "store.db-wal>" in line and not re.search("sync.*INJECTED", line):
-            unsynced = "pwrite64" in line
+        if re.match(r"\d+ +pwrite64\(\d+<[^>]*-wal>", line):
+            unsynced = True
+        elif re.match(r"\d+ +fdatasync\(\d+<[^>]*-wal>", line) and "INJECTED" not in line:
+            unsynced = False
     # A checkpoint runs while the answers of the batch before are on their way.
     late = sum('"ack ' in line for line in run.trace[failure:])
     assert late <= (0 if unsynced else 3), run.trace[failure]

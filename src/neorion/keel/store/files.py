@@ -46,16 +46,18 @@ def own(path: Path) -> Callable[[], None]:
     lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(lock, 20).decode(errors="replace").strip() or "unknown"
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    except BaseException as error:
+        holder = os.pread(lock, 20, 0).decode(errors="replace").strip() or "unknown"
         os.close(lock)
+        if not isinstance(error, BlockingIOError):
+            raise
         raise Conflict(
             "store.owned",
             f"The store {path} is in use by process {holder}.",
             hint="Stop that process first, or open another store.",
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     return lambda: os.close(lock)
 
 

@@ -7,7 +7,7 @@ from typing import LiteralString, cast
 
 import psycopg
 
-from neorion.keel.base import Conflict, Duration, Finding, Invalid, Severity
+from neorion.keel.base import Conflict, Duration, Finding, Invalid, NotFound, Severity
 from neorion.keel.store.dialect import for_postgres
 from neorion.keel.store.engine import Lost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
@@ -112,6 +112,12 @@ class PostgresEngine:
         self._link = connect(url, self._limit)
 
     def applied(self) -> list[Row]:
+        if self._run("SELECT current_schema()") == [(None,)]:
+            raise NotFound(
+                "store.schema",
+                "The schema that the address names does not exist.",
+                hint="Create it: CREATE SCHEMA name",
+            )
         tables = {name for (name,) in self._run(_TABLES)}
         if "store_migration" in tables:
             return self._run("SELECT number, name, checksum FROM store_migration ORDER BY number")
