@@ -194,6 +194,18 @@ async def test_a_table_locked_by_another_program_costs_one_caller_not_the_store(
         await store.write(Pair("free"))
 
 
+async def test_a_lease_row_locked_by_another_program_is_waited_out(server: PostgresServer):
+    url = server.new_schema()
+    async with opened(url, Duration.of(seconds=1)) as store:
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM store_owner FOR UPDATE")
+            for n in range(3):
+                assert await code_of(store, Pair(str(n))) == "store.busy"
+            other.rollback()
+        await store.write(Pair("free"))
+        assert await store.read(keys) == ["free"]
+
+
 async def test_a_server_that_could_lose_commits_is_refused(server: PostgresServer):
     url = server.new_schema()
     with psycopg.connect(url, autocommit=True) as admin:

@@ -111,7 +111,7 @@ class Engine(Statements, Protocol):
         ...
 
     def keep(self) -> None:
-        """Moves the mark here: the change before it stays."""
+        """Moves the mark here: what came before it stays."""
         ...
 
     def undo(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neorion.keel.base import Error, Terminal
-from neorion.keel.store.engine import Broken, Engine, Lost, Statements
+from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Statements
 from neorion.keel.store.protocols import Row, Tx, Value
 
 Change = Callable[[Tx], Any]
@@ -80,14 +80,19 @@ def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
     """
     try:
         engine.begin()
-        outcomes = [_apply(engine, change) for change in changes]
+        outcomes = list[Outcome]()
+        for change in changes:
+            if outcomes:
+                engine.keep()
+            outcomes.append(_apply(engine, change))
         engine.commit()
-    except Lost as lost:
+    except (Lost, Error) as error:
         engine.abandon()
-        if type(lost) is not Lost:
+        if isinstance(error, Fenced):
             raise
+        reason = error.error if isinstance(error, Lost) else error
         # A copy for each: an exception collects the traceback of whoever raises it.
-        return [Failed(copy(lost.error)) for _ in changes]
+        return [Failed(copy(reason)) for _ in changes]
     return outcomes
 
 
@@ -104,5 +109,4 @@ def _apply(engine: Engine, change: Change) -> Outcome:
         return Failed(
             RuntimeError("the change raised StopIteration") if isinstance(error, StopIteration) else error
         )
-    engine.keep()
     return Done(value)

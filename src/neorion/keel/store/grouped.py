@@ -123,8 +123,9 @@ class GroupedStore:
                 await self._lane.run(self._engine.renew)
             except Fenced as fenced:
                 self._refuse(fenced.error)
-            except Lost as lost:
-                log.warning("lease not renewed", reason=str(lost.error))
+            except (Lost, Error) as error:
+                # There will be another time before the lease is over; and if not, the epoch decides.
+                log.warning("lease not renewed", reason=str(error))
 
     async def aclose(self) -> None:
         if self._closed:

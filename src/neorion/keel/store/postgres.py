@@ -168,13 +168,18 @@ class PostgresEngine:
     def begin(self, *, patient: bool = False) -> None:
         self._connect()
         self._patient = patient
-        self._run("BEGIN")
         # Shared: a successor has to wait until this transaction ends, so nothing of it can come after the successor.
-        if not self._run("SELECT 1 FROM store_owner WHERE epoch = %s FOR SHARE", (self.epoch,)):
+        # All in one round trip.
+        mine = f"SELECT 1 FROM store_owner WHERE epoch = {self.epoch:d} FOR SHARE"  # noqa: S608 -- a number of our own
+        try:
+            answers = self._link.execute(trusted(f"BEGIN; {mine}; SAVEPOINT change"), prepare=False)
+        except psycopg.Error as error:
+            raise explained(error, self._link) from error
+        answers.nextset()
+        if not answers.fetchall():
             raise fenced()
         if patient:
             self._run("SET LOCAL statement_timeout = 0")
-        self._run("SAVEPOINT change")
 
     def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
         return self._run(for_postgres(sql), args)
