@@ -3,12 +3,11 @@
 import hashlib
 from collections import OrderedDict
 
-from neorion.keel.store import Store
-
 from neorion.iris.model import Digest
 from neorion.iris.ports import BlobFiles
 from neorion.iris.state import Journal
 from neorion.keel.base import Invalid, NotFound
+from neorion.keel.store import Store
 
 # A row this size still rides along in a group commit; a larger one would hold the others up.
 SMALL_BYTES_MAX = 64 * 1024

@@ -80,7 +80,9 @@ class Dispatch:
         for attempt in list(line.start)[:BATCH_MAX]:
             del line.start[attempt]
         line.stop.clear()
-        starts = [await self._start(one) for one in wanted if one is not None and one.state is AttemptState.ASSIGNED]
+        starts = [
+            await self._start(one) for one in wanted if one is not None and one.state is AttemptState.ASSIGNED
+        ]
         return pb.OrderBatch(start=starts, stop=list[str](stops))
 
     async def _start(self, attempt: Attempt) -> pb.Start:

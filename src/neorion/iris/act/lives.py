@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from msgspec.structs import replace
-
-from neorion.iris.act.deck import Deck
 from neorion.iris.decide.lifecycle import Ending as AttemptEnd
 from neorion.iris.decide.lifecycle import Rest, Rules, Spent, TaskCounts, Verdict, after_end, job_state
+
+from neorion.iris.act.deck import Deck
 from neorion.iris.model import (
     ATTEMPT,
     JOB,
@@ -67,7 +67,9 @@ class Lives:
         if attempt.state is AttemptState.STOPPING or attempt.state is state:
             return
         ATTEMPT.check(attempt.id, attempt.state, state)
-        self._book.put_attempt(replace(attempt, state=state, started=attempt.started or self._deck.clock.now()))
+        self._book.put_attempt(
+            replace(attempt, state=state, started=attempt.started or self._deck.clock.now())
+        )
 
     def stop(self, attempt: Attempt, why: StopCause) -> None:
         """Its worker is told to end it; until that is done it holds its place."""
@@ -93,7 +95,10 @@ class Lives:
             return
         spec = self._book.jobs[attempt.job].spec
         verdict = after_end(
-            _rules(spec), self._spent(spec, task), self._counts(task.job), AttemptEnd(kind, ending.code, started, attempt.doom)
+            _rules(spec),
+            self._spent(spec, task),
+            self._counts(task.job),
+            AttemptEnd(kind, ending.code, started, attempt.doom),
         )
         self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
 
@@ -136,7 +141,9 @@ class Lives:
             case Rest.AGAIN:
                 self._end_rest(task.job, TaskState.PENDING, StopCause.GANG, Ending(cause=Cause.GANG_RESTART))
             case Rest.CANCEL:
-                self._end_rest(task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER))
+                self._end_rest(
+                    task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER)
+                )
             case Rest.STAY:
                 pass
         self._settle(task.job)

@@ -52,7 +52,9 @@ class LogShelf:
         log.grew.set()
         self._logs.pop(attempt, None)
 
-    async def read(self, job: JobId, attempt: AttemptId, offset: int, *, follow: bool) -> AsyncIterator[tuple[int, bytes]]:
+    async def read(
+        self, job: JobId, attempt: AttemptId, offset: int, *, follow: bool
+    ) -> AsyncIterator[tuple[int, bytes]]:
         # Only a log that may still grow is kept in mind.
         log = self._open(job, attempt) if follow else _Log(self._path(job, attempt))
         while True:

@@ -20,7 +20,12 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
         "IRIS_VM_ADDRESS": worker.host,
         "IRIS_PRIORITY": Band(spec.band).name.lower(),
     }
-    variables.update({f"IRIS_PORT_{name.upper()}": str(port) for name, port in zip(spec.ports, attempt.ports, strict=False)})
+    variables.update(
+        {
+            f"IRIS_PORT_{name.upper()}": str(port)
+            for name, port in zip(spec.ports, attempt.ports, strict=False)
+        }
+    )
     if spec.placement.gang:
         variables.update(_ranks(book, attempt))
     return variables

@@ -10,7 +10,7 @@ from neorion.iris.client.options import Options, Payload, Work, chunks, spec_of
 from neorion.iris.client.result import Results, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
-from neorion.keel.base import Deadline, Duration, Invalid
+from neorion.keel.base import Deadline, Invalid
 from neorion.keel.clock import SystemClock, SystemIds
 from neorion.keel.rpc import Channel, connect
 
@@ -95,7 +95,9 @@ class AsyncIrisClient:
         spec.replicas = replicas
         if args or kwargs:
             if not callable(work):
-                raise Invalid("iris.arguments", "Only a function takes arguments.", hint="put them into the command")
+                raise Invalid(
+                    "iris.arguments", "Only a function takes arguments.", hint="put them into the command"
+                )
             spec.inputs = [payload.pickled((args, kwargs or {}), "An argument")] * replicas
         return await self.send(spec, payload, options.get("key", ""))
 
@@ -125,7 +127,13 @@ class AsyncIrisClient:
         return [value for values in await self.wait(job) for value in values]
 
     async def start_map(
-        self, function: Callable[..., Any], items: list[Any], name: str = "", *, chunk: int = 0, **options: Unpack[Options]
+        self,
+        function: Callable[..., Any],
+        items: list[Any],
+        name: str = "",
+        *,
+        chunk: int = 0,
+        **options: Unpack[Options],
     ) -> AsyncJob:
         payload = Payload()
         parts = chunks(items, chunk or max(1, -(-len(items) // CHUNKS)))
@@ -139,7 +147,9 @@ class AsyncIrisClient:
         if not inline:
             for digest, body in payload.blobs.items():
                 await self.put_blob(digest, body)
-        blobs = [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()] if inline else []
+        blobs = (
+            [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()] if inline else []
+        )
         # The key is made before sending, so that a submission whose answer was lost can be sent again.
         request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
         answer = await self.calls.submit(request)
@@ -185,7 +195,9 @@ class AsyncIrisClient:
     async def cancel(self, job: str) -> list[str]:
         return (await self.calls.cancel(pb.CancelRequest(job=job))).jobs
 
-    async def logs(self, job: str, task: int = 0, *, follow: bool = False, tail_bytes: int = 0) -> AsyncIterator[bytes]:
+    async def logs(
+        self, job: str, task: int = 0, *, follow: bool = False, tail_bytes: int = 0
+    ) -> AsyncIterator[bytes]:
         request = pb.LogsRequest(job=job, task=task, follow=follow, tail_bytes=tail_bytes)
         async for chunk in self.calls.logs(request):
             yield chunk.text

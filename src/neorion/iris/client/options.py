@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+from protobuf import Oneof
 
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.wire import Entry
 from neorion.keel.base import Duration, Invalid, Quantity, UnitError
-from protobuf import Oneof
 
 Work = Callable[..., Any] | str | Sequence[str]
 
@@ -75,7 +76,8 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
             setup=list(options.get("setup", ())),
         ),
         constraints=[
-            pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required) for c in constraints
+            pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required)
+            for c in constraints
         ],
         spread=options.get("spread", ""),
         band=options.get("priority", ""),
@@ -91,7 +93,7 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
     return spec
 
 
-def _entry(work: Work, payload: Payload) -> "Oneof[str, pb.Command] | Oneof[str, pb.Call]":
+def _entry(work: Work, payload: Payload) -> Entry:
     if callable(work):
         return Oneof("call", pb.Call(function=payload.pickled(work, f"The function {_named(work)}")))
     if isinstance(work, str):
@@ -124,7 +126,9 @@ def _gpu(wanted: str | float) -> tuple[str, int]:
     if not variant and not count.isdecimal():
         variant, count = count, "1"
     if not count.isdecimal():
-        raise Invalid("iris.resources", f'"{wanted}" is no number of GPUs.', hint='write 8, "H100" or "H100:8"')
+        raise Invalid(
+            "iris.resources", f'"{wanted}" is no number of GPUs.', hint='write 8, "H100" or "H100:8"'
+        )
     return variant, int(count)
 
 

@@ -1,9 +1,14 @@
 """What came of a job: the value itself, or the exception as it was raised, with the remote traceback."""
 
-import pickle  # noqa: S403 -- values of the user's own tasks, unpickled in the user's own process
+import pickle
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.base import Error, Terminal
+from neorion.iris.model.outcome import Status, parse
+from neorion.keel.base import Terminal
+
+Fetch = Callable[[str], Awaitable[bytes]]
 
 
 class JobFailed(Terminal):
@@ -49,14 +54,14 @@ class Results:
         self.small = {blob.digest: blob.body for blob in answer.results}
 
 
-async def value_of(ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> Any:
+async def value_of(ended: Results, fetch: Fetch) -> Any:
     if ended.job.state != "succeeded":
         raise await _failure(ended, fetch)
     values = [await _value(task, ended, fetch) for task in ended.tasks]
     return values[0] if len(values) == 1 else values
 
 
-async def _value(task: pb.Task, ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> Any:
+async def _value(task: pb.Task, ended: Results, fetch: Fetch) -> Any:
     ending = task.ending
     if ending is None or not ending.result:
         return None
@@ -64,7 +69,7 @@ async def _value(task: pb.Task, ended: Results, fetch: Callable[[str], Awaitable
     return load(body)
 
 
-async def _failure(ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> BaseException:
+async def _failure(ended: Results, fetch: Fetch) -> BaseException:
     """The exception of the first task that failed with one; otherwise what is known of the end."""
     ending = ended.job.ending or pb.Ending()
     if ended.job.state == "cancelled":
@@ -77,3 +82,13 @@ async def _failure(ended: Results, fetch: Callable[[str], Awaitable[bytes]]) -> 
             except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
                 return error
     return JobFailed(ended.job, ending)
+
+
+def load(body: bytes) -> Any:
+    """The value; an error is raised as the task raised it, with the task's traceback as a note."""
+    outcome = parse(body)
+    found: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
+    if outcome.status is Status.VALUE:
+        return found
+    found.add_note(f"In the task:\n{outcome.text}")
+    raise found

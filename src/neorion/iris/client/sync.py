@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from neorion.iris.client.embedded import Embedded
 
 from neorion.iris.client.aio import AsyncIrisClient, AsyncJob
-from neorion.iris.client.embedded import Embedded
 from neorion.iris.client.options import Options, Work
 from neorion.iris.model.gen import iris_pb as pb
 
@@ -51,7 +51,10 @@ class Job:
 
     def follow(self, task: int = 0) -> Iterator[str]:
         """What the task writes, as it writes it, until it ends."""
-        return (chunk.decode(errors="replace") for chunk in self._client.iterate(self.inner.logs(task, follow=True)))
+        return (
+            chunk.decode(errors="replace")
+            for chunk in self._client.iterate(self.inner.logs(task, follow=True))
+        )
 
     def __repr__(self) -> str:
         return repr(self.inner)
@@ -59,7 +62,9 @@ class Job:
     def _repr_html_(self) -> str:
         status = self.status()
         tasks = ", ".join(f"{count} {state}" for state, count in sorted(status.tasks.items()) if count)
-        why = f"<br><i>{escape(status.reason.sentence)}</i>" if status.reason and status.reason.sentence else ""
+        why = (
+            f"<br><i>{escape(status.reason.sentence)}</i>" if status.reason and status.reason.sentence else ""
+        )
         return f"<b>{escape(status.name)}</b> {escape(status.state)}: {escape(tasks)}{why}"
 
 
@@ -108,9 +113,13 @@ class IrisClient:
             ),
         )
 
-    def gang(self, work: Work, name: str, *, replicas: int, within: str = "slice", **options: Unpack[Options]) -> Job:
+    def gang(
+        self, work: Work, name: str, *, replicas: int, within: str = "slice", **options: Unpack[Options]
+    ) -> Job:
         """Tasks that start together or not at all, on workers that share their `within`."""
-        return Job(self, self.call(lambda: self._inner.gang(work, name, replicas=replicas, within=within, **options)))
+        return Job(
+            self, self.call(lambda: self._inner.gang(work, name, replicas=replicas, within=within, **options))
+        )
 
     def map(
         self,

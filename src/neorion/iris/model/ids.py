@@ -66,11 +66,9 @@ class JobName(str):
         return super().__new__(cls, text)
 
     @classmethod
-    def root(cls, user: str, name: str) -> "JobName":
-        return cls(f"/{user}/{name}")
-
-    def child(self, name: str) -> "JobName":
-        return JobName(f"{self}/{name}")
+    def known(cls, text: str) -> "JobName":
+        """A text to look up: if it is no name, there is nothing under it."""
+        return str.__new__(cls, text)
 
     @property
     def user(self) -> str:

@@ -1,5 +1,7 @@
 """The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
 
+from typing import Literal
+
 from protobuf import Oneof
 
 from neorion.iris.model import record
@@ -88,7 +90,10 @@ def spec_message(value: JobSpec) -> pb.JobSpec:
     )
 
 
-def entry_message(entry: Command | Call) -> "Oneof[str, pb.Command] | Oneof[str, pb.Call]":
+Entry = Oneof[Literal["command"], pb.Command] | Oneof[Literal["call"], pb.Call]
+
+
+def entry_message(entry: Command | Call) -> Entry:
     if isinstance(entry, Command):
         return Oneof("command", pb.Command(argv=list(entry.argv)))
     return Oneof("call", pb.Call(function=entry.function))
@@ -141,7 +146,7 @@ def ms(moment: Instant | None) -> int:
     return moment.ns // 1_000_000 if moment else 0
 
 
-def entry(message: "Oneof[str, pb.Command] | Oneof[str, pb.Call] | None") -> Command | Call:
+def entry(message: Entry | None) -> Command | Call:
     match message:
         case Oneof(field="command", value=pb.Command() as command) if command.argv:
             return Command(_texts("argv", command.argv))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from neorion.iris.model import (
     AttemptId,
     ClusterView,
-    Digest,
     JobId,
     JobName,
     JobView,
@@ -43,7 +42,7 @@ class Book:
         self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
         self._waiting: dict[JobId, dict[int, None]] = {}
         self._used: dict[WorkerId, Resources] = {}
-        self.blobs: dict[Digest, bytes] = {}
+        self._live: dict[str, int] = {}
 
     # Ways in.
 
@@ -104,12 +103,17 @@ class Book:
 
     def index_task(self, task: Task) -> None:
         tasks, counts = self.tasks[task.job], self.counts[task.job]
+        user = self.jobs[task.job].spec.name.user
+        lived = False
         if task.index == len(tasks):
             tasks.append(task)
         else:
-            counts[tasks[task.index].state] -= 1
+            before = tasks[task.index].state
+            lived = not before.ended
+            counts[before] -= 1
             tasks[task.index] = task
         counts[task.state] += 1
+        self._live[user] = self._live.get(user, 0) + (not task.state.ended) - lived
         if task.state is TaskState.PENDING:
             self._waiting.setdefault(task.job, {})[task.index] = None
         elif (waiting := self._waiting.get(task.job)) is not None:
@@ -148,6 +152,9 @@ class Book:
 
     def waits(self) -> bool:
         return bool(self._waiting)
+
+    def live_tasks_of(self, user: str) -> int:
+        return self._live.get(user, 0)
 
     def live_tasks(self, job: JobId) -> Iterator[Task]:
         return (task for task in self.tasks[job] if not task.state.ended)

@@ -1,5 +1,6 @@
 """Records as bytes and back."""
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,14 +24,16 @@ def _typed(kind: type[Any], value: object) -> object:
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
-_DECODERS = {
-    kind: msgspec.msgpack.Decoder(kind, dec_hook=_typed) for kind in (Job, Task, Attempt, Worker, Slice)
-}
 
 
 def encode(record: Record) -> bytes:
     return _ENCODER.encode(record)
 
 
+@cache
+def _decoder(kind: type[R]) -> msgspec.msgpack.Decoder[R]:
+    return msgspec.msgpack.Decoder(kind, dec_hook=_typed)
+
+
 def decode(kind: type[R], body: bytes) -> R:
-    return _DECODERS[kind].decode(body)
+    return _decoder(kind).decode(body)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-from neorion.keel.rpc import Channel
 
 from neorion.iris.model import AttemptId, Digest, Resources, wire
 from neorion.iris.model.gen import iris_pb as pb
@@ -18,6 +17,7 @@ from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import Clock, Rng
+from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, only_error
 from neorion.keel.telemetry import logger
 

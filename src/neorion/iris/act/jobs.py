@@ -1,0 +1,64 @@
+"""Accepting work: a submission becomes a job and its tasks, once."""
+
+from neorion.iris.act.deck import Deck
+from neorion.iris.model import Digest, JobId, JobName, JobSpec
+from neorion.iris.model.record import Job, Task
+from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean
+
+# Live tasks of one user: above it one person's mistake becomes everybody's wait.
+USER_TASKS_MAX = 100_000
+
+
+def submit(deck: Deck, spec: JobSpec, key: str, content: Digest) -> tuple[Job, bool]:
+    """The job, and whether it was there before. Nothing is acknowledged until the journal is durable."""
+    book = deck.book
+    if (known := book.keys.get(key)) is not None:
+        job = book.jobs[known]
+        if job.content != content:
+            raise Conflict(
+                "iris.key_reused",
+                f"The key {key[:40]} belongs to {job.spec.name}, which is another job.",
+                hint="use a new key for new work",
+            )
+        return job, True
+    taken = book.names.get(spec.name)
+    if taken is not None and not book.jobs[taken].state.ended:
+        raise Conflict(
+            "iris.name_taken",
+            f"{spec.name} is already there and has not ended.",
+            hint=f"choose another name, or: iris job cancel {spec.name}",
+        )
+    live = book.live_tasks_of(spec.name.user)
+    if live + spec.replicas > USER_TASKS_MAX:
+        raise QuotaExceeded(
+            "iris.user_tasks",
+            f"{spec.name.user} would have {live + spec.replicas} tasks that have not ended; {USER_TASKS_MAX} are allowed.",
+            hint="wait for some to end, or put more work into each task",
+            scope=spec.name.user,
+        )
+    now = deck.clock.now()
+    job = Job(
+        id=deck.ids.new(JobId), spec=spec, submitted=now, key=key, content=content, parent=_parent(deck, spec.name)
+    )
+    book.put_job(job)
+    for index in range(spec.replicas):
+        book.put_task(Task(job.id, index, now))
+    deck.wake()
+    return job, False
+
+
+def find(deck: Deck, text: str) -> Job:
+    """By id or by name."""
+    book = deck.book
+    job = book.jobs.get(JobId(text)) or book.jobs.get(book.names.get(JobName.known(text), JobId("")))
+    if job is None:
+        last = text.rpartition("/")[2]
+        near = did_you_mean(last, {name.last: None for name in book.names})
+        raise NotFound("iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list")
+    return job
+
+
+def _parent(deck: Deck, name: JobName) -> JobId:
+    """The live job whose name is the name without its last part."""
+    above = deck.book.names.get(JobName.known(name.rpartition("/")[0]))
+    return above if above is not None and not deck.book.jobs[above].state.ended else JobId("")

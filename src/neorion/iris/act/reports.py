@@ -1,0 +1,121 @@
+"""What workers say: they join, they report, they fall silent."""
+
+from msgspec.structs import replace
+
+from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deck import Deck
+from neorion.iris.act.lives import Lives
+from neorion.iris.model import (
+    WORKER,
+    AttemptId,
+    AttemptState,
+    EndKind,
+    SliceId,
+    WorkerId,
+    WorkerState,
+    wire,
+)
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.record import Ending, Worker
+from neorion.iris.ports import Phase
+from neorion.keel.base import Duration, NotFound
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+RENEW_EVERY = Duration.of(seconds=1)
+# A worker ends its tasks when it could not renew for LEASE; we give it up after LOST_AFTER. The margin between both covers
+# clocks that run at different rates, by half as much again.
+LEASE = Duration.of(seconds=3)
+SILENT_AFTER = Duration.of(seconds=2.5)
+LOST_AFTER = Duration.of(seconds=4.6)
+
+
+class Reports:
+    """Keeps the workers' records and turns their reports into moves."""
+
+    def __init__(self, deck: Deck, lives: Lives, blobs: Blobs) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._lives = lives
+        self._blobs = blobs
+        # Monotonic; a restarted controller has just heard from everybody it remembers.
+        now = deck.clock.monotonic()
+        self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
+
+    def join(self, request: pb.JoinRequest) -> Worker:
+        """The same worker again if it is known and not given up, a new one otherwise."""
+        known = self._book.workers.get(WorkerId(request.worker))
+        self._deck.wake()
+        if known is not None and known.state is not WorkerState.LOST:
+            self._hear(known)
+            return self._book.workers[known.id]
+        worker = Worker(
+            id=self._deck.ids.new(WorkerId),
+            slice=SliceId(request.slice),
+            host=request.host,
+            total=wire.resources(request.total),
+            attributes={**request.attributes, "slice": request.slice},
+            joined=self._deck.clock.now(),
+        )
+        self._book.put_worker(worker)
+        self._heard[worker.id] = self._deck.clock.monotonic()
+        log.info("worker joined", worker=worker.id, slice=worker.slice)
+        return worker
+
+    async def take(self, request: pb.ReportRequest) -> list[str]:
+        """Applies a report; returns the attempts in it that nobody here knows any more."""
+        worker = self._book.workers.get(WorkerId(request.worker))
+        if worker is None or worker.state is WorkerState.LOST:
+            raise NotFound("iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again")
+        self._hear(worker)
+        unknown: list[str] = []
+        for seen in request.seen:
+            # First, because the world may move while a large result is written.
+            ending = await self._ending(seen)
+            attempt = self._book.attempts.get(AttemptId(seen.attempt))
+            if attempt is None or attempt.worker != worker.id:
+                unknown.append(seen.attempt)
+            elif seen.phase == Phase.ENDED:
+                self._lives.end(attempt, EndKind(seen.kind), ending)
+            else:
+                state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
+                self._lives.progress(attempt, state)
+        return unknown
+
+    def watch(self) -> float:
+        """Finds the workers that fell silent; returns after how many seconds to look again."""
+        now = self._deck.clock.monotonic()
+        for worker in list(self._book.workers.values()):
+            quiet = now - self._heard[worker.id]
+            if quiet >= LOST_AFTER.seconds and worker.state is WorkerState.SILENT:
+                self.lose(worker, f"silent for {quiet:.1f} s")
+            elif quiet >= SILENT_AFTER.seconds and worker.state is WorkerState.READY:
+                self._move(worker, WorkerState.SILENT)
+        return RENEW_EVERY.seconds / 2
+
+    def lose(self, worker: Worker, why: str) -> None:
+        log.warning("worker lost", worker=worker.id, why=why)
+        self._move(worker, WorkerState.LOST)
+        self._lives.lose(worker.id)
+        self._book.drop_worker(worker.id)
+        del self._heard[worker.id]
+        self._deck.wake()
+
+    def _hear(self, worker: Worker) -> None:
+        self._heard[worker.id] = self._deck.clock.monotonic()
+        if worker.state is WorkerState.SILENT:
+            self._move(worker, WorkerState.READY)
+            self._deck.wake()
+
+    def _move(self, worker: Worker, state: WorkerState) -> None:
+        WORKER.check(worker.id, worker.state, state)
+        self._book.put_worker(replace(worker, state=state))
+
+    async def _ending(self, seen: pb.Seen) -> Ending:
+        if seen.result is None:
+            return Ending(code=seen.code, message=seen.message)
+        digest = wire.digest(seen.result.digest)
+        if seen.result.body:
+            await self._blobs.put(digest, seen.result.body)
+        return Ending(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)

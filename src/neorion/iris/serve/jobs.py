@@ -1,0 +1,174 @@
+"""The service for those who have work."""
+
+import hashlib
+from collections.abc import AsyncIterator
+
+import anyio
+
+from neorion.iris.act.jobs import find, submit
+from neorion.iris.model import Digest, JobName, wire
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.record import Attempt, Cause, Job, Task
+from neorion.iris.model.spec import Command
+from neorion.iris.serve.desk import Desk
+from neorion.iris.state import attempts_of
+from neorion.keel.base import Invalid, NotFound
+
+# Results up to this size in all come along with the answer that a job has ended.
+RESULTS_BYTES_MAX = 2 * 1024 * 1024
+PAGE_MAX = 500
+PART_BYTES_MAX = 4 * 1024 * 1024
+BLOB_BYTES_MAX = 1024 * 1024 * 1024
+
+
+class Jobs:
+    """JobService over one controller."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._book = desk.deck.book
+        # Blobs that are still arriving, in parts.
+        self._arriving: dict[Digest, bytearray] = {}
+
+    async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
+        message = request.spec
+        if message is None:
+            raise Invalid("iris.spec", "The submission has no job in it.")
+        spec = wire.spec(message, JobName(message.name))
+        self._desk.check_feasible(spec)
+        needed = [*spec.inputs, *([] if isinstance(spec.entry, Command) else [spec.entry.function])]
+        sent = {blob.digest for blob in request.blobs}
+        for digest in needed:
+            if digest not in sent and not await self._desk.blobs.has(digest):
+                raise Invalid("iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along")
+        if request.dry_run:
+            return pb.SubmitResponse(name=spec.name)
+        for blob in request.blobs:
+            await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
+        content = Digest(hashlib.sha256(message.to_binary()).hexdigest())
+        job, existed = submit(self._desk.deck, spec, request.key, content)
+        await self._desk.deck.journal.durable()
+        return pb.SubmitResponse(id=job.id, name=job.spec.name, existed=existed)
+
+    async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
+        job = find(self._desk.deck, request.job)
+        with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
+            await self._desk.ended(job.id)
+        job = self._book.jobs.get(job.id, job)
+        answer = pb.WaitResponse(job=self._job(job))
+        if not job.state.ended or not self._desk.is_told(job.id):
+            return answer
+        tasks = self._book.tasks[job.id]
+        answer.tasks = [self._task(task) for task in tasks]
+        room = RESULTS_BYTES_MAX
+        for task in tasks:
+            if task.ending.result and task.ending.result_bytes <= room:
+                room -= task.ending.result_bytes
+                body = await self._desk.blobs.get(task.ending.result)
+                answer.results.append(pb.Blob(digest=task.ending.result, body=body))
+        return answer
+
+    async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
+        return self._job(find(self._desk.deck, request.job))
+
+    async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
+        limit = min(request.limit or PAGE_MAX, PAGE_MAX)
+        # Ids sort by birth: the newest first, and a page goes on below the last id of the page before.
+        found = [
+            job
+            for job in reversed(self._book.jobs.values())
+            if (not request.after or job.id < request.after)
+            and (not request.states or job.state in request.states)
+            and job.spec.name.startswith(request.prefix)
+        ][: limit + 1]
+        more = found[limit - 1].id if len(found) > limit else ""
+        return pb.ListResponse(jobs=[self._job(job) for job in found[:limit]], next=more)
+
+    async def tasks(self, request: pb.TasksRequest, ctx: object) -> pb.TasksResponse:
+        job = find(self._desk.deck, request.job)
+        wanted = [
+            task
+            for task in self._book.tasks[job.id][max(0, request.after) :]
+            if not request.states or task.state in request.states
+        ]
+        return pb.TasksResponse(tasks=[self._task(task) for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]])
+
+    async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
+        job = find(self._desk.deck, request.job)
+        if request.dry_run:
+            return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
+        cancelled = self._desk.lives.cancel(job.id, Cause.CANCELLED)
+        await self._desk.scheduler.tell()
+        return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])
+
+    async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
+        job = find(self._desk.deck, request.job)
+        attempt = await self._attempt(job, request)
+        live = attempt.id in self._book.attempts
+        async for offset, text in self._desk.shelf.read(job.id, attempt.id, request.offset, follow=request.follow and live):
+            yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
+
+    async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
+        body = await self._desk.blobs.get(wire.digest(request.digest))
+        return pb.BlobPart(body=body[request.offset : request.offset + PART_BYTES_MAX], size=len(body))
+
+    async def put_blob(self, request: pb.PutBlobRequest, ctx: object) -> pb.PutBlobResponse:
+        digest = wire.digest(request.digest)
+        parts = self._arriving.setdefault(digest, bytearray())
+        if request.offset == 0:
+            parts.clear()
+        if request.offset != len(parts) or len(parts) + len(request.body) > BLOB_BYTES_MAX:
+            del self._arriving[digest]
+            raise Invalid("iris.blob_part", "A blob arrived out of order or is too large.", hint="send it again from 0")
+        parts += request.body
+        if request.last:
+            await self._desk.blobs.put(digest, bytes(self._arriving.pop(digest)))
+            await self._desk.deck.journal.durable()
+        return pb.PutBlobResponse()
+
+    async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
+        tasks = self._book.tasks[job.id]
+        if not 0 <= request.task < len(tasks):
+            raise NotFound("iris.no_task", f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.")
+        live = self._book.attempts.get(tasks[request.task].attempt)
+        if live is not None and request.attempt in (0, live.number):
+            return live
+        past = await attempts_of(self._desk.store, job.id, request.task)
+        chosen = [one for one in past if request.attempt in (0, one.number)]
+        if not chosen:
+            raise NotFound(
+                "iris.no_attempt", f"Task {request.task} of {job.spec.name} has not been tried.", hint=f"iris why {job.spec.name}"
+            )
+        return chosen[-1]
+
+    def _job(self, job: Job) -> pb.Job:
+        entry = job.spec.entry
+        return pb.Job(
+            id=job.id,
+            name=job.spec.name,
+            state=job.state,
+            submitted_ms=wire.ms(job.submitted),
+            ended_ms=wire.ms(job.ended),
+            ending=wire.ending_message(job.ending),
+            tasks={state.value: count for state, count in self._book.counts[job.id].items() if count},
+            reason=wire.reason_message(self._desk.reason(job.id)),
+            resources=wire.resources_message(job.spec.resources),
+            entry=" ".join(entry.argv) if isinstance(entry, Command) else "a Python function",
+            band=job.spec.band.name.lower(),
+            parent=job.parent,
+        )
+
+    def _task(self, task: Task) -> pb.Task:
+        attempt = self._book.attempts.get(task.attempt)
+        return pb.Task(
+            job=task.job,
+            index=task.index,
+            state=task.state,
+            attempt=task.attempt,
+            tries=task.tries,
+            failures=task.failures,
+            losses=task.losses,
+            worker=attempt.worker if attempt else "",
+            since_ms=wire.ms(task.since),
+            ending=wire.ending_message(task.ending),
+        )
