@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import Protocol
 
-from neorion.iris.model import AttemptId, Call, Command, Environment, Resources
+from neorion.iris.model import AttemptId, Call, Command, EndKind, Environment, Resources
 from neorion.keel.base import Duration
 
 
@@ -36,18 +36,6 @@ class Phase(StrEnum):
     BUILDING = "building"
     RUNNING = "running"
     ENDED = "ended"
-
-
-class EndKind(StrEnum):
-    """How an attempt ended. Told apart, because they are charged and explained differently."""
-
-    EXIT = "exit"
-    SIGNAL = "signal"
-    OUT_OF_MEMORY = "out_of_memory"
-    TIMED_OUT = "timed_out"
-    STOPPED = "stopped"
-    NOT_STARTED = "not_started"
-    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
