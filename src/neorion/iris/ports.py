@@ -7,7 +7,17 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import Protocol
 
-from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources, SliceId, SliceState
+from neorion.iris.model import (
+    AttemptId,
+    Call,
+    Command,
+    Digest,
+    EndKind,
+    Environment,
+    Resources,
+    SliceId,
+    SliceState,
+)
 from neorion.keel.base import Duration
 
 
@@ -37,18 +47,6 @@ class Phase(StrEnum):
     BUILDING = "building"
     RUNNING = "running"
     ENDED = "ended"
-
-
-class EndKind(StrEnum):
-    """How an attempt ended. Told apart, because they are charged and explained differently."""
-
-    EXIT = "exit"
-    SIGNAL = "signal"
-    OUT_OF_MEMORY = "out_of_memory"
-    TIMED_OUT = "timed_out"
-    STOPPED = "stopped"
-    NOT_STARTED = "not_started"
-    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)

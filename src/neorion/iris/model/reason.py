@@ -1,7 +1,10 @@
-"""Why a job waits, in one typed reason: the same in the command line, the RPC, the pages and the metrics."""
+"""Why a job waits or is refused, in one typed reason: the same in the command line, the RPC, the pages and the metrics."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from neorion.keel.base import Duration, Quantity
 
 
 class WaitCode(StrEnum):
@@ -14,51 +17,148 @@ class WaitCode(StrEnum):
     CPU_SHORT = "cpu_short"
     MEMORY_SHORT = "memory_short"
     DISK_SHORT = "disk_short"
+    GANG_KEY = "gang_key"
     GANG_SHORT = "gang_short"
+    SETTLING = "settling"
     USER_CAP = "user_cap"
     PREEMPTING = "preempting"
+    HOLDING = "holding"
+    HELD = "held"
     BOOTING = "booting"
+    NO_GROUP = "no_group"
+    GROUP_DELAY = "group_delay"
+    GROUP_MAX = "group_max"
+    GROUP_QUOTA = "group_quota"
+    GROUP_CAPACITY = "group_capacity"
+    GROUP_BACKOFF = "group_backoff"
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`want` is what one task (of a gang: the whole gang) asks for, `best` the most that is free in one place.
+    """`want` is what one task (of a gang: the whole gang) asks for, `best` the most there is in one place.
 
-    `subject` names the constraint, the variant, the user or the scale group that the code is about.
+    `subject` names the constraint, the variant, the user or the scale group that the code is about; `near` a word that
+    may have been meant instead. `never` says that waiting cannot help: `best` is then the most there could ever be.
     """
 
     code: WaitCode
     want: int = 0
     best: int = 0
     subject: str = ""
+    near: str = ""
+    never: bool = False
 
     @property
     def sentence(self) -> str:
-        return _SENTENCES[self.code].format(want=self.want, best=self.best, subject=self.subject)
+        table = _REFUSALS if self.never and self.code in _REFUSALS else _SENTENCES
+        return self._say(table[self.code])
 
     @property
     def hint(self) -> str:
-        return _HINTS.get(self.code, "").format(want=self.want, best=self.best, subject=self.subject)
+        if self.near:
+            return f'did you mean "{self.near}"?'
+        if self.never:
+            return self._say(_REFUSAL_HINTS.get(self.code, ""))
+        if self.code in _NEEDS_SOME and not self.best:
+            return ""
+        return self._say(_HINTS.get(self.code, ""))
 
+    def _say(self, text: str) -> str:
+        want, best = _AMOUNTS.get(self.code, (str, str))
+        return text.format(want=want(self.want), best=best(self.best), subject=self.subject)
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def _cores(milli: int) -> str:
+    return "1 core" if milli == 1000 else f"{milli / 1000:g} cores"
+
+
+# What is wanted rounds up and what there is rounds down, so that two sizes that differ never read alike.
+def _size_wanted(size: int) -> str:
+    unit = _unit(size)
+    return str(Quantity.of(-(-size // unit) * unit))
+
+
+def _size_there(size: int) -> str:
+    unit = _unit(size)
+    return str(Quantity.of(size // unit * unit))
+
+
+def _unit(size: int) -> int:
+    return 2**20 if size >= 2**30 else 2**10 if size >= 2**20 else 1
+
+
+def _span(ns: int) -> str:
+    return str(Duration(ns))
+
+
+_AMOUNTS: dict[WaitCode, tuple[Callable[[int], str], Callable[[int], str]]] = {
+    WaitCode.GPU_SHORT: (_gpus, _gpus),
+    WaitCode.CPU_SHORT: (_cores, _cores),
+    WaitCode.MEMORY_SHORT: (_size_wanted, _size_there),
+    WaitCode.DISK_SHORT: (_size_wanted, _size_there),
+    WaitCode.GROUP_DELAY: (_span, _span),
+}
 
 _SENTENCES = {
     WaitCode.NO_WORKERS: "There is no worker yet.",
     WaitCode.CONSTRAINT: "No worker meets {subject}.",
     WaitCode.GPU_VARIANT: "No worker has {subject} GPUs.",
-    WaitCode.GPU_SHORT: "It needs {want} GPUs on one worker; the best has {best} free.",
-    WaitCode.CPU_SHORT: "It needs {want} thousandths of a core on one worker; the best has {best} free.",
-    WaitCode.MEMORY_SHORT: "It needs {want} bytes of memory on one worker; the best has {best} free.",
-    WaitCode.DISK_SHORT: "It needs {want} bytes of disk on one worker; the best has {best} free.",
+    WaitCode.GPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
+    WaitCode.CPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
+    WaitCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the best has {best} free.",
+    WaitCode.DISK_SHORT: "It needs {want} of disk on one worker; the best has {best} free.",
+    WaitCode.GANG_KEY: "Its tasks start together within one {subject}, and no worker has the attribute {subject}.",
     WaitCode.GANG_SHORT: "Its {want} tasks start together, and there is room for {best} of them within one {subject}.",
+    WaitCode.SETTLING: "{best} of its tasks still hold their places; it starts again when all of them are gone.",
     WaitCode.USER_CAP: "{subject} already runs {best} of {want} allowed tasks.",
-    WaitCode.PREEMPTING: "{best} tasks of lower priority are being stopped to make room.",
+    WaitCode.PREEMPTING: "{best} tasks are being stopped to make room.",
+    WaitCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
+    WaitCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
     WaitCode.BOOTING: "{best} slices of {subject} are on their way.",
+    WaitCode.NO_GROUP: "No scale group makes workers that would do.",
+    WaitCode.GROUP_DELAY: "{subject} grows when it has waited {want}.",
+    WaitCode.GROUP_MAX: "{subject} has {best} of the {want} slices it may have, and it needs more.",
+    WaitCode.GROUP_QUOTA: "The quota of {subject} is used up.",
+    WaitCode.GROUP_CAPACITY: "There are no machines to be had for {subject}.",
+    WaitCode.GROUP_BACKOFF: "The last {best} slices of {subject} failed to start; it is tried again after a pause.",
 }
 
 _HINTS = {
     WaitCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
     WaitCode.GPU_VARIANT: "see what there is with: iris worker list",
-    WaitCode.GPU_SHORT: "it starts when {want} are free at once; asking for {best} would start it now",
+    WaitCode.GPU_SHORT: "it starts when {want} are free at once; asking for {best} could start it sooner",
+    WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
     WaitCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
     WaitCode.USER_CAP: "wait for a task of yours to end, or cancel one",
+    WaitCode.GROUP_MAX: "raise max_slices of {subject}, or wait for a slice to come free",
+    WaitCode.GROUP_QUOTA: "ask for more quota, or wait: it is tried again by itself",
+    WaitCode.GROUP_CAPACITY: "it is tried again by itself",
+    WaitCode.GROUP_BACKOFF: "see why with: iris slice list --group {subject}",
+}
+# Hints that tell to ask for what there is make no sense where there is nothing.
+_NEEDS_SOME = (WaitCode.GPU_SHORT, WaitCode.GANG_SHORT)
+
+_REFUSALS = {
+    WaitCode.NO_WORKERS: "There is no worker, and no scale group that could make one.",
+    WaitCode.GPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
+    WaitCode.CPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
+    WaitCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the largest has {best}.",
+    WaitCode.DISK_SHORT: "It needs {want} of disk on one worker; the largest has {best}.",
+    WaitCode.GANG_SHORT: "Its {want} tasks start together, and one {subject} never holds more than {best} of them.",
+}
+
+_REFUSAL_HINTS = {
+    WaitCode.NO_WORKERS: "start a worker, or add a scale group to the cluster's configuration",
+    WaitCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+    WaitCode.GPU_VARIANT: "see what there is with: iris worker list",
+    WaitCode.GPU_SHORT: "ask for {best} or fewer per task, and for more tasks",
+    WaitCode.CPU_SHORT: "ask for {best} or fewer",
+    WaitCode.MEMORY_SHORT: "ask for {best} or less",
+    WaitCode.DISK_SHORT: "ask for {best} or less",
+    WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
+    WaitCode.GANG_SHORT: "ask for {best} replicas or fewer",
 }

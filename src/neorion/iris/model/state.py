@@ -50,6 +50,18 @@ class AttemptState(StrEnum):
         return self in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST, AttemptState.STOPPED)
 
 
+class EndKind(StrEnum):
+    """How an attempt ended. Told apart, because they are charged and explained differently."""
+
+    EXIT = "exit"
+    SIGNAL = "signal"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMED_OUT = "timed_out"
+    STOPPED = "stopped"
+    NOT_STARTED = "not_started"
+    LOST = "lost"
+
+
 class WorkerState(StrEnum):
     """A silent worker is given no work; a lost one has certainly ended its tasks."""
 

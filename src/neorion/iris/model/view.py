@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from neorion.iris.model.constraint import Attributes
 from neorion.iris.model.ids import AttemptId, JobId, SliceId, WorkerId
 from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import Band, Placement
-from neorion.keel.base import Instant
+from neorion.iris.model.state import SliceState
+from neorion.keel.base import Duration, Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class RunningView:
-    """An attempt that holds a place and could lose it."""
+    """An attempt that holds a place. One that is `stopping` gives it back soon and cannot lose it twice."""
 
     attempt: AttemptId
     job: JobId
@@ -48,6 +50,7 @@ class RunningView:
     resources: Resources
     gang: bool
     started: Instant
+    stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +62,71 @@ class ClusterView:
     running: Sequence[RunningView] = ()
     caps: Mapping[str, int] = field(default_factory=dict[str, int])
     cap_default: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerShape:
+    """Workers that exist or could be created: what one has, how many a slice has, and how many slices there can be."""
+
+    total: Resources
+    attributes: Attributes
+    per_slice: int = 1
+    slices: int = 1
+
+
+class TroubleKind(StrEnum):
+    """Why a scale group got no slice. Told apart, because they pass at different speeds."""
+
+    FAILED = "failed"
+    QUOTA = "quota"
+    NO_CAPACITY = "no_capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong in a scale group since it last got a slice: `times` in a row, `at` the last time."""
+
+    kind: TroubleKind
+    times: int
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SliceView:
+    """`ready` is when its workers had joined; `idle` since when nothing runs on it, or None while something does."""
+
+    id: SliceId
+    state: SliceState
+    created: Instant
+    ready: Instant | None = None
+    idle: Instant | None = None
+
+
+_UP, _DOWN, _GRACE, _BOOT = (Duration.of(minutes=span) for span in (1, 10, 30, 40))
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How patient a scale group is.
+
+    It grows for demand that lasts `up`, gives back what is idle for `down`, leaves a new slice alone for `grace`, and gives
+    a slice that has not joined within `boot` up for failed.
+    """
+
+    up: Duration = _UP
+    down: Duration = _DOWN
+    grace: Duration = _GRACE
+    boot: Duration = _BOOT
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A scale group: `shape` says what its slices are and how many it may have; a lower `priority` is asked first."""
+
+    name: str
+    priority: int
+    min_slices: int
+    shape: WorkerShape
+    patience: Patience = Patience()
+    slices: Sequence[SliceView] = ()
+    trouble: Trouble | None = None

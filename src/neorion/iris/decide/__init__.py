@@ -1,0 +1,58 @@
+"""The rules of iris: who runs where, what follows from an end, how many slices there should be.
+
+Pure functions of a view and the time to values that leave no choice open. Nothing here reads a clock, a store or the world,
+keeps anything between two calls, or carries anything out.
+"""
+
+from neorion.iris.decide.autoscale import Create, Delete, DeleteCause, ScalePlan, autoscale
+from neorion.iris.decide.deadline import Deadlines, Timed, deadlines
+from neorion.iris.decide.feasible import feasible
+from neorion.iris.decide.group import PAUSE_MAX, paused_until
+from neorion.iris.decide.hold import HOLD_AFTER
+from neorion.iris.decide.lifecycle import (
+    Cause,
+    Ending,
+    Rest,
+    Rules,
+    Spent,
+    StopCause,
+    TaskCounts,
+    Verdict,
+    after_end,
+    after_wait,
+    job_state,
+)
+from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
+from neorion.iris.decide.schedule import schedule
+
+__all__ = [
+    "HOLD_AFTER",
+    "PAUSE_MAX",
+    "Assignment",
+    "Cause",
+    "Create",
+    "Deadlines",
+    "Delete",
+    "DeleteCause",
+    "Demand",
+    "Ending",
+    "Hold",
+    "Plan",
+    "Preemption",
+    "Rest",
+    "Rules",
+    "ScalePlan",
+    "Spent",
+    "StopCause",
+    "TaskCounts",
+    "Timed",
+    "Verdict",
+    "after_end",
+    "after_wait",
+    "autoscale",
+    "deadlines",
+    "feasible",
+    "job_state",
+    "paused_until",
+    "schedule",
+]

@@ -1,0 +1,171 @@
+"""How many slices each scale group should have: enough for its least and for what found no room, and no more than its most.
+
+Demand goes to the first group, by priority, that makes workers for it and may grow; a group that may not passes it on. What is
+already on its way serves demand before anything is bought. Idle slices go after a while, the longest idle first.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from neorion.iris.decide.group import Group, paused_until
+from neorion.iris.decide.plan import Demand
+from neorion.iris.model import GroupView, JobId, Placement, Reason, Resources, SliceId, WaitCode
+from neorion.keel.base import Instant
+
+
+class DeleteCause(StrEnum):
+    """Why a slice goes."""
+
+    IDLE = "idle"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Ask for so many slices of this group."""
+
+    group: str
+    slices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Give this slice back."""
+
+    group: str
+    slice: SliceId
+    cause: DeleteCause
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePlan:
+    """`fails` took longer to boot than they may and count as failed from now on. `reasons` say what demand waits for."""
+
+    creates: Sequence[Create]
+    fails: Sequence[SliceId]
+    deletes: Sequence[Delete]
+    reasons: Mapping[JobId, Reason]
+    wake_at: Instant | None
+
+
+def autoscale(
+    groups: Sequence[GroupView], demand: Sequence[Demand], now: Instant, promised: Collection[SliceId] = ()
+) -> ScalePlan:
+    """`promised` are slices on which the same tick's schedule gave somebody a place: they are not idle."""
+    work = _Scaling(
+        [Group(view, now) for view in sorted(groups, key=lambda view: (view.priority, view.name))], now
+    )
+    work.keep_least()
+    for each in demand:
+        work.serve(each)
+    deletes = work.deletes(promised)
+    return ScalePlan(
+        [Create(group.view.name, group.created) for group in work.groups if group.created],
+        [each.id for group in work.groups for each in group.overdue],
+        deletes,
+        work.reasons,
+        work.wake_at(),
+    )
+
+
+class _Scaling:
+    def __init__(self, groups: Sequence[Group], now: Instant) -> None:
+        self.groups = groups
+        self.reasons: dict[JobId, Reason] = {}
+        self._now = now
+        self._wakes: list[Instant] = []
+        self._suited: dict[tuple[Resources, Placement], list[Group]] = {}
+
+    def keep_least(self) -> None:
+        for group in self.groups:
+            lacks = group.view.min_slices - group.live
+            if lacks > 0:
+                group.create(min(lacks, group.may_create()))
+            if group.live < group.view.min_slices:
+                self._wake_after_trouble(group)
+
+    def serve(self, each: Demand) -> None:
+        """Gives demand its part of what is on its way, in whichever group, and asks for more only for the rest."""
+        suited, gang, left = self._groups_for(each), each.placement.gang, each.tasks
+        # As the scheduler will: tasks without GPUs leave slices with GPUs to others.
+        for group in sorted(suited, key=lambda group: group.view.shape.total.gpus):
+            served = group.bins.fill(each.resources, gang, left)
+            left -= served
+            group.wanted |= served > 0
+            if not left:
+                self._comes(each, group)
+                return
+        self._buy(each, left, suited)
+
+    def _buy(self, each: Demand, left: int, suited: Sequence[Group]) -> None:
+        gang = each.placement.gang
+        obstacle: Reason | None = None
+        for group in suited:
+            wanted = group.bins.missing(each.resources, gang, left)
+            if wanted is None or (gang and wanted > group.view.shape.slices):
+                continue
+            group.wanted = True
+            may = group.may_create()
+            if not may or (gang and may < wanted):
+                obstacle = obstacle or group.obstacle()
+                self._wake_after_trouble(group)
+                continue
+            ripe = each.since + group.view.patience.up
+            if ripe > self._now:
+                self._wakes.append(ripe)
+                obstacle = Reason(WaitCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
+                break
+            group.create(min(wanted, may))
+            left -= group.bins.fill(each.resources, gang, left)
+            if not left:
+                self._comes(each, group)
+                return
+            obstacle = obstacle or group.obstacle()
+        self.reasons[each.job] = obstacle or Reason(WaitCode.NO_GROUP)
+
+    def deletes(self, promised: Collection[SliceId]) -> list[Delete]:
+        found: list[Delete] = []
+        for group in self.groups:
+            name = group.view.name
+            found += [Delete(name, each.id, DeleteCause.FAILED) for each in group.failed]
+            # A group that somebody waits for gives nothing back: it would only be bought again.
+            if not group.wanted:
+                found += [Delete(name, each, DeleteCause.IDLE) for each in self._idle(group, promised)]
+        return found
+
+    def wake_at(self) -> Instant | None:
+        boots = [group.boot_deadline(each) for group in self.groups for each in group.booting]
+        return min((wake for wake in (*self._wakes, *boots) if wake > self._now), default=None)
+
+    def _idle(self, group: Group, promised: Collection[SliceId]) -> list[SliceId]:
+        patience = group.view.patience
+        spare = group.live - group.view.min_slices
+        due: list[SliceId] = []
+        idle = [
+            (each.idle, each) for each in group.ready if each.idle is not None and each.id not in promised
+        ]
+        for since, each in sorted(idle, key=lambda pair: (pair[0].ns, pair[1].id)):
+            ripe = max(since + patience.down, (each.ready or each.created) + patience.grace)
+            if len(due) >= spare:
+                break
+            if ripe > self._now:
+                self._wakes.append(ripe)
+            else:
+                due.append(each.id)
+        return due
+
+    def _groups_for(self, each: Demand) -> list[Group]:
+        key = (each.resources, each.placement)
+        found = self._suited.get(key)
+        if found is None:
+            found = [group for group in self.groups if group.bins.suits(*key)]
+            self._suited[key] = found
+        return found
+
+    def _comes(self, each: Demand, group: Group) -> None:
+        self.reasons[each.job] = Reason(WaitCode.BOOTING, best=group.coming, subject=group.view.name)
+
+    def _wake_after_trouble(self, group: Group) -> None:
+        if group.view.trouble is not None:
+            self._wakes.append(paused_until(group.view.trouble))

@@ -1,0 +1,81 @@
+"""Workers that are not there yet: how much of a demand fits into slices that are on their way or about to be asked for."""
+
+from neorion.iris.decide.pool import SLICE, WORKER, Amounts, amounts, count
+from neorion.iris.model import Placement, Resources, WorkerShape
+
+# Workers by what each has left.
+Part = list[list[int]]
+
+
+class Bins:
+    """The empty slices of one scale group, filled by demand. What is left only shrinks, but for new slices at the end."""
+
+    def __init__(self, shape: WorkerShape) -> None:
+        self._shape = shape
+        self._parts: dict[str, list[Part]] = {SLICE: [], WORKER: []}
+        # Per needs, part and number of tasks at once: so many parts have no room for them.
+        self._starts: dict[tuple[Amounts, str, int], int] = {}
+
+    def suits(self, asks: Resources, placement: Placement) -> bool:
+        """Whether such a task could run on a worker of this group, and a gang of them share its key there."""
+        shape = self._shape
+        known = placement.gang in ("", SLICE, WORKER) or placement.gang in shape.attributes
+        met = all(each.holds(shape.attributes) for each in placement.constraints if each.required)
+        return known and met and asks.fits(shape.total)
+
+    def add(self, slices: int) -> None:
+        total = amounts(self._shape.total)
+        for _ in range(slices):
+            workers = [list(total) for _ in range(self._shape.per_slice)]
+            self._parts[SLICE].append(workers)
+            self._parts[WORKER] += [[worker] for worker in workers]
+
+    def missing(self, asks: Resources, gang: str, tasks: int) -> int | None:
+        """How many slices more it takes to have room for so many tasks; None if a gang is too large for a part."""
+        needs, empty = amounts(asks), amounts(self._shape.total)
+        one_worker = count(needs, empty, tasks)
+        one_slice = min(tasks, one_worker * self._shape.per_slice)
+        if gang in (SLICE, WORKER):
+            return 1 if (one_worker if gang == WORKER else one_slice) >= tasks else None
+        if gang:
+            tasks -= sum(_room(needs, part, tasks) for part in self._parts[SLICE])
+        return max(0, -(-tasks // one_slice))
+
+    def fill(self, asks: Resources, gang: str, tasks: int) -> int:
+        """Takes room for as many of the tasks as there is, for a gang for all or none; says for how many."""
+        needs = amounts(asks)
+        if gang in (SLICE, WORKER):
+            return self._fill_one(needs, gang, tasks)
+        if gang and sum(_room(needs, part, tasks) for part in self._parts[SLICE]) < tasks:
+            return 0
+        key, parts, left = (needs, "", 1), self._parts[SLICE], tasks
+        at = self._starts.get(key, 0)
+        while at < len(parts):
+            left -= _take(needs, parts[at], left)
+            if not left:
+                break
+            at += 1
+        self._starts[key] = at
+        return tasks - left
+
+    def _fill_one(self, needs: Amounts, gang: str, tasks: int) -> int:
+        parts = self._parts[gang]
+        for at in range(self._starts.get((needs, gang, tasks), 0), len(parts)):
+            if _room(needs, parts[at], tasks) == tasks:
+                return _take(needs, parts[at], tasks)
+            self._starts[needs, gang, tasks] = at + 1
+        return 0
+
+
+def _room(needs: Amounts, part: Part, tasks: int) -> int:
+    return min(tasks, sum(count(needs, worker, tasks) for worker in part))
+
+
+def _take(needs: Amounts, part: Part, tasks: int) -> int:
+    taken = 0
+    for worker in part:
+        here = count(needs, worker, tasks - taken)
+        for dimension, need in enumerate(needs):
+            worker[dimension] -= need * here
+        taken += here
+    return taken

@@ -1,0 +1,52 @@
+"""Whether a job could ever run here: asked when it is submitted, so that nobody waits for what cannot come."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from neorion.iris.decide.explain import why_not_one
+from neorion.iris.decide.pool import SLICE, WORKER, Kind, Pool
+from neorion.iris.model import (
+    Placement,
+    Reason,
+    Resources,
+    SliceId,
+    WaitCode,
+    WorkerId,
+    WorkerShape,
+    WorkerView,
+)
+
+
+def feasible(
+    resources: Resources, placement: Placement, replicas: int, shapes: Iterable[WorkerShape]
+) -> Reason | None:
+    """None if the job fits onto empty workers of these shapes, or the reason why it never will."""
+    offered = list(shapes)
+    pool = Pool(_empty_worker(number, shape) for number, shape in enumerate(offered))
+    kind = pool.kind(resources, placement)
+    reason = why_not_one(pool, kind)
+    if reason is None and placement.gang:
+        best = _largest_gang(pool, kind, offered)
+        if best < replicas:
+            reason = Reason(WaitCode.GANG_SHORT, replicas, best, placement.gang)
+    return None if reason is None else replace(reason, never=True)
+
+
+def _empty_worker(number: int, shape: WorkerShape) -> WorkerView:
+    name = f"{number:06}"
+    return WorkerView(WorkerId(name), SliceId(name), shape.attributes, shape.total, shape.total)
+
+
+def _largest_gang(pool: Pool, kind: Kind, shapes: list[WorkerShape]) -> int:
+    """The most tasks that one group of workers with one value of the gang's attribute can hold."""
+    best = 0
+    for row in kind.rows:
+        room = 0
+        for spot in row.spots:
+            shape = shapes[int(pool.workers[spot].id)]
+            alike = {WORKER: 1, SLICE: shape.per_slice}.get(
+                kind.placement.gang, shape.per_slice * shape.slices
+            )
+            room += alike * pool.room(kind, spot, 1 << 31)
+        best = max(best, room)
+    return best

@@ -1,0 +1,79 @@
+"""One scale group while it is decided on: what it has, what is on its way, and what keeps it from growing."""
+
+from neorion.iris.decide.bins import Bins
+from neorion.iris.model import GroupView, Reason, SliceState, SliceView, Trouble, TroubleKind, WaitCode
+from neorion.keel.base import Duration, Instant
+
+# The first pause after a trouble; each further one in a row doubles it.
+_PAUSES = {
+    TroubleKind.FAILED: Duration.of(seconds=30),
+    TroubleKind.NO_CAPACITY: Duration.of(minutes=1),
+    # Quotas are changed by people.
+    TroubleKind.QUOTA: Duration.of(minutes=5),
+}
+# Longer would not spare anybody anything, and would keep a healed group out of use.
+PAUSE_MAX = Duration.of(minutes=30)
+_DOUBLINGS_MAX = 16
+
+_CODES = {
+    TroubleKind.FAILED: WaitCode.GROUP_BACKOFF,
+    TroubleKind.NO_CAPACITY: WaitCode.GROUP_CAPACITY,
+    TroubleKind.QUOTA: WaitCode.GROUP_QUOTA,
+}
+
+
+def paused_until(trouble: Trouble) -> Instant:
+    pause = _PAUSES[trouble.kind] * 2 ** min(trouble.times - 1, _DOUBLINGS_MAX)
+    return trouble.at + min(pause, PAUSE_MAX)
+
+
+class Group:
+    """Every slice that still exists counts against the most; only those that serve or will serve count as the least."""
+
+    def __init__(self, view: GroupView, now: Instant) -> None:
+        self.view = view
+        self.now = now
+        self.bins = Bins(view.shape)
+        self.created = 0
+        self.wanted = False
+        booting = [
+            each for each in view.slices if each.state in (SliceState.CREATING, SliceState.BOOTSTRAPPING)
+        ]
+        self.overdue = [each for each in booting if self.boot_deadline(each) <= now]
+        self.booting = [each for each in booting if self.boot_deadline(each) > now]
+        self.ready = [each for each in view.slices if each.state is SliceState.READY]
+        self.failed = [each for each in view.slices if each.state is SliceState.FAILED]
+        self.bins.add(len(self.booting))
+
+    @property
+    def live(self) -> int:
+        return len(self.booting) + len(self.ready) + self.created
+
+    @property
+    def coming(self) -> int:
+        return len(self.booting) + self.created
+
+    def boot_deadline(self, each: SliceView) -> Instant:
+        return each.created + self.view.patience.boot
+
+    def may_create(self) -> int:
+        """How many slices more it may ask for now. After a trouble, and its pause, one at a time until one is ready."""
+        left = max(0, self.view.shape.slices - len(self.view.slices) - self.created)
+        trouble = self.view.trouble
+        if trouble is None:
+            return left
+        if self.now < paused_until(trouble):
+            return 0
+        return min(left, max(0, 1 - self.coming))
+
+    def create(self, slices: int) -> None:
+        self.created += slices
+        self.bins.add(slices)
+
+    def obstacle(self) -> Reason:
+        """Why it may not create more."""
+        trouble, most = self.view.trouble, self.view.shape.slices
+        has = len(self.view.slices) + self.created
+        if trouble is None or has >= most:
+            return Reason(WaitCode.GROUP_MAX, most, has, self.view.name)
+        return Reason(_CODES[trouble.kind], best=trouble.times, subject=self.view.name)

@@ -1,0 +1,250 @@
+"""Making room: who is stopped so that a job of a higher band can start.
+
+A victim is stopped only if the pusher then fits whole. Victims of the lowest band go first, the youngest first, and a gang
+goes whole. What is being freed already counts as room, so nobody is stopped twice for one need.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from neorion.iris.decide.pool import Amounts, Kind, Pool, amounts, count
+from neorion.iris.model import AttemptId, Band, JobId, RunningView
+
+# How many places are compared for the fewest victims: the search stays short however large the cluster is.
+PLACES_MAX = 8
+# A pass stops tasks for so many starts at most; the next pass goes on. It bounds both the time and the upheaval of one.
+PUSHES_MAX = 256
+
+_NOTHING: Amounts = (0, 0, 0, 0)
+
+
+class Victim:
+    """What is stopped together: one attempt, or every attempt of a gang. `rank` orders them, the first to go first."""
+
+    __slots__ = ("attempts", "band", "parts", "rank", "started")
+
+    def __init__(self, band: Band) -> None:
+        self.band = band
+        self.started = 0
+        self.rank = 0
+        self.attempts: list[AttemptId] = []
+        self.parts: dict[int, list[int]] = {}
+
+    def add(self, run: RunningView, spot: int | None) -> None:
+        self.attempts.append(run.attempt)
+        self.started = max(self.started, run.started.ns)
+        if spot is not None:
+            _sum_into(self.parts, spot, amounts(run.resources))
+
+
+class Room:
+    """Room for a job, and who is stopped for it."""
+
+    __slots__ = ("seats", "stopping", "victims")
+
+    def __init__(self, seats: list[tuple[int, int]], victims: list[Victim], stopping: int) -> None:
+        self.seats = seats
+        self.victims = victims
+        self.stopping = stopping
+
+
+class Crowd:
+    """Everything that runs, as what could be freed: by stopping it, or because it is stopping already."""
+
+    def __init__(self, pool: Pool, running: Iterable[RunningView], band: Band) -> None:
+        """`band` is the highest that pushes: what is not below it need not be looked at."""
+        self._pool = pool
+        self._freeing: dict[int, list[int]] = {}
+        self._stopping: dict[int, int] = {}
+        self._on: dict[int, list[Victim]] = {}
+        self._pushes = 0
+        for victim in self._ranked([run for run in running if run.stopping or run.band > band]):
+            for spot in victim.parts:
+                self._on.setdefault(spot, []).append(victim)
+        # Per lowest band that may be stopped, what stopping all of it would free on each worker.
+        self._potential = {floor: self._sums(floor) for floor in (Band.BATCH, Band.INTERACTIVE)}
+        self._starts: dict[tuple[Kind, Band], int] = {}
+
+    def make_room(self, kind: Kind, tasks: int, band: Band) -> Room | None:
+        """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
+        if self._pushes >= PUSHES_MAX:
+            return None
+        trial = self._cheapest(self._freed(kind), kind, tasks, None)
+        for floor in (Band.BATCH, Band.INTERACTIVE):
+            if trial is None and floor > band:
+                trial = self._cheapest(self._pushable(kind, floor), kind, tasks, floor)
+        if trial is None:
+            kind.hopeless = tasks
+            return None
+        self._pushes += 1
+        for victim in trial.victims:
+            self._stop(victim)
+        seats = trial.seats()
+        for spot, placed in seats:
+            self._claim(kind, spot, placed)
+        return Room(seats, trial.victims, sum(self._stopping.get(spot, 0) for spot, _ in seats))
+
+    def _cheapest(
+        self, places: Iterable[Sequence[int]], kind: Kind, tasks: int, floor: Band | None
+    ) -> "Trial | None":
+        best: Trial | None = None
+        seen = 0
+        for spots in places:
+            trial = Trial(kind, tasks, {spot: self._there(spot) for spot in spots})
+            if not trial.choose(self._candidates(spots, floor)):
+                continue
+            if best is None or trial.price < best.price:
+                best = trial
+            seen += 1
+            if not best.price or seen == PLACES_MAX:
+                break
+        return best
+
+    def _freed(self, kind: Kind) -> Iterator[Sequence[int]]:
+        """Places that will have more room without stopping anybody else."""
+        if kind.placement.gang:
+            for row in kind.rows:
+                if any(spot in self._freeing for spot in row.spots):
+                    yield row.spots
+            return
+        for spot in kind.row.spots if self._freeing else ():
+            if spot in self._freeing:
+                yield (spot,)
+
+    def _pushable(self, kind: Kind, floor: Band) -> Iterator[Sequence[int]]:
+        """Places where stopping everybody down to `floor` would make room for one task at least."""
+        if kind.placement.gang:
+            yield from (row.spots for row in kind.rows)
+            return
+        spots, potential = kind.row.spots, self._potential[floor]
+        fruitful = False
+        for at in range(self._starts.get((kind, floor), 0), len(spots)):
+            spot = spots[at]
+            more = potential.get(spot)
+            if more and count(
+                kind.needs, [sum(pair) for pair in zip(self._there(spot), more, strict=True)], 1
+            ):
+                fruitful = True
+                yield (spot,)
+            elif not fruitful:
+                # Stopping moves room from what could be freed to what is: the sum only shrinks, as in any other row.
+                self._starts[kind, floor] = at + 1
+
+    def _candidates(self, spots: Sequence[int], floor: Band | None) -> Sequence[Victim]:
+        if floor is None:
+            return ()
+        found = {
+            victim.rank: victim for spot in spots for victim in self._on.get(spot, ()) if victim.band >= floor
+        }
+        return [found[rank] for rank in sorted(found)]
+
+    def _there(self, spot: int) -> list[int]:
+        freeing = self._freeing.get(spot, _NOTHING)
+        return [have + more for have, more in zip(self._pool.free[spot], freeing, strict=True)]
+
+    def _stop(self, victim: Victim) -> None:
+        for spot, part in victim.parts.items():
+            self._on[spot].remove(victim)
+            _sum_into(self._freeing, spot, part)
+            self._stopping[spot] = self._stopping.get(spot, 0) + 1
+            for floor, potential in self._potential.items():
+                if victim.band >= floor:
+                    _sum_into(potential, spot, [-amount for amount in part])
+
+    def _claim(self, kind: Kind, spot: int, tasks: int) -> None:
+        """Takes from what is being freed first; only the rest is missing for others now."""
+        free, freeing = self._pool.free[spot], self._freeing.get(spot, [0, 0, 0, 0])
+        for dimension, need in enumerate(kind.needs):
+            later = min(need * tasks, freeing[dimension])
+            freeing[dimension] -= later
+            free[dimension] -= need * tasks - later
+
+    def _sums(self, floor: Band) -> dict[int, list[int]]:
+        sums: dict[int, list[int]] = {}
+        for spot, victims in self._on.items():
+            for victim in victims:
+                if victim.band >= floor:
+                    _sum_into(sums, spot, victim.parts[spot])
+        return sums
+
+    def _ranked(self, running: Iterable[RunningView]) -> list[Victim]:
+        gangs: dict[JobId, Victim] = {}
+        victims: list[Victim] = []
+        for run in sorted(running, key=lambda run: run.attempt):
+            spot = self._pool.index.get(run.worker)
+            if run.stopping:
+                if spot is not None:
+                    _sum_into(self._freeing, spot, amounts(run.resources))
+                    self._stopping[spot] = self._stopping.get(spot, 0) + 1
+                continue
+            victim = gangs.get(run.job) if run.gang else None
+            if victim is None:
+                victim = Victim(run.band)
+                victims.append(victim)
+                if run.gang:
+                    gangs[run.job] = victim
+            victim.add(run, spot)
+        victims.sort(key=lambda victim: (-victim.band, -victim.started, victim.attempts[0]))
+        for rank, victim in enumerate(victims):
+            victim.rank = rank
+        return victims
+
+
+class Trial:
+    """What if these were stopped: how many of the tasks would then fit on these workers."""
+
+    def __init__(self, kind: Kind, tasks: int, there: dict[int, list[int]]) -> None:
+        self._kind = kind
+        self._tasks = tasks
+        self._there = there
+        self._rooms = {spot: count(kind.needs, have, tasks) for spot, have in there.items()}
+        self._room = sum(self._rooms.values())
+        self.victims: list[Victim] = []
+
+    @property
+    def price(self) -> int:
+        return sum(len(victim.attempts) for victim in self.victims)
+
+    def choose(self, candidates: Iterable[Victim]) -> bool:
+        """Adds victims until there is room, then lets go whom it does not take, the dearest first."""
+        chosen: list[Victim] = []
+        for victim in candidates:
+            if self._room >= self._tasks:
+                break
+            self._shift(victim, 1)
+            chosen.append(victim)
+        if self._room < self._tasks:
+            return False
+        for victim in reversed(chosen):
+            self._shift(victim, -1)
+            if self._room < self._tasks:
+                self._shift(victim, 1)
+                self.victims.append(victim)
+        return True
+
+    def seats(self) -> list[tuple[int, int]]:
+        left, seats = self._tasks, list[tuple[int, int]]()
+        for spot, room in self._rooms.items():
+            placed = min(room, left)
+            if placed:
+                seats.append((spot, placed))
+                left -= placed
+        return seats
+
+    def _shift(self, victim: Victim, sign: int) -> None:
+        for spot, part in victim.parts.items():
+            if spot in self._there:
+                have = self._there[spot]
+                for dimension, amount in enumerate(part):
+                    have[dimension] += sign * amount
+                self._room -= self._rooms[spot]
+                self._rooms[spot] = count(self._kind.needs, have, self._tasks)
+                self._room += self._rooms[spot]
+
+
+def _sum_into(sums: dict[int, list[int]], spot: int, part: Amounts) -> None:
+    row = sums.get(spot)
+    if row is None:
+        sums[spot] = list(part)
+        return
+    for dimension, amount in enumerate(part):
+        row[dimension] += amount

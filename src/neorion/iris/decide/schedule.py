@@ -1,0 +1,219 @@
+"""One pass of the scheduler: who starts where, who is stopped for whom, and why the others wait.
+
+Bands go one after the other. In each, a job that has waited too long goes first (`hold`), then users take turns (`fair`),
+and then whoever found no room may push lower bands aside (`push`).
+"""
+
+from collections.abc import Sequence
+from itertools import repeat
+
+from neorion.iris.decide.explain import why_no_room
+from neorion.iris.decide.fair import take_turns
+from neorion.iris.decide.hold import CLOSED, HOLD_AFTER, best_place
+from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
+from neorion.iris.decide.pool import WHOLE, Kind, Pool, Row
+from neorion.iris.decide.push import Crowd
+from neorion.iris.decide.seat import Waiting, take_seats
+from neorion.iris.model import Band, ClusterView, JobId, Reason, RunningView, WaitCode
+from neorion.keel.base import Instant
+
+# Waits that more workers would not end.
+_NOT_FOR_WORKERS = (WaitCode.USER_CAP, WaitCode.SETTLING)
+
+
+def schedule(view: ClusterView, now: Instant) -> Plan:
+    """Decides the same for the same view, in whatever order its parts are listed."""
+    work = _Pass(view, now - HOLD_AFTER)
+    jobs = sorted(view.jobs, key=lambda job: (job.band, job.submitted.ns, job.id))
+    kind = work.pool.kind
+    waiting = [Waiting(job, kind(job.resources, job.placement)) for job in jobs if job.waiting]
+    for band in Band:
+        work.band(band, [each for each in waiting if each.job.band is band])
+    return work.plan(waiting)
+
+
+class _Pass:
+    """The pass while it runs: what is free shrinks, what is decided grows."""
+
+    def __init__(self, view: ClusterView, overdue: Instant) -> None:
+        self.pool = Pool(view.workers)
+        self._caps, self._cap_default = view.caps, view.cap_default
+        self._capped = bool(view.caps or view.cap_default)
+        self._everybody = view.running
+        self._overdue = overdue
+        self._crowd: Crowd | None = None
+        self._assignments: list[Assignment] = []
+        self._preemptions: list[Preemption] = []
+        self._claims: list[Assignment] = []
+        self._holds: list[tuple[Hold, Row]] = []
+        self._reasons: dict[JobId, Reason] = {}
+        self._promised: set[int] = set()
+        # What held workers have free, while they are closed to everybody.
+        self._kept: dict[int, list[int]] = {}
+        self._shares, self._running, self._settling = _count_running(self.pool, view.running)
+
+    def band(self, band: Band, jobs: Sequence[Waiting]) -> None:
+        self._serve_oldest(jobs)
+        take_turns([each for each in jobs if each.left], self._shares, self._place)
+        if band is not Band.BATCH:
+            take_turns([each for each in jobs if each.left], self._shares, self._push)
+
+    def plan(self, waiting: Sequence[Waiting]) -> Plan:
+        # Reasons speak of what is free, kept or not.
+        for spot, free in self._kept.items():
+            self.pool.free[spot] = free
+        explained: dict[tuple[Kind, int], Reason] = {}
+        demand: list[Demand] = []
+        unserved = [each for each in waiting if each.left]
+        for each in unserved:
+            job = each.job
+            reason = self._reasons.get(job.id)
+            if reason is None:
+                ask = (each.kind, len(job.waiting) if job.placement.gang else 1)
+                reason = explained.get(ask)
+                if reason is None:
+                    reason = explained[ask] = self._explain(*ask)
+                self._reasons[job.id] = reason
+            if reason.code not in _NOT_FOR_WORKERS:
+                demand.append(Demand(job.id, job.resources, job.placement, each.left, job.submitted))
+        overdue = self._overdue.ns
+        upcoming = [each.job.submitted.ns for each in unserved if each.job.submitted.ns > overdue]
+        return Plan(
+            self._assignments,
+            self._preemptions,
+            self._claims,
+            [hold for hold, _ in self._holds],
+            self._reasons,
+            demand,
+            frozenset(self.pool.workers[spot].slice for spot in self._promised),
+            Instant(min(upcoming)) + HOLD_AFTER if upcoming else None,
+        )
+
+    def _serve_oldest(self, jobs: Sequence[Waiting]) -> None:
+        """The first job of the band that is overdue starts now, or pushes, or keeps a place; one per band and pass."""
+        part = WHOLE // max(1, len({each.job.user for each in jobs}))
+        never: set[tuple[Kind, int]] = set()
+        for each in jobs:
+            job = each.job
+            if job.submitted > self._overdue:
+                return
+            tasks = each.left if job.placement.gang else 1
+            if self._shares.get(job.user, 0) > part or (each.kind, tasks) in never:
+                continue
+            placed = self._place(each, 1)
+            if not placed and job.band is not Band.BATCH:
+                placed = self._push(each, 1)
+            if placed:
+                self._shares[job.user] = self._shares.get(job.user, 0) + placed * each.kind.cost
+                return
+            if job.id in self._reasons:
+                continue
+            place = best_place(self.pool, each.kind, tasks)
+            if place is not None:
+                self._keep(job.id, place)
+                return
+            never.add((each.kind, tasks))
+
+    def _place(self, each: Waiting, most: int) -> int:
+        kind = each.kind
+        if kind.simple and not self._capped:
+            # What most jobs are, kept short: no gang to keep whole, no rows to take turns, no cap to look up.
+            spot, tasks = self.pool.settle(kind, kind.row, min(most, each.left))
+            if tasks:
+                self._record(self._assignments, each, spot, tasks)
+            return tasks
+        most = self._allowed(each, most)
+        placed = 0
+        for spot, tasks in take_seats(self.pool, each, most) if most else ():
+            self._record(self._assignments, each, spot, tasks)
+            placed += tasks
+        return placed
+
+    def _push(self, each: Waiting, most: int) -> int:
+        job, kind = each.job, each.kind
+        if self._crowd is None:
+            self._crowd = Crowd(self.pool, self._everybody, job.band)
+        tasks = each.left if job.placement.gang else 1
+        if tasks >= kind.hopeless or not self._allowed(each, most):
+            return 0
+        room = self._crowd.make_room(kind, tasks, job.band)
+        if room is None:
+            return 0
+        for spot, placed in room.seats:
+            self._record(self._claims, each, spot, placed)
+        for victim in room.victims:
+            self._preemptions.extend(Preemption(attempt, job.id) for attempt in victim.attempts)
+        self._reasons[job.id] = Reason(WaitCode.PREEMPTING, best=room.stopping)
+        return tasks
+
+    def _allowed(self, each: Waiting, most: int) -> int:
+        """How many tasks may be placed now: all of a gang's or none, and no more than the user's cap leaves."""
+        job = each.job
+        gang = each.kind.placement.gang
+        if gang and job.id in self._settling:
+            self._reasons[job.id] = Reason(WaitCode.SETTLING, best=self._settling[job.id])
+            return 0
+        if gang or most > each.left:
+            most = each.left
+        cap = self._caps.get(job.user, self._cap_default)
+        if not cap:
+            return most
+        runs = self._running.get(job.user, 0)
+        left = max(0, cap - runs)
+        if left < (most if gang else 1):
+            self._reasons[job.id] = Reason(WaitCode.USER_CAP, cap, runs, job.user)
+            return 0
+        return min(most, left)
+
+    def _record(self, into: list[Assignment], each: Waiting, spot: int, tasks: int) -> None:
+        job, worker = each.job, self.pool.workers[spot].id
+        first = len(job.waiting) - each.left
+        if tasks == 1:
+            into.append(Assignment(job.id, job.waiting[first], worker))
+        else:
+            into.extend(map(Assignment, repeat(job.id), job.waiting[first : first + tasks], repeat(worker)))
+        each.left -= tasks
+        self._promised.add(spot)
+        if self._capped:
+            self._running[job.user] = self._running.get(job.user, 0) + tasks
+
+    def _keep(self, job: JobId, place: Row) -> None:
+        for spot in place.spots:
+            self._kept.setdefault(spot, self.pool.free[spot])
+            self.pool.free[spot] = CLOSED
+        self._promised.update(place.spots)
+        workers = tuple(self.pool.workers[spot].id for spot in place.spots)
+        self._holds.append((Hold(job, place.value, workers), place))
+        self._reasons[job] = Reason(WaitCode.HOLDING, subject=place.value)
+
+    def _explain(self, kind: Kind, tasks: int) -> Reason:
+        reason = why_no_room(self.pool, kind, tasks)
+        if reason is not None:
+            return reason
+        # There is room but for what is kept: say for whom.
+        for hold, place in self._holds:
+            if any(self.pool.room(kind, spot, 1) for spot in place.spots):
+                return Reason(WaitCode.HELD, subject=hold.job)
+        raise AssertionError("a job was left waiting beside room that nobody keeps")
+
+
+def _count_running(
+    pool: Pool, running: Sequence[RunningView]
+) -> tuple[dict[str, int], dict[str, int], dict[JobId, int]]:
+    """What each user has of the cluster, how many tasks that is, and which gangs still hold places."""
+    shares: dict[str, int] = {}
+    tasks: dict[str, int] = {}
+    gangs: dict[JobId, int] = {}
+    costs: dict[tuple[int, ...], int] = {}
+    for run in running:
+        tasks[run.user] = tasks.get(run.user, 0) + 1
+        if run.gang:
+            gangs[run.job] = gangs.get(run.job, 0) + 1
+        asks = run.resources
+        key = (asks.cpu_milli, asks.memory, asks.disk, asks.gpus)
+        cost = costs.get(key)
+        if cost is None:
+            cost = costs[key] = pool.cost(asks)
+        if not run.stopping:
+            shares[run.user] = shares.get(run.user, 0) + cost
+    return shares, tasks, gangs
