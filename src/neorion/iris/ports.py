@@ -25,8 +25,9 @@ from neorion.keel.base import Duration
 class Order:
     """One attempt to run, complete: the runtime asks nobody anything more.
 
-    `function` and `input` are files with the pickled function and its arguments; `workdir` is made by the runtime and holds the
-    unpacked bundle. `pool` names the warm processes that the attempt may share; "" asks for a process of its own.
+    `function` and `input` are files with the pickled function and its arguments, a pair of a tuple and a dict; they never change
+    once written. `bundle` is a zip archive or a directory; a copy of its files is the working directory. `variables` win over
+    the environment's own. `pool` names the warm processes that a call may share; "" asks for a process of its own.
     """
 
     attempt: AttemptId
@@ -51,7 +52,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """`code` is the exit code or the signal's number; `result` the file with the pickled value or exception."""
+    """Nothing of the attempt is left when this is told.
+
+    `code` is the exit code or the signal's number, whatever the kind; `result` the file with a call's value or error.
+    """
 
     kind: EndKind
     code: int = 0
@@ -74,7 +78,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What an attempt uses, its children counted in."""
+    """What an attempt uses, its children counted in; of one that has ended, the processor time it took."""
 
     cpu_seconds: float
     memory_bytes: int
@@ -85,15 +89,21 @@ class Runtime(Protocol):
     """Runs attempts. Every verb is idempotent by attempt id, and what an earlier life of the worker began is still known."""
 
     async def start(self, order: Order) -> None:
-        """Accepts the attempt; building and running follow by themselves and are told by `changes`."""
+        """Accepts the attempt; building and running follow by themselves and are told by `changes`.
+
+        Conflict where the lease is over. An attempt that is already known is left as it is.
+        """
         ...
 
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
-        """Asks the whole process tree to end, and ends it after `grace`. The end is told by `changes`."""
+        """Asks the whole process tree to end, and ends it after `grace`. The end is told by `changes`.
+
+        NotFound where the attempt was never started; no change where it has ended.
+        """
         ...
 
     async def forget(self, attempt: AttemptId) -> None:
-        """Removes everything of an ended attempt but its log."""
+        """Removes everything of an ended attempt but its log. Conflict where it has not ended."""
         ...
 
     async def seen(self) -> Sequence[Seen]:
@@ -101,14 +111,22 @@ class Runtime(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[Sequence[Seen]]:
-        """Each change as it happens, several at once where they happened together."""
+        """First everything that is known, then each change as it happens, several at once where they happened together.
+
+        A reader that falls behind hears of each attempt only how it is by then. Close the iterator (`aclosing`) to leave early.
+        """
         ...
 
     async def renew(self, life: Duration) -> None:
-        """The worker is in touch with its controller: tasks may run for `life` more, and not a moment longer without it."""
+        """The worker is in touch with its controller: tasks may run for `life` more, and not a moment longer without it.
+
+        A runtime begins without a lease; when it is over every task is ended at once, as LOST.
+        """
         ...
 
-    async def stats(self, attempt: AttemptId) -> Stats: ...
+    async def stats(self, attempt: AttemptId) -> Stats:
+        """NotFound where the attempt is not known."""
+        ...
 
     def log(self, attempt: AttemptId) -> PurePath:
         """The file that holds what the attempt writes to its standard output and error."""

@@ -10,12 +10,10 @@ from neorion.iris.decide.feasible import feasible
 from neorion.iris.decide.group import PAUSE_MAX, paused_until
 from neorion.iris.decide.hold import HOLD_AFTER
 from neorion.iris.decide.lifecycle import (
-    Cause,
     Ending,
     Rest,
     Rules,
     Spent,
-    StopCause,
     TaskCounts,
     Verdict,
     after_end,
@@ -29,7 +27,6 @@ __all__ = [
     "HOLD_AFTER",
     "PAUSE_MAX",
     "Assignment",
-    "Cause",
     "Create",
     "Deadlines",
     "Delete",
@@ -43,7 +40,6 @@ __all__ = [
     "Rules",
     "ScalePlan",
     "Spent",
-    "StopCause",
     "TaskCounts",
     "Timed",
     "Verdict",

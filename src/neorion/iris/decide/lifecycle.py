@@ -7,36 +7,7 @@ nothing. A gang pays as one: the first of its attempts to end badly pays, the ot
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from neorion.iris.model import Budget, EndKind, JobState, TaskState
-
-
-class StopCause(StrEnum):
-    """Why an attempt was told to stop. NONE: it was not."""
-
-    NONE = "none"
-    PREEMPTED = "preempted"
-    GANG = "gang"
-    CANCELLED = "cancelled"
-    JOB_OVER = "job_over"
-
-
-class Cause(StrEnum):
-    """Why a task is where it is now."""
-
-    DONE = "done"
-    EXIT_CODE = "exit_code"
-    SIGNAL = "signal"
-    OUT_OF_MEMORY = "out_of_memory"
-    RAN_TOO_LONG = "ran_too_long"
-    WAITED_TOO_LONG = "waited_too_long"
-    NOT_BUILT = "not_built"
-    WORKER_LOST = "worker_lost"
-    LOST_BEFORE_START = "lost_before_start"
-    PREEMPTED = "preempted"
-    GANG_RESTART = "gang_restart"
-    GANG_BROKEN = "gang_broken"
-    CANCELLED = "cancelled"
-    JOB_OVER = "job_over"
+from neorion.iris.model import Budget, Cause, EndKind, JobState, StopCause, TaskState
 
 
 class Rest(StrEnum):

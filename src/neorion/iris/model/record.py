@@ -1,38 +1,18 @@
 """What the controller remembers of each thing. Records are values: a change is a new record."""
 
-from enum import StrEnum
-
 from msgspec import Struct
 
 from neorion.iris.model.ids import AttemptId, Digest, JobId, SliceId, WorkerId
 from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import JobSpec
-from neorion.iris.model.state import AttemptState, JobState, SliceState, TaskState, WorkerState
+from neorion.iris.model.state import AttemptState, Cause, JobState, SliceState, StopCause, TaskState, WorkerState
 from neorion.keel.base import Instant
-
-
-class Cause(StrEnum):
-    """Why something ended as it did."""
-
-    NONE = ""
-    EXIT = "exit"
-    SIGNAL = "signal"
-    OUT_OF_MEMORY = "out_of_memory"
-    TIMED_OUT = "timed_out"
-    WAITED_TOO_LONG = "waited_too_long"
-    NOT_STARTED = "not_started"
-    WORKER_LOST = "worker_lost"
-    PREEMPTED = "preempted"
-    GANG_BROKEN = "gang_broken"
-    CANCELLED = "cancelled"
-    PARENT_ENDED = "parent_ended"
-    TOO_MANY_FAILED = "too_many_failed"
 
 
 class Ending(Struct, frozen=True, omit_defaults=True):
     """How an attempt, a task or a job ended: `code` is an exit code or a signal, `result` names the pickled value or exception."""
 
-    cause: Cause = Cause.NONE
+    cause: Cause | None = None
     code: int = 0
     message: str = ""
     result: Digest = Digest("")
@@ -80,7 +60,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     started: Instant | None = None
     ended: Instant | None = None
     ports: tuple[int, ...] = ()
-    doom: Cause = Cause.NONE
+    doom: StopCause = StopCause.NONE
     ending: Ending = Ending()
 
 

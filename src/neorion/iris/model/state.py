@@ -51,7 +51,11 @@ class AttemptState(StrEnum):
 
 
 class EndKind(StrEnum):
-    """How an attempt ended. Told apart, because they are charged and explained differently."""
+    """How an attempt ended. Told apart, because they are charged and explained differently.
+
+    NOT_STARTED: the task's own code never ran, for a reason that lies in the order. LOST: it was ended, or forgotten how, by
+    no fault of its own.
+    """
 
     EXIT = "exit"
     SIGNAL = "signal"
@@ -60,6 +64,35 @@ class EndKind(StrEnum):
     STOPPED = "stopped"
     NOT_STARTED = "not_started"
     LOST = "lost"
+
+
+class StopCause(StrEnum):
+    """Why an attempt was told to stop. NONE: it was not."""
+
+    NONE = "none"
+    PREEMPTED = "preempted"
+    GANG = "gang"
+    CANCELLED = "cancelled"
+    JOB_OVER = "job_over"
+
+
+class Cause(StrEnum):
+    """Why a task is where it is now."""
+
+    DONE = "done"
+    EXIT_CODE = "exit_code"
+    SIGNAL = "signal"
+    OUT_OF_MEMORY = "out_of_memory"
+    RAN_TOO_LONG = "ran_too_long"
+    WAITED_TOO_LONG = "waited_too_long"
+    NOT_BUILT = "not_built"
+    WORKER_LOST = "worker_lost"
+    LOST_BEFORE_START = "lost_before_start"
+    PREEMPTED = "preempted"
+    GANG_RESTART = "gang_restart"
+    GANG_BROKEN = "gang_broken"
+    CANCELLED = "cancelled"
+    JOB_OVER = "job_over"
 
 
 class WorkerState(StrEnum):

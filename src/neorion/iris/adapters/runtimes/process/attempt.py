@@ -1,0 +1,96 @@
+"""An attempt as the fork server keeps it, and the verdict on its end."""
+
+# ruff: noqa: PTH110, PTH123 -- see `files`: plain names, plain calls
+
+import os
+import signal
+from dataclasses import dataclass, field
+
+import msgspec
+
+from neorion.iris.adapters.runtimes.process.files import Place
+from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
+from neorion.iris.adapters.runtimes.process.loop import Timer
+from neorion.iris.adapters.runtimes.process.outcome import worth_flushing
+from neorion.iris.adapters.runtimes.process.wire import Ended, Job, State
+from neorion.iris.ports import EndKind, Phase
+
+# A function's process that ends well without a result did not end well: "internal software error" in sysexits.h.
+NO_RESULT = 70
+_REFUSAL = msgspec.msgpack.Decoder(tuple[int, str])
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """`pid` is the process that runs it; `cause` is set when the runtime, not the task, brings about the end."""
+
+    id: str
+    job: Job | None = None
+    phase: Phase = Phase.BUILDING
+    pid: int = 0
+    cause: Ended | None = None
+    ended: Ended | None = None
+    began_ns: int = field(default_factory=boottime_ns)
+    timers: list[Timer] = field(default_factory=list[Timer])
+
+    @property
+    def state(self) -> State:
+        return State(self.id, self.phase, self.pid, self.ended)
+
+    @property
+    def precious(self) -> bool:
+        return worth_flushing(self.began_ns)
+
+    def end(self, ended: Ended) -> None:
+        self.ended, self.phase, self.pid, self.job = ended, Phase.ENDED, 0, None
+        for timer in self.timers:
+            timer.cancel()
+        self.timers.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """What the kernel, or a pool's process, says about how a task ended; `group` is the control group it leaves."""
+
+    code: int
+    signal: int = 0
+    cpu_ns: int = 0
+    out_of_memory: bool = False
+    group: str = ""
+
+
+def read_status(status: int, cpu_seconds: float) -> Exit:
+    cpu_ns = round(cpu_seconds * 1e9)
+    if os.WIFSIGNALED(status):
+        return Exit(0, os.WTERMSIG(status), cpu_ns)
+    return Exit(os.WEXITSTATUS(status), 0, cpu_ns)
+
+
+def verdict(attempt: Attempt, place: Place, ending: Exit) -> Ended:
+    result = os.path.exists(place.result)
+    code = ending.signal or ending.code
+    if attempt.cause is not None:
+        return Ended(attempt.cause.kind, code, attempt.cause.message, result, ending.cpu_ns)
+    if not result and os.path.exists(place.refusal):
+        code, sentence = _read_refusal(place.refusal)
+        return Ended(EndKind.NOT_STARTED, code, sentence, False, ending.cpu_ns)
+    if ending.out_of_memory and code:
+        return Ended(
+            EndKind.OUT_OF_MEMORY, code, "It used more memory than it asked for.", result, ending.cpu_ns
+        )
+    if ending.signal:
+        name = signal.strsignal(ending.signal) or "unknown"
+        return Ended(EndKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result, ending.cpu_ns)
+    if attempt.job is not None and not attempt.job.argv and not result and not ending.code:
+        message = "The process ended before its function returned."
+        return Ended(EndKind.EXIT, NO_RESULT, message, False, ending.cpu_ns)
+    return Ended(EndKind.EXIT, ending.code, "", result, ending.cpu_ns)
+
+
+def _read_refusal(path: str) -> tuple[int, str]:
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return _REFUSAL.decode(data)
+    except msgspec.DecodeError:
+        return 0, "It could not be begun, and the disk had no room for the reason."

@@ -1,0 +1,275 @@
+"""What happens in a new process between the fork and the end of its task. Nothing here runs in the fork server itself.
+
+Every line run here copies the pages that it touches, four microseconds each: the plainest call is the right one.
+"""
+
+# ruff: noqa: PTH102, PTH123 -- see `files`: plain names, plain calls
+
+import atexit
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+from typing import Any, NoReturn
+
+import msgspec
+
+from neorion.iris.adapters.runtimes.process import kernel, limits, outcome, surroundings
+from neorion.iris.adapters.runtimes.process.files import Files, Place
+from neorion.iris.adapters.runtimes.process.surroundings import NOT_RUNNABLE, NotStarted
+from neorion.iris.adapters.runtimes.process.wire import Job, frame, jobs
+from neorion.keel.base import Error
+
+_SIGCHLD = int(signal.SIGCHLD)
+_FDS_MAX = os.sysconf("SC_OPEN_MAX")
+_READ_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a child knows of the fork server it comes from."""
+
+    pid: int
+    files: Files
+    groups: limits.Groups | None
+
+
+def run_attempt(job: Job, host: Host, log: int, started: int) -> NoReturn:
+    """A process for one attempt. `started` is told when the task itself begins."""
+    place = host.files.attempt(job.attempt)
+    code = NOT_RUNNABLE
+    try:
+        _enter(host, log, started)
+        code = _task(job, host, place, started)
+    except NotStarted as refusal:
+        _refuse(place, refusal)
+    except BaseException:  # noqa: BLE001 -- the last line of defence of a process that must end here
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(code)
+
+
+def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
+    """A process for one attempt after the other. All of them share its directory, its modules and what they leave behind."""
+    try:
+        _enter(host, log, line.fileno())
+        home = f"{host.files.pools}/{group}"
+        os.mkdir(home)
+        os.chdir(home)
+        codec = jobs()
+        pool = _Pool(host, group, home, line)
+        while data := line.recv(_READ_BYTES):
+            for job in codec.feed(data):
+                pool.run(job)
+    except BaseException:  # noqa: BLE001 -- as above
+        traceback.print_exc()
+    finally:
+        _wind_up()
+        os._exit(NOT_RUNNABLE)
+
+
+# What a pool's process says before its first task begins; exit codes are never negative.
+RUNNING = -1
+
+
+class _Pool:
+    """What the attempts of a pool's process share."""
+
+    def __init__(self, host: Host, group: str, home: str, line: socket) -> None:
+        self._host = host
+        self._group = group
+        self._home = home
+        self._line = line
+        self._load = _Loader()
+        self._packages: Path | None = None
+        self._ready = False
+
+    def run(self, job: Job) -> None:
+        place = self._host.files.attempt(job.attempt)
+        _redirect(self._host.files.log(job.attempt))
+        if not self._ready:
+            self._prepare(job, place)
+        os.environ.clear()
+        os.environ.update(surroundings.variables(job, self._home, self._packages))
+        code = _call(job, place, self._load)
+        _flush()
+        self._line.sendall(frame([code]))
+
+    def _prepare(self, job: Job, place: Place) -> None:
+        try:
+            _limit(job, self._host, self._group)
+            self._packages = _prepare(job, self._host, self._home)
+        except (NotStarted, OSError) as error:
+            _refuse(place, error if isinstance(error, NotStarted) else NotStarted(NOT_RUNNABLE, str(error)))
+            os._exit(NOT_RUNNABLE)
+        self._line.sendall(frame([RUNNING]))
+        self._ready = True
+
+
+def _enter(host: Host, log: int, keep: int) -> None:
+    """Leaves everything of the fork server behind: its session, its signal handlers, its files."""
+    kernel.die_with_parent(host.pid)
+    kernel.adopt_orphans()
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    kernel.reset_signal(_SIGCHLD)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.closerange(3, keep)
+    os.closerange(max(keep + 1, 3), _FDS_MAX)
+
+
+def _task(job: Job, host: Host, place: Place, started: int) -> int:
+    try:
+        os.mkdir(place.work)
+        os.chdir(place.work)
+        _limit(job, host, job.attempt)
+        packages = _prepare(job, host, place.work)
+    except OSError as error:
+        raise NotStarted(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
+    found = surroundings.variables(job, place.work, packages)
+    path = surroundings.program(job.argv, found) if job.argv else ""
+    if started >= 0:
+        os.write(started, b"!")
+        os.close(started)
+    if path:
+        _execute(path, job.argv, found)
+    for name, value in found.items():
+        os.environ[name] = value
+    code = _call(job, place, _Loader())
+    _wind_up()
+    return code
+
+
+def _limit(job: Job, host: Host, group: str) -> None:
+    if not job.limited:
+        return
+    asked = limits.Asked(job.memory, job.cpu_milli)
+    if host.groups is None:
+        limits.join_limits(asked)
+    else:
+        host.groups.join(group, asked)
+
+
+def _prepare(job: Job, host: Host, work: str) -> Path | None:
+    sys.path.insert(0, work)
+    if not job.prepares:
+        return None
+    # Zip files and subprocesses are not every task's business, and each module loaded earlier is copied at each fork.
+    from neorion.iris.adapters.runtimes.process.prepare import prepare  # noqa: PLC0415 -- as said
+
+    try:
+        packages = prepare(job, host.files, Path(work))
+    except Error as error:
+        raise NotStarted(NOT_RUNNABLE, error.sentence) from error
+    if packages is not None:
+        sys.path.insert(1, str(packages))
+    return packages
+
+
+def _execute(path: str, argv: list[str], found: dict[str, str]) -> NoReturn:
+    # Python ignores these two; programs expect them to be as the kernel made them.
+    kernel.reset_signal(signal.SIGPIPE)
+    kernel.reset_signal(signal.SIGXFSZ)
+    try:
+        os.execve(path, argv, found)  # noqa: S606 -- running what users ask for is what this is for
+    except OSError as error:
+        raise surroundings.unrunnable(argv, error) from error
+
+
+class _Loader:
+    """The function of a job, kept for the next attempt: its file never changes, because it is named by its content."""
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._function: Callable[..., object] = _Loader
+
+    def __call__(self, path: str) -> Callable[..., object]:
+        if path != self._path:
+            self._path, self._function = path, _unpickle(path)
+        return self._function
+
+
+def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
+    with open(path, "rb") as file:
+        return pickle.load(file)  # noqa: S301 -- the task's own function, in the task's own process
+
+
+def _call(job: Job, place: Place, load: _Loader) -> int:
+    began = kernel.boottime_ns()
+    value: object = None
+    error: BaseException | None = None
+    code = 0
+    try:
+        function = load(job.function)
+        if job.input:
+            args, kwargs = _unpickle(job.input)
+            value = function(*args, **kwargs)
+        else:
+            value = function()
+    except SystemExit as ending:
+        code = _exit_code(ending)
+        error = ending if code else None
+    except BaseException as raised:  # noqa: BLE001 -- all of them are the caller's to see
+        traceback.print_exception(raised)
+        code, error = 1, raised
+    flush = outcome.worth_flushing(began)
+    try:
+        if error is not None:
+            outcome.write_error(place.result, error, flush=flush)
+        elif not outcome.write_value(place.result, value, flush=flush):
+            sys.stderr.write(outcome.read_head(Path(place.result)).text)
+            return 1
+    except OSError:
+        traceback.print_exc()
+        return 1
+    return code
+
+
+def _exit_code(ending: SystemExit) -> int:
+    """As the interpreter itself reads `sys.exit(...)`."""
+    match ending.code:
+        case None:
+            return 0
+        case int(code):
+            return code & 0xFF
+        case message:
+            sys.stderr.write(f"{message}\n")
+            return 1
+
+
+def _redirect(log: str) -> None:
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
+
+
+def _refuse(place: Place, refusal: NotStarted) -> None:
+    sys.stderr.write(f"{refusal.sentence}\n")
+    with open(place.refusal, "wb") as file:
+        file.write(msgspec.msgpack.encode((refusal.code, refusal.sentence)))
+
+
+def _wind_up() -> None:
+    """The end of an interpreter, without its cost: threads are joined, exit handlers run, output is flushed."""
+    if threading.active_count() > 1:
+        threading._shutdown()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- as multiprocessing ends its processes
+    atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- there is no public name
+    _flush()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            # A full disk or a task that closed the stream: nothing is left to say it with.
+            continue

@@ -1,0 +1,102 @@
+"""Where everything of the runtime lies on disk.
+
+What belongs to one attempt is named by plain texts, not `Path`s: these names are made and used in every forked process,
+where each object touched is a page copied.
+"""
+
+# ruff: noqa: PTH104, PTH119 -- as said
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
+
+# An attempt's id becomes a file name: no separators, no leading dot, no room for tricks.
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def is_safe(name: str) -> bool:
+    return _SAFE.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory of one attempt. That it exists says that the attempt was accepted and not yet forgotten."""
+
+    home: str
+
+    @property
+    def work(self) -> str:
+        return self.home + "/work"
+
+    @property
+    def result(self) -> str:
+        return self.home + "/result"
+
+    @property
+    def refusal(self) -> str:
+        """Why the task could not be begun: its exit code and one sentence, written by the attempt's own process."""
+        return self.home + "/refusal"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The runtime's root and what is in it."""
+
+    root: Path
+
+    def make(self) -> None:
+        for path in (self.root, self.attempts, self.logs, self.packages, self.pools, self.trash):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @property
+    def socket(self) -> Path:
+        return self.root / "forkserver.sock"
+
+    @property
+    def lock(self) -> Path:
+        """Held while a fork server or anything of its tasks lives."""
+        return self.root / "forkserver.lock"
+
+    @property
+    def own_log(self) -> Path:
+        return self.root / "forkserver.log"
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "ends"
+
+    @property
+    def attempts(self) -> Path:
+        return self.root / "attempts"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def packages(self) -> Path:
+        return self.root / "packages"
+
+    @property
+    def pools(self) -> Path:
+        return self.root / "pools"
+
+    @property
+    def trash(self) -> Path:
+        """Forgotten attempts, until somebody has the time to delete their files."""
+        return self.root / "trash"
+
+    def attempt(self, attempt: str) -> Place:
+        return Place(f"{self.root}/attempts/{attempt}")
+
+    def discard(self, path: str) -> None:
+        """Out of sight at once; deleting many files takes longer than the fork server may, so the worker does that."""
+        with suppress(FileNotFoundError):
+            os.rename(path, f"{self.trash}/{os.path.basename(path)}.{boottime_ns()}")
+
+    def log(self, attempt: str) -> str:
+        return f"{self.root}/logs/{attempt}.log"

@@ -1,0 +1,35 @@
+"""The program `python -m neorion.iris.adapters.runtimes.process.forkserver ROOT`.
+
+It ends when its fork server listens, and leaves two processes behind: the guardian and, below it, the fork server.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+def no_hooks(
+    *,
+    before: Callable[[], object] | None = None,
+    after_in_parent: Callable[[], object] | None = None,
+    after_in_child: Callable[[], object] | None = None,
+) -> None:
+    """Modules register here what repairs their locks and lists of threads after a fork.
+
+    The fork server has one thread, which holds no lock when it forks: there is nothing to repair, and trying to costs each
+    child a third of its start.
+    """
+
+
+def main() -> int:
+    register, os.register_at_fork = os.register_at_fork, no_hooks
+    # Everything that tasks find loaded is loaded here.
+    from neorion.iris.adapters.runtimes.process.birth import bear  # noqa: PLC0415 -- not before the line above
+
+    os.register_at_fork = register
+    return bear(Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The fork server's parent: holds the lease and outlives the fork server, to end what must not go on.
+
+It touches no disk and speaks to nobody, so nothing that can happen to the fork server keeps it from its two duties: when the
+lease runs out every task is killed, and when the fork server dies nothing of its tasks is left.
+"""
+
+import mmap
+import os
+import select
+
+from neorion.iris.adapters.runtimes.process import tree
+from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
+
+
+class Lease:
+    """Until when tasks may run, in memory that the guardian and the fork server share. Over until it is first renewed."""
+
+    def __init__(self) -> None:
+        self._until = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self.bell, self._ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def renew(self, life_ns: int) -> None:
+        was_over = self.over
+        self._until[0] = boottime_ns() + life_ns
+        if was_over:
+            # The guardian sleeps without a timeout while there is nothing to guard.
+            os.write(self._ring, b"!")
+
+    @property
+    def left_ns(self) -> int:
+        return max(0, self._until[0] - boottime_ns())
+
+    @property
+    def over(self) -> bool:
+        return self.left_ns == 0
+
+
+def guard(server: int, lease: Lease) -> None:
+    """Returns when the fork server and everything below it is gone."""
+    handle = os.pidfd_open(server)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.register(lease.bell, select.POLLIN)
+    while handle not in (ready := dict(poll.poll(_timeout_ms(lease)))):
+        if lease.bell in ready:
+            os.read(lease.bell, 4096)
+        elif lease.over:
+            tree.kill([server], spare=[server])
+    _clear()
+
+
+def _timeout_ms(lease: Lease) -> float | None:
+    return None if lease.over else lease.left_ns / 1e6 + 1
+
+
+def _clear() -> None:
+    """Orphans of the fork server are children of this process: all are killed and buried, theirs too."""
+    while True:
+        tree.kill(tree.children(os.getpid()))
+        try:
+            os.wait()
+        except ChildProcessError:
+            return

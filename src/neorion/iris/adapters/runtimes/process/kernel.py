@@ -1,0 +1,89 @@
+"""The few system calls that Python does not offer, from the C library the interpreter already runs on.
+
+`ctypes.util.find_library` is not used: it runs compilers and linkers to find what is already loaded.
+"""
+
+import ctypes
+import os
+import signal
+import struct
+import time
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SIGKILL = int(signal.SIGKILL)
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_FALLOC_FL_KEEP_SIZE_PUNCH_HOLE = 1 | 2
+_IN_MODIFY = 0x2
+_IN_ONESHOT = 0x80000000
+_EVENT = struct.Struct("iIII")
+
+_LIBC.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+# Bound once, and without declared types: these run in every forked process.
+_prctl = _LIBC.prctl
+_signal = _LIBC.signal
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def boottime_ns() -> int:
+    """Time that nobody sets and that a sleeping machine does not stop, for leases and limits.
+
+    Read here and not through `keel.clock`, which brings asyncio: a third more memory to copy at each fork.
+    """
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def die_with_parent(parent: int) -> None:
+    """Asks the kernel to kill this process when its parent ends, which may already have happened."""
+    if _prctl(_PR_SET_PDEATHSIG, _SIGKILL) or os.getppid() != parent:
+        os.kill(os.getpid(), _SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Descendants whose parents end become children of this process, not of init."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def reset_signal(number: int) -> None:
+    """Back to what the kernel does by default. `signal.signal` would ask several enumerations for their opinion."""
+    _signal(number, 0)
+
+
+def punch(fd: int, length: int) -> None:
+    """Gives the first bytes of a file back to the disk; they read as zeros, and all others keep their offsets."""
+    _checked(_LIBC.fallocate(fd, _FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, length))
+
+
+class Modifications:
+    """Tells of the next change of each watched file, once: a busy writer costs one event until it is watched again."""
+
+    def __init__(self) -> None:
+        self.fd = _checked(_LIBC.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+    def watch(self, path: str) -> int:
+        return _checked(_LIBC.inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_ONESHOT))
+
+    def unwatch(self, watch: int) -> None:
+        """Without complaint: a watch that has told its change is gone by itself."""
+        _LIBC.inotify_rm_watch(self.fd, watch)
+
+    def read(self) -> list[int]:
+        """The watches that saw a change."""
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return []
+        watches = list[int]()
+        at = 0
+        while at < len(data):
+            watch, mask, _, length = _EVENT.unpack_from(data, at)
+            if mask & _IN_MODIFY:
+                watches.append(watch)
+            at += _EVENT.size + length
+        return watches

@@ -1,0 +1,160 @@
+"""What one attempt may use, enforced by control groups; by resource limits where this process may not make groups.
+
+Both versions of control groups are known. Groups are made below the fork server's own, so that whoever limits the worker
+limits its tasks too.
+"""
+
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Threads count too: a node's worth of data loaders fits, and a fork bomb leaves most of the machine's pids to others.
+PIDS_MAX = 8192
+_CPU_SHARES_PER_CORE = 1024
+_CPU_SHARES_MIN = 2
+_CPU_WEIGHT_PER_CORE = 100
+_CPU_WEIGHT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an attempt asked for; 0 where it did not."""
+
+    memory: int
+    cpu_milli: int
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The group below which each attempt gets its own, one directory per controller (version 2: one for all)."""
+
+    version: int
+    memory: Path
+    pids: Path
+    cpu: Path
+
+    @property
+    def parents(self) -> list[Path]:
+        return sorted({self.memory, self.pids, self.cpu})
+
+    def join(self, name: str, asked: Asked) -> None:
+        """Makes the attempt's group and moves this process, alone as yet, into it."""
+        for parent in self.parents:
+            (parent / name).mkdir()
+        for path, value in self._settings(name, asked):
+            path.write_text(value)
+        for parent in self.parents:
+            (parent / name / "cgroup.procs").write_text("0")
+
+    def ran_out_of_memory(self, name: str) -> bool:
+        """Whether the kernel killed anything of the attempt for want of memory."""
+        file = "memory.events" if self.version == 2 else "memory.oom_control"
+        try:
+            lines = (self.memory / name / file).read_text().splitlines()
+        except OSError:
+            return False
+        return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in lines)
+
+    def remove(self, name: str) -> None:
+        for parent in self.parents:
+            # A group whose last process is still being buried stays, and is swept by the next fork server.
+            with suppress(OSError):
+                (parent / name).rmdir()
+
+    def _settings(self, name: str, asked: Asked) -> Iterator[tuple[Path, str]]:
+        yield self.pids / name / "pids.max", str(PIDS_MAX)
+        cores = asked.cpu_milli / 1000
+        if self.version == 2:
+            if asked.memory:
+                yield self.memory / name / "memory.max", str(asked.memory)
+                yield from _where_known(self.memory / name / "memory.swap.max", "0")
+            if cores:
+                weight = round(cores * _CPU_WEIGHT_PER_CORE)
+                yield self.cpu / name / "cpu.weight", str(min(max(weight, 1), _CPU_WEIGHT_MAX))
+            return
+        if asked.memory:
+            yield self.memory / name / "memory.limit_in_bytes", str(asked.memory)
+            yield from _where_known(self.memory / name / "memory.memsw.limit_in_bytes", str(asked.memory))
+        if cores:
+            shares = max(round(cores * _CPU_SHARES_PER_CORE), _CPU_SHARES_MIN)
+            yield self.cpu / name / "cpu.shares", str(shares)
+
+
+def _where_known(path: Path, value: str) -> Iterator[tuple[Path, str]]:
+    """Swap is limited where the kernel counts it."""
+    if path.exists():
+        yield path, value
+
+
+def find(name: str) -> Groups | None:
+    """The groups this process may make, or None, said once in the log."""
+    try:
+        groups = _version_1(name) or _version_2(name)
+        for parent in groups.parents:
+            parent.mkdir(exist_ok=True)
+            for left in parent.iterdir():
+                with suppress(OSError):
+                    left.rmdir()
+        _enable(groups)
+    except (OSError, LookupError) as error:
+        log.warning("control groups are not ours to make; tasks get resource limits", why=str(error))
+        return None
+    return groups
+
+
+def join_limits(asked: Asked) -> None:
+    """Without groups: memory by process, and processes by user, which the kernel does not hold against root."""
+    if asked.memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (asked.memory, asked.memory))
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = PIDS_MAX if hard == resource.RLIM_INFINITY else min(PIDS_MAX, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _version_1(name: str) -> Groups | None:
+    own = _own_groups()
+    if not {"memory", "pids", "cpu"} <= own.keys():
+        return None
+    mounts = _mounts()
+    memory, pids, cpu = (mounts[key] / own[key] / name for key in ("memory", "pids", "cpu"))
+    return Groups(1, memory, pids, cpu)
+
+
+def _version_2(name: str) -> Groups:
+    path = _mounts()[""] / _own_groups()[""] / name
+    return Groups(2, path, path, path)
+
+
+def _enable(groups: Groups) -> None:
+    """Version 2 hands controllers down one level at a time; this fails where processes live in between."""
+    if groups.version == 2:
+        for path in (groups.memory.parent, groups.memory):
+            (path / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+
+
+def _own_groups() -> dict[str, str]:
+    """Controller → the group of this process, relative to where the controller is mounted; "" is version 2."""
+    found: dict[str, str] = {}
+    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        found |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
+    return found
+
+
+def _mounts() -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        left, _, right = line.partition(" - ")
+        kind, _, options = right.split(" ", 2)
+        path = Path(left.split(" ")[4])
+        if kind == "cgroup2":
+            found[""] = path
+        elif kind == "cgroup":
+            found |= dict.fromkeys(options.split(","), path)
+    return found

@@ -1,0 +1,178 @@
+"""The processes of attempts: started, watched, ended, and buried with all they leave behind."""
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from neorion.iris.adapters.runtimes.process import launch, tree
+from neorion.iris.adapters.runtimes.process.attempt import Attempt, Exit, read_status
+from neorion.iris.adapters.runtimes.process.child import RUNNING, Host
+from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
+from neorion.iris.adapters.runtimes.process.loop import Loop
+from neorion.iris.adapters.runtimes.process.pools import Pools, Warm, key_of
+from neorion.iris.adapters.runtimes.process.wire import Job
+from neorion.iris.ports import Phase
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# What survives SIGKILL for so long hangs in the kernel; the attempts that wait for its burial are told to have ended.
+BURIAL_NS = 5_000_000_000
+
+
+class Nursery:
+    """Knows every child of the fork server, those it started and those that came to it as orphans."""
+
+    def __init__(self, host: Host, loop: Loop, began: Callable[[Attempt], None]) -> None:
+        """`began` hears of attempts whose preparation is over."""
+        self._host = host
+        self._loop = loop
+        self._began = began
+        self._mains: dict[int, Attempt | Warm] = {}
+        self._spawned: dict[int, Attempt] = {}
+        self._pools = Pools(loop, self._pool_says)
+        self._pools_made = 0
+        # Attempts whose task has ended, with the time by which they are told so whatever they left behind.
+        self._ending: dict[Attempt, tuple[Exit, int]] = {}
+        self._ended: list[tuple[Attempt, Exit]] = []
+
+    def start(self, attempt: Attempt, job: Job) -> None:
+        """Raises NotStarted where there is no process to start."""
+        fd = launch.open_log(self._host, attempt.id)
+        try:
+            if job.pool and not job.argv:
+                self._start_warm(attempt, job, fd)
+            elif launch.spawns(job):
+                launched = launch.spawn(job, self._host, fd)
+                self._spawned[launched.pid] = attempt
+                self._started(attempt, launched)
+            else:
+                self._started(attempt, launch.fork(job, self._host, fd))
+        finally:
+            os.close(fd)
+
+    def ask_to_end(self, attempt: Attempt) -> None:
+        tree.send(tree.below([attempt.pid]), signal.SIGTERM)
+
+    def kill(self, attempts: Iterable[Attempt]) -> None:
+        tree.kill([attempt.pid for attempt in attempts if attempt.pid])
+
+    def bury(self) -> list[tuple[Attempt, Exit]]:
+        """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
+        for pid, ending in _dead():
+            self._spawned.pop(pid, None)
+            main = self._mains.pop(pid, None)
+            attempt = self._end_of_pool(main) if isinstance(main, Warm) else main
+            if attempt is not None:
+                group = main.group if isinstance(main, Warm) else attempt.id
+                self._ending[attempt] = (self._with_memory(group, attempt, ending), boottime_ns() + BURIAL_NS)
+        if self._ending:
+            self._clear()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _start_warm(self, attempt: Attempt, job: Job, fd: int) -> None:
+        key = key_of(job)
+        warm = self._pools.take(key)
+        while warm is not None:
+            try:
+                self._pools.give(warm, attempt, job)
+            except OSError:
+                # It ended while it was idle; another one will do.
+                self._pools.remove(warm)
+                warm = self._pools.take(key)
+            else:
+                attempt.pid, attempt.phase = warm.pid, Phase.RUNNING
+                return
+        self._pools_made += 1
+        group = f"pool-{self._host.pid}-{self._pools_made}"
+        pid, line = launch.fork_pool(self._host, group, fd)
+        warm = Warm(pid, key, group, line)
+        self._mains[pid] = warm
+        self._pools.add(warm)
+        self._pools.give(warm, attempt, job)
+        attempt.pid, attempt.phase = pid, Phase.BUILDING if job.prepares else Phase.RUNNING
+
+    def _started(self, attempt: Attempt, launched: launch.Launched) -> None:
+        self._mains[launched.pid] = attempt
+        attempt.pid, attempt.phase = launched.pid, Phase.RUNNING
+        if launched.started >= 0:
+            attempt.phase = Phase.BUILDING
+            self._loop.watch(launched.started, lambda: self._prepared(attempt, launched.started))
+
+    def _prepared(self, attempt: Attempt, started: int) -> None:
+        """A word on the pipe: the task begins. Its end: the process has ended, which is seen elsewhere."""
+        if os.read(started, 1):
+            self._began(attempt)
+        self._loop.unwatch(started)
+        os.close(started)
+
+    def _pool_says(self, warm: Warm, word: int) -> None:
+        attempt = warm.attempt
+        if attempt is None:
+            return
+        if word == RUNNING:
+            if attempt.phase is Phase.BUILDING:
+                self._began(attempt)
+            return
+        self._ended.append((attempt, Exit(word)))
+        self._pools.rest(warm)
+
+    def _end_of_pool(self, warm: Warm) -> Attempt | None:
+        # What it said before it ended counts first: its last attempt may have ended well.
+        self._pools.read(warm)
+        self._pools.remove(warm)
+        if warm.attempt is None:
+            self._remove(warm.group)
+        self._host.files.discard(f"{self._host.files.pools}/{warm.group}")
+        return warm.attempt
+
+    def _with_memory(self, group: str, attempt: Attempt, ending: Exit) -> Exit:
+        groups = self._host.groups
+        if groups is None or attempt.job is None or not attempt.job.limited:
+            return ending
+        return replace(ending, out_of_memory=groups.ran_out_of_memory(group), group=group)
+
+    def _clear(self) -> None:
+        left = self._leftovers()
+        now = boottime_ns()
+        if left:
+            tree.kill(left)
+        for attempt, (ending, latest) in list(self._ending.items()):
+            if left and now < latest:
+                continue
+            if left:
+                log.error("killed and still there", attempt=attempt.id, pids=sorted(left))
+            del self._ending[attempt]
+            self._remove(ending.group)
+            self._ended.append((attempt, ending))
+        if self._ending:
+            self._loop.after(BURIAL_NS, lambda: None)
+
+    def _remove(self, group: str) -> None:
+        if group and self._host.groups is not None:
+            self._host.groups.remove(group)
+
+    def _leftovers(self) -> set[int]:
+        """Children that were not started here: orphans. Those of an attempt that still runs are let be."""
+        strangers = tree.children(os.getpid()) - self._mains.keys()
+        if not strangers or not self._spawned:
+            return strangers
+        running = {attempt.id for attempt in self._spawned.values()}
+        return {pid for pid in strangers if not self._belongs(pid, running)}
+
+    def _belongs(self, pid: int, running: set[str]) -> bool:
+        process = tree.read(pid)
+        return process is not None and (process.session in self._spawned or tree.owner(pid) in running)
+
+
+def _dead() -> Iterator[tuple[int, Exit]]:
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, read_status(status, usage.ru_utime + usage.ru_stime)

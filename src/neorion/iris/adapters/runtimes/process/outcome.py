@@ -1,0 +1,162 @@
+"""The result file: what a function returned or raised.
+
+A head of fixed size says which of both it is and how long its parts are, so that whoever stores, moves or shows a result
+never unpickles it. Behind the head stand a text for people (the traceback of an error) and the pickle.
+"""
+
+# ruff: noqa: PTH104, PTH123 -- see `files`: plain names, plain calls
+
+import os
+import pickle
+import struct
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, cast
+
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+
+from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
+from neorion.keel.base import Invalid, Terminal
+
+_MAGIC = b"IRISRES1"
+_HEAD = struct.Struct(">8sBxxxIQ")
+_NO_HEAD = bytes(_HEAD.size)
+# A file appears under its name only when it is whole.
+_UNFINISHED = ".unfinished"
+_dump: Callable[[object, BinaryIO], None] = cast("Any", cloudpickle).dump
+_dumps: Callable[[object], bytes] = cast("Any", cloudpickle).dumps
+_PLAIN = {type(None), bool, int, float, str, bytes}
+# A traceback longer than this helps nobody: its end, where the error is, is kept.
+TEXT_BYTES_MAX = 256 << 10
+
+# Work of so long is worth a flush to the disk; after a power cut, shorter work is run again sooner than it was flushed.
+FLUSH_NS = 10_000_000_000
+
+
+class Status(IntEnum):
+    """What the pickle holds."""
+
+    VALUE = 0
+    ERROR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a result file. `text` is the traceback of an error, and empty for a value."""
+
+    status: Status
+    text: str
+    pickle_bytes: int
+
+
+def worth_flushing(began_ns: int) -> bool:
+    return boottime_ns() - began_ns >= FLUSH_NS
+
+
+def write_value(path: str, value: object, *, flush: bool) -> bool:
+    """Writes the value, or the error of pickling it; says whether it was the value."""
+    unfinished = path + _UNFINISHED
+    with open(unfinished, "wb") as out:
+        out.write(_NO_HEAD)
+        try:
+            # Most functions return nothing or little; that needs no cloudpickle, whose pages would have to be copied.
+            if type(value) in _PLAIN:
+                pickle.dump(value, out)
+            else:
+                _dump(value, out)
+        except BaseException as error:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
+            failure = Terminal(
+                "runtime.unpicklable",
+                f"The value of type {type(value).__qualname__} cannot be pickled: {_one_line(error)}",
+                hint="return plain data, or write it to storage and return where it is",
+            )
+            well = _write_error(out, failure, _text_of(error))
+        else:
+            well = _write_head(out, Status.VALUE, 0)
+        _sync(out, flush=flush)
+    os.rename(unfinished, path)
+    return well
+
+
+def write_error(path: str, error: BaseException, *, flush: bool) -> None:
+    unfinished = path + _UNFINISHED
+    with open(unfinished, "wb") as out:
+        _write_error(out, error, _text_of(error))
+        _sync(out, flush=flush)
+    os.rename(unfinished, path)
+
+
+def read_head(path: PurePath) -> Head:
+    """Invalid where the file is not a whole result."""
+    with Path(path).open("rb") as file:
+        return _read_head(file, path)
+
+
+def load(path: PurePath) -> object:
+    """The value; an error is raised as the task raised it, with the task's traceback as a note. Unpickles: trusts the task."""
+    with Path(path).open("rb") as file:
+        head = _read_head(file, path)
+        found: object = pickle.load(file)  # noqa: S301 -- the caller owns the task
+    if head.status is Status.VALUE:
+        return found
+    assert isinstance(found, BaseException)  # noqa: S101 -- only errors are written with this status
+    found.add_note(f"In the task:\n{head.text}")
+    raise found
+
+
+def _read_head(file: BinaryIO, path: PurePath) -> Head:
+    start = file.read(_HEAD.size)
+    if len(start) == _HEAD.size:
+        magic, status, text_bytes, pickle_bytes = _HEAD.unpack(start)
+        whole = os.fstat(file.fileno()).st_size == _HEAD.size + text_bytes + pickle_bytes
+        if magic == _MAGIC and whole:
+            return Head(Status(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes)
+    raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="run the task again")
+
+
+def _write_error(out: BinaryIO, error: BaseException, text: bytes) -> bool:
+    out.seek(0)
+    out.truncate()
+    out.write(_NO_HEAD + text + _pickled(error))
+    return _write_head(out, Status.ERROR, len(text))
+
+
+def _write_head(out: BinaryIO, status: Status, text_bytes: int) -> bool:
+    size = out.tell()
+    out.seek(0)
+    out.write(_HEAD.pack(_MAGIC, status, text_bytes, size - _HEAD.size - text_bytes))
+    return status is Status.VALUE
+
+
+def _sync(out: BinaryIO, *, flush: bool) -> None:
+    if flush:
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _pickled(error: BaseException) -> bytes:
+    """The error's own pickle if it comes back as an error, otherwise one that says what it was."""
+    try:
+        data = _dumps(error)
+        if isinstance(pickle.loads(data), BaseException):  # noqa: S301 -- made one line above
+            return data
+        why = "it is unpickled as something else"
+    except BaseException as failure:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
+        why = _one_line(failure)
+    stand_in = Terminal(
+        "runtime.unpicklable",
+        f"The task raised {_one_line(error)}",
+        hint=f"the error itself cannot be pickled: {why}",
+    )
+    return _dumps(stand_in)
+
+
+def _one_line(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[0].strip()[:500]
+
+
+def _text_of(error: BaseException) -> bytes:
+    return "".join(traceback.format_exception(error)).encode(errors="replace")[-TEXT_BYTES_MAX:]

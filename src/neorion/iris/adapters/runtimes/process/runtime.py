@@ -1,0 +1,205 @@
+"""The worker's side: the runtime port, over the fork server's."""
+
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.to_thread
+
+from neorion.iris.adapters.runtimes.process import tree
+from neorion.iris.adapters.runtimes.process.files import Files, is_safe
+from neorion.iris.adapters.runtimes.process.link import Link
+from neorion.iris.adapters.runtimes.process.wire import (
+    Forget,
+    Job,
+    Refusal,
+    Renew,
+    Request,
+    Start,
+    State,
+    Stop,
+)
+from neorion.iris.model import AttemptId, Call, Command
+from neorion.iris.ports import End, Order, Seen, Stats
+from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
+from neorion.keel.clock import Clock
+
+
+class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
+    """Attempts as process trees of this machine.
+
+    Entering connects to the fork server of this directory and starts one where there is none; leaving leaves it and its
+    tasks alone: they go on until the lease is over, and the next runtime with the same directory finds them.
+    """
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._files = Files(root.absolute())
+        self._clock = clock
+        self._states: dict[str, State] = {}
+        self._listeners: set[_Listener] = set()
+        self._lease_until = 0.0
+        self._group = anyio.create_task_group()
+        self._link = Link(self._files, self._told, self._renewal)
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        await self._group.start(self._link.run)
+        self._group.start_soon(self._take_out_the_trash)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._group.cancel_scope.cancel()
+        return await self._group.__aexit__(kind, error, trace)
+
+    async def start(self, order: Order) -> None:
+        await self._ask(Start(self._link.next_id(), _job(order)))
+
+    async def stop(self, attempt: AttemptId, grace: Duration) -> None:
+        await self._ask(Stop(self._link.next_id(), str(attempt), grace.ns))
+
+    async def forget(self, attempt: AttemptId) -> None:
+        await self._ask(Forget(self._link.next_id(), str(attempt)))
+        self._states.pop(attempt, None)
+        await self._take_out_the_trash()
+
+    async def seen(self) -> Sequence[Seen]:
+        return [self._seen(state) for state in self._states.values()]
+
+    async def changes(self) -> AsyncIterator[Sequence[Seen]]:
+        listener = _Listener(dict(self._states))
+        self._listeners.add(listener)
+        try:
+            while True:
+                yield [self._seen(state) for state in await listener.next()]
+        finally:
+            self._listeners.discard(listener)
+
+    async def renew(self, life: Duration) -> None:
+        self._lease_until = self._clock.monotonic() + life.seconds
+        await self._ask(Renew(self._link.next_id(), life.ns))
+
+    async def stats(self, attempt: AttemptId) -> Stats:
+        state = self._states.get(attempt)
+        if state is None:
+            raise _unknown(attempt)
+        if state.ended is not None:
+            return Stats(state.ended.cpu_ns / 1e9, 0, 0)
+        # Reading /proc of a large machine takes longer than a loop may be held up.
+        found = await anyio.to_thread.run_sync(tree.below, [state.pid] if state.pid else [])
+        return Stats(
+            sum(process.cpu_seconds for process in found),
+            sum(process.memory_bytes for process in found),
+            len(found),
+        )
+
+    def log(self, attempt: AttemptId) -> Path:
+        return Path(self._files.log(attempt))
+
+    def _told(self, states: Sequence[State]) -> None:
+        changed = {state.attempt: state for state in states}
+        self._states |= changed
+        for listener in self._listeners:
+            listener.add(changed)
+
+    def _renewal(self) -> Request | None:
+        """A new fork server does not know how long its tasks may run."""
+        left = self._lease_until - self._clock.monotonic()
+        return Renew(self._link.next_id(), Duration.of(seconds=left).ns) if left > 0 else None
+
+    def _seen(self, state: State) -> Seen:
+        end = None
+        if (ended := state.ended) is not None:
+            result = Path(self._files.attempt(state.attempt).result) if ended.result else None
+            end = End(ended.kind, ended.code, ended.message, result)
+        return Seen(AttemptId(state.attempt), state.phase, end)
+
+    async def _ask(self, request: Start | Stop | Forget | Renew) -> None:
+        match await self._link.ask(request):
+            case Refusal.UNKNOWN if isinstance(request, Stop):
+                raise _unknown(request.attempt)
+            case Refusal.NOT_ENDED:
+                raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
+            case Refusal.NO_LEASE:
+                raise Conflict(
+                    "runtime.no_lease",
+                    "Nothing may be started while the worker is out of touch with its controller.",
+                    hint="renew the lease first",
+                )
+            case Refusal.NO_DISK:
+                raise Retry(
+                    "runtime.disk", "There is no room for another attempt.", hint="free space on the worker"
+                )
+            case _:
+                return
+
+    async def _take_out_the_trash(self) -> None:
+        await anyio.to_thread.run_sync(_empty, self._files.trash)
+
+
+class _Listener:
+    """What one reader of `changes` has not yet heard: the latest of each attempt, so that a slow one never piles up."""
+
+    def __init__(self, states: dict[str, State]) -> None:
+        self._states = states
+        self._wake = anyio.Event()
+        self._wake.set()
+
+    def add(self, states: dict[str, State]) -> None:
+        self._states |= states
+        self._wake.set()
+
+    async def next(self) -> list[State]:
+        await self._wake.wait()
+        self._wake = anyio.Event()
+        states, self._states = list(self._states.values()), {}
+        return states
+
+
+def _job(order: Order) -> Job:
+    if not is_safe(order.attempt):
+        raise Invalid(
+            "runtime.attempt", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
+        )
+    match order.entry:
+        case Command(argv):
+            wrong = not argv or not argv[0] or any("\0" in text for text in argv)
+        case Call():
+            argv, wrong = (), order.function is None
+    variables = (*order.environment.variables, *order.variables)
+    if wrong or any(not name or "=" in name or "\0" in name + value for name, value in variables):
+        raise Invalid(
+            "runtime.order",
+            "The order has no program or function to run, or a variable that is none.",
+            hint="a command has a first word, a call has its function's file, and no text has zero bytes in it",
+        )
+    return Job(
+        str(order.attempt),
+        list(argv),
+        str(order.function or "") if not argv else "",
+        str(order.input or ""),
+        str(order.bundle or ""),
+        list(variables),
+        list(order.environment.packages),
+        list(order.environment.setup),
+        order.resources.cpu_milli,
+        order.resources.memory,
+        order.pool,
+        order.run_limit.ns if order.run_limit is not None else 0,
+    )
+
+
+def _unknown(attempt: str) -> NotFound:
+    return NotFound(
+        "runtime.attempt", f"There is no attempt {attempt} here.", hint="see what there is with `seen`"
+    )
+
+
+def _empty(trash: Path) -> None:
+    for path in trash.iterdir():
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,121 @@
+"""Process trees, as /proc shows them: who descends from whom, and how to end all of them."""
+
+import os
+import signal
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+# The environment variable by which a process that has left its parent and its session is still known.
+MARK = "IRIS_ATTEMPT_UID"
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# Signals are sent to what was read a moment ago; a pid that means another process by then must not get them.
+_GONE = (ProcessLookupError, FileNotFoundError)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One line of /proc/<pid>/stat. `born` tells a process from a later one with the same pid."""
+
+    pid: int
+    parent: int
+    session: int
+    born: int
+    dead: bool
+    cpu_ticks: int
+    memory_pages: int
+
+    @property
+    def cpu_seconds(self) -> float:
+        return self.cpu_ticks / _TICKS_PER_S
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.memory_pages * _PAGE_BYTES
+
+
+def read(pid: int) -> Process | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 -- read for every process of the machine at once
+            text = file.read()
+    except (*_GONE, PermissionError):
+        return None
+    # The name is in brackets and may hold anything, brackets too.
+    fields = text[text.rindex(b")") + 2 :].split()
+    return Process(
+        pid,
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        born=int(fields[19]),
+        dead=fields[0] in (b"Z", b"X"),
+        cpu_ticks=int(fields[11]) + int(fields[12]) + int(fields[13]) + int(fields[14]),
+        memory_pages=int(fields[21]),
+    )
+
+
+def below(roots: Iterable[int]) -> list[Process]:
+    """The roots themselves and everything that descends from them, parents first; zombies apart."""
+    children: dict[int, list[Process]] = {}
+    found = list[Process]()
+    roots = set(roots)
+    for process in _all():
+        if process.pid in roots:
+            found.append(process)
+        else:
+            children.setdefault(process.parent, []).append(process)
+    for process in found:
+        found += children.get(process.pid, ())
+    return [process for process in found if not process.dead]
+
+
+def children(pid: int) -> set[int]:
+    """The children of a single-threaded process, zombies too."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:  # noqa: PTH123 -- read at each end of a task
+            return {int(child) for child in file.read().split()}
+    except FileNotFoundError:
+        # Kernels built without this file: slower, and the same.
+        return {process.pid for process in _all() if process.parent == pid}
+
+
+def send(processes: Iterable[Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(*_GONE):
+            handle = os.pidfd_open(process.pid)
+            try:
+                now = read(process.pid)
+                if now is not None and now.born == process.born:
+                    signal.pidfd_send_signal(handle, number)
+            finally:
+                os.close(handle)
+
+
+def kill(roots: Collection[int], spare: Collection[int] = ()) -> None:
+    """Ends the roots and all below them, however fast they fork: what is stopped cannot fork ahead of us."""
+    stopped: dict[tuple[int, int], Process] = {}
+    while fresh := [
+        process
+        for process in below(roots)
+        if (process.pid, process.born) not in stopped and process.pid not in spare
+    ]:
+        send(fresh, signal.SIGSTOP)
+        stopped.update({(process.pid, process.born): process for process in fresh})
+    send(stopped.values(), signal.SIGKILL)
+
+
+def owner(pid: int) -> str:
+    """The attempt that a process was started for, by the mark in its environment; "" where there is none."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 -- as above
+            variables = file.read().split(b"\0")
+    except (*_GONE, PermissionError):
+        return ""
+    prefix = MARK.encode() + b"="
+    return next((text[len(prefix) :].decode() for text in variables if text.startswith(prefix)), "")
+
+
+def _all() -> Iterator[Process]:
+    for name in os.listdir("/proc"):  # noqa: PTH208 -- names are all that is needed
+        if name.isdigit() and (process := read(int(name))) is not None:
+            yield process
