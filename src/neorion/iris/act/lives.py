@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 from neorion.iris.decide.lifecycle import Ending as AttemptEnd
-from neorion.iris.decide.lifecycle import Rest, Rules, Spent, TaskCounts, Verdict, after_end, job_state
+from neorion.iris.decide.lifecycle import Rest, Rules, Spent, TaskCounts, Verdict, after_end, after_wait, job_state
 
 from neorion.iris.act.deck import Deck
 from neorion.iris.model import (
@@ -100,7 +100,8 @@ class Lives:
             self._counts(task.job),
             AttemptEnd(kind, ending.code, started, attempt.doom),
         )
-        self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
+        if verdict is not None:
+            self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
 
     def lose(self, worker: WorkerId) -> None:
         """Everything on a worker that has certainly ended its tasks."""
@@ -120,13 +121,11 @@ class Lives:
                 self._settle(here)
         return found
 
-    def give_up(self, job: JobId) -> None:
-        """Tasks of the job waited longer than they may."""
-        for task in list(self._book.live_tasks(job)):
-            if task.state is TaskState.PENDING:
-                self._move_task(task, TaskState.FAILED, ending=Ending(cause=Cause.WAITED_TOO_LONG))
-        self._end_rest(job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER))
-        self._settle(job)
+    def give_up(self, task: Task) -> None:
+        """The task waited longer than it may."""
+        rules = _rules(self._book.jobs[task.job].spec)
+        verdict = after_wait(rules, self._counts(task.job))
+        self._carry_out(verdict, task, Ending(cause=verdict.cause))
 
     def _carry_out(self, verdict: Verdict, task: Task, ending: Ending) -> None:
         again = verdict.task is TaskState.PENDING
@@ -168,8 +167,6 @@ class Lives:
         state = job_state(_rules(job.spec), self._counts(job_id))
         if state is job.state or job.state.ended:
             return
-        if job.state is JobState.PENDING and state is JobState.SUCCEEDED:
-            raise AssertionError("a job ended well without running")
         JOB.check(job.id, job.state, state)
         now = self._deck.clock.now()
         if not state.ended:

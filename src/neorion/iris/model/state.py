@@ -160,7 +160,12 @@ ATTEMPT = Table(
         (AttemptState.RUNNING, AttemptState.SUCCEEDED): "ended well",
         (AttemptState.RUNNING, AttemptState.FAILED): "failed",
         (AttemptState.RUNNING, AttemptState.LOST): "its worker is lost",
-        (AttemptState.STOPPING, AttemptState.STOPPED): "the worker ended it",
+        (AttemptState.ASSIGNED, AttemptState.STOPPED): "ended by its worker",
+        (AttemptState.BUILDING, AttemptState.STOPPED): "ended by its worker",
+        (AttemptState.RUNNING, AttemptState.STOPPED): "ended by its worker",
+        (AttemptState.STOPPING, AttemptState.STOPPED): "ended by its worker",
+        (AttemptState.STOPPING, AttemptState.SUCCEEDED): "ended well before it was stopped",
+        (AttemptState.STOPPING, AttemptState.FAILED): "failed before it was stopped",
         (AttemptState.STOPPING, AttemptState.LOST): "its worker is lost",
     },
 )

@@ -52,11 +52,14 @@ class Jobs:
 
     async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
         job = find(self._desk.deck, request.job)
-        with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
-            await self._desk.ended(job.id)
+        if not job.state.ended:
+            with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
+                await self._desk.deck.bells.listen(job.id).wait()
+        # Whatever the answer says is in the store before it is said.
+        await self._desk.deck.journal.durable()
         job = self._book.jobs.get(job.id, job)
         answer = pb.WaitResponse(job=self._job(job))
-        if not job.state.ended or not self._desk.is_told(job.id):
+        if not job.state.ended:
             return answer
         tasks = self._book.tasks[job.id]
         answer.tasks = [self._task(task) for task in tasks]

@@ -1,9 +1,11 @@
 """Everything the controller knows, in memory, with the indexes that its rules and answers need."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from neorion.iris.model import (
     AttemptId,
+    AttemptState,
     ClusterView,
     JobId,
     JobName,
@@ -115,7 +117,7 @@ class Book:
         counts[task.state] += 1
         self._live[user] = self._live.get(user, 0) + (not task.state.ended) - lived
         if task.state is TaskState.PENDING:
-            self._waiting.setdefault(task.job, {})[task.index] = None
+            self._line_up(task)
         elif (waiting := self._waiting.get(task.job)) is not None:
             waiting.pop(task.index, None)
             if not waiting:
@@ -125,10 +127,13 @@ class Book:
         if attempt.state.ended:
             self._release(attempt)
             return
-        known = attempt.id in self.attempts
+        before = self.attempts.get(attempt.id)
         self.attempts[attempt.id] = attempt
-        if not known:
+        if before is None:
             self._occupy(attempt)
+        elif attempt.state is AttemptState.STOPPING and before.state is not attempt.state:
+            placed = self.placed[attempt.worker]
+            placed[attempt.id] = replace(placed[attempt.id], stopping=True)
 
     def index_worker(self, worker: Worker) -> None:
         self.workers[worker.id] = worker
@@ -143,7 +148,11 @@ class Book:
             for w in self.workers.values()
             if w.state is WorkerState.READY and not w.draining
         ]
-        jobs = [self._job_view(self.jobs[job], list(waiting)) for job, waiting in self._waiting.items()]
+        jobs = [
+            self._job_view(self.jobs[job], list(waiting))
+            for job, waiting in self._waiting.items()
+            if self._complete(job, waiting)
+        ]
         running = [view for placed in self.placed.values() for view in placed.values()]
         return ClusterView(workers, jobs, running, caps, cap_default)
 
@@ -158,6 +167,15 @@ class Book:
 
     def live_tasks(self, job: JobId) -> Iterator[Task]:
         return (task for task in self.tasks[job] if not task.state.ended)
+
+    def _line_up(self, task: Task) -> None:
+        """A task is tried again only when nothing is left of the try before: it runs once at a time."""
+        if task.attempt not in self.attempts:
+            self._waiting.setdefault(task.job, {})[task.index] = None
+
+    def _complete(self, job: JobId, waiting: dict[int, None]) -> bool:
+        """A gang waits until all of its members can start."""
+        return not self.jobs[job].spec.placement.gang or len(waiting) == self.counts[job][TaskState.PENDING]
 
     def _job_view(self, job: Job, waiting: list[int]) -> JobView:
         spec = job.spec
@@ -180,6 +198,7 @@ class Book:
             resources=spec.resources,
             gang=bool(spec.placement.gang),
             started=attempt.assigned,
+            stopping=attempt.state is AttemptState.STOPPING,
         )
         self._used[attempt.worker] = self._used[attempt.worker] + spec.resources
 
@@ -189,3 +208,6 @@ class Book:
         view = self.placed.get(attempt.worker, {}).pop(attempt.id, None)
         if view is not None:
             self._used[attempt.worker] = self._used[attempt.worker] - view.resources
+        task = self.tasks[attempt.job][attempt.index]
+        if task.state is TaskState.PENDING:
+            self._line_up(task)

@@ -1,0 +1,43 @@
+"""What the services share: the controller's parts, by name."""
+
+from dataclasses import dataclass, field
+
+from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deck import Deck
+from neorion.iris.act.dispatch import Dispatch
+from neorion.iris.act.lives import Lives
+from neorion.iris.act.reports import Reports
+from neorion.iris.act.schedule import Scheduler
+from neorion.iris.act.shelf import LogShelf
+from neorion.iris.decide import feasible
+from neorion.iris.model import JobId, JobSpec, Reason, WorkerShape
+from neorion.keel.base import Instant, Invalid
+from neorion.keel.store import Store
+
+
+@dataclass(slots=True)
+class Desk:
+    """One controller. `shapes` are the workers that its scale groups could bring."""
+
+    deck: Deck
+    store: Store
+    lives: Lives
+    dispatch: Dispatch
+    scheduler: Scheduler
+    reports: Reports
+    blobs: Blobs
+    shelf: LogShelf
+    started: Instant
+    shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+
+    def reason(self, job: JobId) -> Reason | None:
+        return self.scheduler.reasons.get(job)
+
+    def check_feasible(self, spec: JobSpec) -> None:
+        """Refuses at once what could never run here."""
+        present = [WorkerShape(w.total, w.attributes) for w in self.deck.book.workers.values()]
+        if not present and not self.shapes:
+            return
+        reason = feasible(spec.resources, spec.placement, spec.replicas, [*self.shapes, *present])
+        if reason is not None:
+            raise Invalid("iris.infeasible", reason.sentence, hint=reason.hint)

@@ -1,0 +1,51 @@
+"""The service for workers."""
+
+from collections.abc import AsyncIterator
+
+from neorion.iris.act.reports import LEASE, RENEW_EVERY
+from neorion.iris.model import AttemptId, WorkerId
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.serve.desk import Desk
+from neorion.keel.base import NotFound
+
+
+class Workers:
+    """WorkerService over one controller."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._book = desk.deck.book
+
+    async def join(self, request: pb.JoinRequest, ctx: object) -> pb.JoinResponse:
+        worker = self._desk.reports.join(request)
+        await self._desk.deck.journal.durable()
+        return pb.JoinResponse(
+            worker=worker.id, renew_every_ms=round(RENEW_EVERY.ms), lease_ms=round(LEASE.ms)
+        )
+
+    async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
+        worker = WorkerId(request.worker)
+        if worker not in self._book.workers:
+            raise NotFound("iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again")
+        async for batch in self._desk.dispatch.orders(worker):
+            yield batch
+
+    async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
+        # Logs first: when a job has ended, what it wrote is all there.
+        for seen in request.seen:
+            if seen.log is not None:
+                self._keep(seen.log)
+        unknown = await self._desk.reports.take(request)
+        await self._desk.scheduler.tell()
+        await self._desk.deck.journal.durable()
+        return pb.ReportResponse(forget=unknown)
+
+    async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
+        return pb.PushLogsResponse(kept={chunk.attempt: self._keep(chunk) for chunk in request.chunks})
+
+    def _keep(self, chunk: pb.LogChunk) -> int:
+        attempt = self._book.attempts.get(AttemptId(chunk.attempt))
+        if attempt is None:
+            # Nobody will read it: the worker may forget it.
+            return chunk.offset + len(chunk.text)
+        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text)
