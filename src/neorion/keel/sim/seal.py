@@ -1,8 +1,8 @@
-"""What a simulation must not touch: real sockets, threads, processes, sleep, clocks and chance.
+"""What a simulation must not touch: real sockets, processes, threads, sleep, clocks and chance.
 
-The interpreter's audit events catch the first four wherever they are used. Clocks and chance raise no such event, so
-the few functions that read them are replaced while a simulation runs. Logging alone may still read the time: the time
-of a log line decides nothing.
+The interpreter's audit events catch sockets and processes wherever they are used. The others raise no such event, so
+the few functions behind them are replaced while a simulation runs. Logging alone may still read the time: the time of
+a log line decides nothing.
 """
 
 import asyncio
@@ -31,13 +31,10 @@ _EVENTS: Final = {
     "socket.__new__": "a real socket",
     "socket.getaddrinfo": "real name resolution",
     "socket.gethostbyname": "real name resolution",
-    "_thread.start_new_thread": "a real thread",
-    "_thread.start_joinable_thread": "a real thread",
     "subprocess.Popen": "a real process",
     "os.fork": "a real process",
     "os.posix_spawn": "a real process",
     "os.system": "a real process",
-    "time.sleep": "a real sleep",
 }
 _LOOP_METHODS: Final = (
     "add_reader", "add_signal_handler", "add_writer", "connect_accepted_socket", "connect_read_pipe",
@@ -85,13 +82,13 @@ def sealed() -> Generator[None]:
         sys.addaudithook(_audit)  # stays for the life of the process, and is idle outside of simulations
     _Seal.thread = threading.get_ident()
     try:
-        for module, name, _, stand_in in _REPLACED:
-            setattr(module, name, stand_in)
+        for home, name, _, stand_in in _REPLACED:
+            setattr(home, name, stand_in)
         yield
     finally:
         _Seal.thread = None
-        for module, name, original, _ in _REPLACED:
-            setattr(module, name, original)
+        for home, name, original, _ in _REPLACED:
+            setattr(home, name, original)
 
 
 def _audit(event: str, _args: tuple[object, ...]) -> None:
@@ -99,15 +96,15 @@ def _audit(event: str, _args: tuple[object, ...]) -> None:
         raise refused(_EVENTS[event])
 
 
-def _guarded(module: ModuleType, name: str) -> tuple[ModuleType, str, object, object]:
-    original: Callable[..., object] = getattr(module, name)
+def _guarded(home: ModuleType | type, name: str) -> tuple[ModuleType | type, str, object, object]:
+    original: Callable[..., object] = getattr(home, name)
 
     def guard(*args: object) -> object:
         if threading.get_ident() == _Seal.thread and not _logging_asks(inspect.currentframe()):
-            raise refused(f"{module.__name__}.{name}")
+            raise refused(f"{home.__name__}.{name}")
         return original(*args)
 
-    return module, name, original, guard
+    return home, name, original, guard
 
 
 def _logging_asks(guard: FrameType | None) -> bool:
@@ -132,7 +129,8 @@ async def _run_sync(
 
 
 _REPLACED: Final = (
-    *(_guarded(time, name) for name in ("time", "time_ns", "monotonic", "monotonic_ns")),
+    *(_guarded(time, name) for name in ("time", "time_ns", "monotonic", "monotonic_ns", "sleep")),
+    _guarded(threading.Thread, "start"),
     _guarded(os, "urandom"),
     (to_thread, "run_sync", to_thread.run_sync, _run_sync),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from random import Random  # noqa: TID251 -- its type alone: `seeded_rng` makes it
 
-from neorion.keel.base import Finding, Invalid, Terminal
+from neorion.keel.base import Duration, Finding, Invalid, Terminal
 from neorion.keel.clock import SeededIds, VirtualClock, seeded_rng
 from neorion.keel.clock.faultpoint import set_fault_hook
 from neorion.keel.sim.faults import Faults
@@ -54,6 +54,10 @@ class World:
             raise Invalid("sim.every", f"Nothing happens every {every} steps.", hint="Use 1 or more.")
         self._checkers.append((violations, every))
         self.loop.after_step = self._run_checkers
+
+    async def sleep(self, seconds: float) -> None:
+        """Lets the scenario wait; applications sleep by their clock."""
+        await self.clock.sleep(Duration.of(seconds=seconds))
 
     def note(self, event: str) -> None:
         """A line of the scenario's or the application's own in the trace."""
