@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Conflict, Duration, Error, Finding, Severity
-from neorion.keel.clock.faultpoint import point
+from neorion.keel.clock import point
 from neorion.keel.sim import Crash, Delay, Host, World, explore, seeds, simulate
 
 TTL_S = 2.0

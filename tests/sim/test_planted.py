@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Duration, Retry
-from neorion.keel.clock.faultpoint import point
+from neorion.keel.clock import point
 from neorion.keel.sim import Crash, Host, Outcome, Weather, World, explore, simulate
 
 Scenario = Callable[[World], Coroutine[Any, Any, None]]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from neorion.keel.base import Duration, Invalid, Retry
-from neorion.keel.clock.faultpoint import point
+from neorion.keel.clock import point
 from neorion.keel.sim import Crash, Delay, Fail, Host, World, explore, simulate
 
 POINTS = ("job.begin", "job.work", "job.end")

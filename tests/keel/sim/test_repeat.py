@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from neorion.keel.base import Duration, Id
-from neorion.keel.clock.faultpoint import point
+from neorion.keel.clock import point
 from neorion.keel.sim import Crash, Host, Weather, World, simulate
 
 

@@ -8,6 +8,7 @@ of tests and simulation commands may import this room, and nothing in it may tou
 from neorion.keel.sim.disk import Disk
 from neorion.keel.sim.explore import Report, explore, seeds
 from neorion.keel.sim.faults import Crash, Delay, Fail, Faults
+from neorion.keel.sim.history import History, Read, Swap, Write
 from neorion.keel.sim.host import Host
 from neorion.keel.sim.links import Links, Weather
 from neorion.keel.sim.loop import Limits, SeededLoop
@@ -23,18 +24,22 @@ __all__ = [
     "Disk",
     "Fail",
     "Faults",
+    "History",
     "Host",
     "Limits",
     "Links",
     "Mailbox",
     "Network",
     "Outcome",
+    "Read",
     "Report",
     "SeededLoop",
     "Stream",
+    "Swap",
     "Trace",
     "Weather",
     "World",
+    "Write",
     "explore",
     "seeds",
     "simulate",

@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from neorion.keel.base import Duration, Error, Invalid, Terminal
@@ -71,11 +71,10 @@ def simulate(scenario: Scenario[T], seed: int, *, limits: Limits | None = None) 
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 -- a run's failure is its result
             error = failure
         outcome = _outcome(world, value, error)
-        world.trace.close()
         try:
             world.loop.wind_up(world.processes)
         except Terminal as unending:
-            outcome = _outcome(world, value, error or unending)
+            outcome = replace(outcome, error=error or unending)
     return outcome
 
 

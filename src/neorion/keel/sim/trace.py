@@ -18,17 +18,12 @@ class Trace:
         self._now = now
         self._hash = blake2b(digest_size=8)
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
-        self._open = True
 
     def add(self, event: str) -> None:
         """Tells what the current host does. The text must repeat: no addresses of objects, no real times."""
-        if self._open:
-            line = f"{self._now():.6f} {here()}: {event}"
-            self._hash.update(line.encode())
-            self._lines.append(line)
-
-    def close(self) -> None:
-        self._open = False
+        line = f"{self._now():.6f} {here()}: {event}"
+        self._hash.update(line.encode())
+        self._lines.append(line)
 
     def tail(self, count: int) -> tuple[str, ...]:
         return tuple(self._lines)[-count:]
