@@ -395,6 +395,45 @@ def test_bytes_wait_at_a_partition_and_arrive_in_order_after_it():
         simulate(scenario, seed).check()
 
 
+def test_that_the_reader_is_gone_is_not_known_through_a_partition():
+    async def scenario(world: World) -> None:
+        told = list[float]()
+
+        async def talk(stream: Stream) -> None:
+            try:
+                while True:
+                    await stream.send(b"tick")
+                    await world.sleep(1)
+            except anyio.BrokenResourceError:
+                told.append(world.clock.monotonic())
+
+        with world.network.listen("here:tcp", talk):
+            stream = await world.network.connect("here:tcp")
+            world.links.partition(["scenario"], ["here"])
+            await stream.aclose()
+            await world.sleep(60)
+            assert told == []
+            world.links.heal()
+            await world.sleep(5)
+            assert len(told) == 1
+
+    simulate(scenario, 1).check()
+
+
+def test_calls_connections_and_datagrams_are_services_apart():
+    async def scenario(world: World) -> None:
+        async def attend(_stream: Stream) -> None:
+            raise AssertionError("a call is no connection")
+
+        with world.network.listen("here:one", attend), world.network.mailbox("here:one"):
+            with pytest.raises(Retry, match="Nobody listens"):
+                await world.network.call("here:one", 1)
+            with world.network.serve("here:one", echo):
+                assert await world.network.call("here:one", 1) == ("scenario", 1)
+
+    simulate(scenario, 1).check()
+
+
 def test_addresses_are_checked():
     async def scenario(world: World) -> None:
         with pytest.raises(Invalid):

@@ -1,6 +1,7 @@
 """Time, chance and identity: protocols, the system's, and virtual ones that repeat.
 
-The only home of the wall clock, sleep, random numbers, new ids and the points where a simulation lets things fail. `decide` imports `protocols` alone.
+The only home of the wall clock, sleep, random numbers, new ids, and of the points where a simulation lets things fail.
+`decide` imports `protocols` alone.
 """
 
 from neorion.keel.clock.faultpoint import point

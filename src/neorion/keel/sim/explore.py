@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec
 
 from neorion.keel.base import Invalid, Terminal
 from neorion.keel.sim.loop import Limits
@@ -14,7 +14,6 @@ from neorion.keel.sim.run import Outcome, Scenario, simulate
 from neorion.keel.sim.world import World
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 SEED_VARIABLE: Final = "NEORION_SEED"
 # Past this many failures another one teaches nothing.

@@ -12,7 +12,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from neorion.keel.base import Conflict, Error, Invalid, Retry
 from neorion.keel.clock import Rng
@@ -24,6 +24,7 @@ from neorion.keel.sim.trace import Trace
 
 Answer = Callable[[str, Any], Awaitable[object]]
 Attend = Callable[[Stream], Awaitable[None]]
+Target = TypeVar("Target")
 
 # A receiver that does not read loses datagrams past this many, as a socket buffer would.
 MAILBOX_MAX: Final = 1_000
@@ -52,12 +53,12 @@ class Mailbox:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Service:
+class _Service(Generic[Target]):
     """Something at an address, the process it lives in, and the context in which its code runs."""
 
     process: Process | None
     context: Context
-    target: Answer | Attend | Mailbox
+    target: Target
 
     @property
     def alive(self) -> bool:
@@ -101,27 +102,29 @@ class Network:
         self._links = links
         self._rng = rng
         self._trace = trace
-        self._services: dict[str, _Service] = {}
+        self._answers: dict[str, _Service[Answer]] = {}
+        self._listeners: dict[str, _Service[Attend]] = {}
+        self._mailboxes: dict[str, _Service[Mailbox]] = {}
         self._open: dict[int, _Exchange] = {}
         self._number = count(1)
 
     @contextmanager
     def serve(self, address: str, answer: Answer) -> Generator[None]:
         """Answers calls: `await answer(caller, request)`. An `Error` it raises travels to the caller."""
-        with self._at(address, answer):
+        with _placed(self._answers, address, answer):
             yield
 
     @contextmanager
     def listen(self, address: str, attend: Attend) -> Generator[None]:
         """Takes connections: `await attend(stream)`, which is closed when that returns."""
-        with self._at(address, attend):
+        with _placed(self._listeners, address, attend):
             yield
 
     @contextmanager
     def mailbox(self, address: str) -> Generator[Mailbox]:
         """Takes datagrams."""
         box = Mailbox()
-        with self._at(address, box):
+        with _placed(self._mailboxes, address, box):
             yield box
 
     async def call(self, address: str, request: object) -> Any:  # noqa: ANN401 -- the two ends agree on the type
@@ -155,25 +158,6 @@ class Network:
             elif exchange.client is process:
                 self._links.carry((src, dst), exchange.break_server)
 
-    @contextmanager
-    def _at(self, address: str, target: Answer | Attend | Mailbox) -> Generator[None]:
-        process = PROCESS.get()
-        if process is not None and _host(address) != process.name:
-            raise Invalid(
-                "sim.address", f"{process.name} cannot serve {address}.", hint=f'Use "{process.name}:…".'
-            )
-        taken = self._services.get(address)
-        if taken is not None and taken.alive:
-            raise Conflict(
-                "sim.address_taken", f"{address} is served already.", hint="Close the other one first."
-            )
-        service = self._services[address] = _Service(process, copy_context(), target)
-        try:
-            yield
-        finally:
-            if self._services.get(address) is service:
-                del self._services[address]
-
     async def _ask(self, address: str, begin: Callable[[int, _Exchange], None]) -> Any:  # noqa: ANN401 -- as `call`
         link = (here(), _host(address))
         number = next(self._number)
@@ -183,16 +167,17 @@ class Network:
         try:
             return await exchange.reply
         except asyncio.CancelledError:
-            self._links.carry(link, exchange.break_server)
+            if exchange.ends is not None:
+                self._links.carry(link, exchange.break_server)
             raise
         finally:
             if exchange.ends is None:
                 self._open.pop(number, None)
 
     def _begin_call(self, address: str, request: object, number: int, exchange: _Exchange) -> None:
-        service = self._found(address, number, exchange)
+        service = self._found(self._answers, address, number, exchange)
         if service is not None:
-            work = self._answer(service.target, request, number, exchange)  # pyright: ignore[reportArgumentType] -- `serve` registered it
+            work = self._answer(service.target, request, number, exchange)
             self._loop.create_task(work, name=f"{address} #{number}", context=service.context.copy())
 
     async def _answer(self, answer: Answer, request: object, number: int, exchange: _Exchange) -> None:
@@ -211,25 +196,27 @@ class Network:
     def _begin_stream(self, address: str, number: int, exchange: _Exchange) -> None:
         if exchange.reply.cancelled():
             return
-        service = self._found(address, number, exchange)
+        service = self._found(self._listeners, address, number, exchange)
         if service is not None:
             src, dst = exchange.link
             ends = exchange.ends = stream_pair(self._links, exchange.link, self._rng)
-            work = self._attend(service.target, ends, number)  # pyright: ignore[reportArgumentType] -- `listen` registered it
+            work = self._attend(service.target, ends[1], number)
             self._loop.create_task(work, name=f"{address} #{number}", context=service.context.copy())
             self._links.carry((dst, src), partial(exchange.settle, ends[0]))
 
-    async def _attend(self, attend: Attend, ends: tuple[Stream, Stream], number: int) -> None:
+    async def _attend(self, attend: Attend, stream: Stream, number: int) -> None:
         try:
-            async with ends[1]:
-                await attend(ends[1])
+            async with stream:
+                await attend(stream)
         except Exception as error:  # noqa: BLE001 -- as in _answer
             self._loop.fail(error)
         finally:
             self._open.pop(number, None)
 
-    def _found(self, address: str, number: int, exchange: _Exchange) -> _Service | None:
-        service = self._services.get(address)
+    def _found(
+        self, services: dict[str, _Service[Target]], address: str, number: int, exchange: _Exchange
+    ) -> _Service[Target] | None:
+        service = services.get(address)
         if service is None or not service.alive:
             src, dst = exchange.link
             self._trace.add(f"#{number} refused by {dst}")
@@ -240,14 +227,30 @@ class Network:
         return service
 
     def _post(self, sender: str, address: str, message: object) -> None:
-        service = self._services.get(address)
-        taken = (
-            service is not None
-            and service.alive
-            and isinstance(service.target, Mailbox)
-            and service.target.put(sender, message)
-        )
+        service = self._mailboxes.get(address)
+        taken = service is not None and service.alive and service.target.put(sender, message)
         self._trace.add(f"{'arrives' if taken else 'nobody takes'} {type(message).__name__} at {address}")
+
+
+@contextmanager
+def _placed(services: dict[str, _Service[Target]], address: str, target: Target) -> Generator[None]:
+    """Puts something at an address for as long as the block runs, or the process lives."""
+    process = PROCESS.get()
+    if process is not None and _host(address) != process.name:
+        raise Invalid(
+            "sim.address", f"{process.name} cannot serve {address}.", hint=f'Use "{process.name}:…".'
+        )
+    taken = services.get(address)
+    if taken is not None and taken.alive:
+        raise Conflict(
+            "sim.address_taken", f"{address} is served already.", hint="Close the other one first."
+        )
+    service = services[address] = _Service(process, copy_context(), target)
+    try:
+        yield
+    finally:
+        if services.get(address) is service:
+            del services[address]
 
 
 def _host(address: str) -> str:

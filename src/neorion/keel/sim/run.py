@@ -5,7 +5,7 @@ import gc
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from neorion.keel.base import Duration, Error, Invalid, Terminal
 from neorion.keel.sim.loop import Limits
@@ -37,10 +37,10 @@ class Outcome(Generic[T]):
     def ok(self) -> bool:
         return self.error is None
 
-    def check(self, replay: str = "") -> T | None:
+    def check(self, replay: str = "") -> T:
         """The scenario's value; a failed run raises an error that shows where it failed and how to repeat it."""
         if self.error is None:
-            return self.value
+            return cast("T", self.value)
         failure = Terminal(
             "sim.failed",
             f"seed {self.seed} failed at step {self.steps:,}, {self.elapsed.seconds:.6f} s:"

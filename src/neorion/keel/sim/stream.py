@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import Final
 
 import anyio
@@ -17,26 +18,29 @@ _SPLIT: Final = 0.25
 
 
 class _Pipe:
-    """One direction. Chunks arrive in the order sent, whatever delay each one draws."""
+    """One direction. Chunks arrive in the order sent, whatever delay each one draws.
+
+    What the reader does, the writer learns by a message back: nothing is known through a cut.
+    """
 
     def __init__(self, links: Links, link: Link, rng: Rng) -> None:
         self._links = links
         self.link = link
+        self._back = (link[1], link[0])
         self._rng = rng
         self._flight: deque[bytes | None] = deque()
         self._arrived = bytearray()
         self._ahead = 0
         self._ended = False
         self._changed = asyncio.Event()
-        self.broken = False
-        self.reader_gone = False
+        self._broken = False
 
     async def send(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            while self._ahead >= WINDOW and not (self.broken or self.reader_gone):
-                await self._change()
-            if self.broken or self.reader_gone:
+            while self._ahead >= WINDOW and not self._broken:
+                await self._changed.wait()
+            if self._broken:
                 raise anyio.BrokenResourceError
             room = min(len(view), WINDOW - self._ahead)
             if room > 1 and self._rng.random() < _SPLIT:
@@ -49,23 +53,21 @@ class _Pipe:
 
     async def receive(self, max_bytes: int) -> bytes:
         while not self._arrived:
-            if self.broken:
-                raise anyio.BrokenResourceError
             if self._ended:
                 raise anyio.EndOfStream
-            await self._change()
+            if self._broken:
+                raise anyio.BrokenResourceError
+            await self._changed.wait()
         data = bytes(self._arrived[:max_bytes])
         del self._arrived[:max_bytes]
-        self._ahead -= len(data)
-        self._notify()
+        self._links.carry(self._back, partial(self._make_room, len(data)))
         return data
 
-    def break_off(self) -> None:
-        self.broken = True
-        self._notify()
-
     def stop_reading(self) -> None:
-        self.reader_gone = True
+        self._links.carry(self._back, self.break_off)
+
+    def break_off(self) -> None:
+        self._broken = True
         self._notify()
 
     def _push(self, chunk: bytes | None) -> None:
@@ -81,8 +83,9 @@ class _Pipe:
             self._arrived += chunk
         self._notify()
 
-    async def _change(self) -> None:
-        await self._changed.wait()
+    def _make_room(self, size: int) -> None:
+        self._ahead -= size
+        self._notify()
 
     def _notify(self) -> None:
         self._changed.set()
