@@ -15,7 +15,7 @@ from neorion.keel.base import Finding, Severity, Terminal
 T = TypeVar("T")
 
 # The search is exponential at worst; histories that need more than this are too wide to be checked.
-CONFIGURATIONS_MAX: Final = 200_000
+CONFIGURATIONS_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
