@@ -169,21 +169,12 @@ class SeededLoop(asyncio.BaseEventLoop):
                 return
         elif not self._round:
             self._leap()
-        self._round += self._timers.take_due(self.now)
+        self._timers.move_due(self.now, self._round)
         if self.steps >= self._next_gc:
             self._next_gc += _GC_STEPS
             gc.collect()
         batch, self._round = self._round, []
-        if len(batch) > 1:
-            batch = self._drawn(batch)
-        done = 0
-        try:
-            for step in batch:
-                done += 1
-                if not step.cancelled():
-                    self._take(step)
-        finally:
-            self._round[:0] = batch[done:]
+        self._play(self._drawn(batch) if len(batch) > 1 else batch)
         if self.steps >= self._limits.steps and not self._ending:
             raise Terminal(
                 "sim.steps",
@@ -256,18 +247,27 @@ class SeededLoop(asyncio.BaseEventLoop):
     def _unfinished(self) -> list[asyncio.Task[Any]]:
         return [task for task in self._tasks if not task.done()]
 
-    def _take(self, step: Step | Timer) -> None:
-        process = step.process
-        if process is not None and process.stopped:
-            process.held.append(step)
-            return
-        self.steps += 1
-        self.pulse = hash((self.pulse, step.serial))
-        step.run()
-        if self._failure is not None and not self._ending:
-            raise self._failure
-        if self.after_step is not None:
-            self.after_step()
+    def _play(self, batch: list[Step | Timer]) -> None:
+        done = 0
+        try:
+            for step in batch:
+                done += 1
+                process = step.process
+                if step.cancelled():
+                    continue
+                if process is not None and process.stopped:
+                    process.held.append(step)
+                    continue
+                self.steps += 1
+                self.pulse = hash((self.pulse, step.serial))
+                step.run()
+                if self._failure is not None and not self._ending:
+                    raise self._failure
+                if self.after_step is not None:
+                    self.after_step()
+        finally:
+            # Steps left over when the run fails are run when it is wound up: a task without them could not end.
+            self._round[:0] = batch[done:]
 
     def _drawn(self, batch: Sequence[Step | Timer]) -> list[Step | Timer]:
         random = self._random

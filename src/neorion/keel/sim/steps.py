@@ -55,8 +55,7 @@ class Timers:
             self._cancelled -= 1
         return self._heap[0][0] if self._heap else None
 
-    def take_due(self, now: float) -> list[Timer]:
-        due = list[Timer]()
+    def move_due(self, now: float, ready: list[Step | Timer]) -> None:
         heap = self._heap
         while heap and heap[0][0] <= now:
             timer = heapq.heappop(heap)[2]
@@ -64,8 +63,7 @@ class Timers:
             if timer.cancelled():
                 self._cancelled -= 1
             else:
-                due.append(timer)
-        return due
+                ready.append(timer)
 
     def count_cancelled(self, timer: Timer) -> None:
         """Rebuilds the heap when most of it is cancelled: timeouts that never strike must not pile up."""
