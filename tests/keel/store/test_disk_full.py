@@ -14,7 +14,7 @@ from tests.keel.store.schema import ALL, Pair, keys
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root"),
+    pytest.mark.needs("root"),
 ]
 
 

@@ -65,7 +65,7 @@ def _writing(path: Path) -> Generator[None]:
     except apsw.FullError as error:
         raise full() from error
     except (Broken, apsw.Error) as error:
-        raise Terminal("store.backup", f"The backup cannot be written: {error}.") from error
+        raise Terminal("store.backup_failed", f"The backup cannot be written: {error}.") from error
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -73,19 +73,19 @@ def read_manifest(path: Path) -> Manifest:
     manifest_path = manifest_of(path)
     if not path.is_file() or not manifest_path.is_file():
         raise NotFound(
-            "store.backup",
+            "store.no_backup",
             f"There is no complete backup at {path}.",
             hint=f"A backup is a file and its manifest {manifest_path.name} beside it.",
         )
     try:
         manifest = msgspec.json.decode(manifest_path.read_bytes(), type=Manifest)
     except msgspec.DecodeError as error:
-        raise Invalid("store.backup", f"{manifest_path} is no manifest of ours: {error}.") from error
+        raise Invalid("store.bad_backup", f"{manifest_path} is no manifest of ours: {error}.") from error
     if manifest.format != _FORMAT:
-        raise Invalid("store.backup", f"{path} has form {manifest.format}, this program reads {_FORMAT}.")
+        raise Invalid("store.bad_backup", f"{path} has form {manifest.format}, this program reads {_FORMAT}.")
     if _sha256(path) != manifest.sha256:
         raise Invalid(
-            "store.backup",
+            "store.bad_backup",
             f"{path} is not what its manifest describes: it was damaged or changed.",
             hint="Take an older backup.",
         )
@@ -122,7 +122,9 @@ def _copy(reader: Reader, migrations: Sequence[Migration], target: Path) -> dict
     finally:
         database.close()
     if told != [("ok",)]:
-        raise Invalid("store.backup", f"The copy is not sound: {told[0]}.", hint="Ask the doctor: check().")
+        raise Invalid(
+            "store.bad_backup", f"The copy is not sound: {told[0]}.", hint="Ask the doctor: check()."
+        )
     return rows
 
 

@@ -194,7 +194,7 @@ class GroupedStore:
         """From here on, no writes."""
         if self._refusal is None:
             self._refusal = error
-            log.error("store lost", error=error, code=error.code)
+            log.error("store lost", why=str(error), code=error.code)
         self._lost.set()
         while self._waiting:
             answer = self._waiting.popleft().answer
