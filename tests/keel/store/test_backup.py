@@ -123,7 +123,7 @@ async def test_a_backup_without_its_manifest_is_not_a_backup(backup: Path, tmp_p
     manifest.write_text("{}")
     assert await refusal(backup, tmp_path / "new.db") == "store.bad_backup"
     manifest.unlink()
-    assert await refusal(backup, tmp_path / "new.db") == "store.bad_backup"
+    assert await refusal(backup, tmp_path / "new.db") == "store.no_backup"
 
 
 async def test_a_backup_of_a_newer_program_is_refused(backup: Path, tmp_path: Path):
