@@ -45,7 +45,7 @@ soak: $(READY) system ## the slow tests
 	@$(BIN)/pytest -n auto -m slow --timeout 3600 $(ARGS)
 
 docs: $(READY) ## the documentation site in site/, links checked
-	@$(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
 
 generate: $(READY) ## code from .proto files, pages from code
 	@$(BIN)/python -m tools.generate

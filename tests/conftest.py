@@ -1,5 +1,7 @@
 """What every test may count on: one async backend, and parts of the machine asked for by name."""
 
+import os
+
 import pytest
 
 from tools import system
@@ -15,6 +17,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     known = system.packages()
     for mark in item.iter_markers("needs"):
         for program in mark.args:
+            if program == "root":
+                if os.geteuid() != 0:
+                    pytest.skip("this needs the rights of root")
+                continue
             if program not in known:
                 pytest.fail(f'needs("{program}"): not in tools/system-packages.txt')
             if system.find(program) is None:

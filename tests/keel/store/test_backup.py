@@ -114,16 +114,16 @@ async def test_a_flipped_bit_anywhere_is_found_before_anything_is_touched(backup
     content = content_of(backup)
     for position in range(0, len(content), len(content) // 40):
         flip(backup, content, position)
-        assert await refusal(backup, tmp_path / "new.db") == "store.backup"
+        assert await refusal(backup, tmp_path / "new.db") == "store.bad_backup"
         assert not (tmp_path / "new.db").exists()
 
 
 async def test_a_backup_without_its_manifest_is_not_a_backup(backup: Path, tmp_path: Path):
     manifest = backup.with_name("backup.db.json")
     manifest.write_text("{}")
-    assert await refusal(backup, tmp_path / "new.db") == "store.backup"
+    assert await refusal(backup, tmp_path / "new.db") == "store.bad_backup"
     manifest.unlink()
-    assert await refusal(backup, tmp_path / "new.db") == "store.backup"
+    assert await refusal(backup, tmp_path / "new.db") == "store.no_backup"
 
 
 async def test_a_backup_of_a_newer_program_is_refused(backup: Path, tmp_path: Path):

@@ -14,7 +14,7 @@ from tests.keel.store.schema import ALL, Pair, keys
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root"),
+    pytest.mark.needs("root"),
 ]
 
 
@@ -71,3 +71,19 @@ async def test_a_disk_that_is_full_from_the_start_is_refused_by_name(small_disk:
         async with open_store(small_disk / "store.db", migrations=ALL, clock=SystemClock()):
             pass
     assert caught.value.code == "store.full"
+
+
+async def test_a_backup_that_does_not_fit_leaves_nothing_and_the_store_goes_on(
+    small_disk: Path, tmp_path_factory: pytest.TempPathFactory
+):
+    home = tmp_path_factory.mktemp("home")
+    async with open_store(home / "store.db", migrations=ALL, clock=SystemClock()) as store:
+        await store.write(
+            lambda tx: tx.execute("INSERT INTO note (id, raw) VALUES (1, ?)", (bytes(4_000_000),))
+        )
+        with pytest.raises(Error) as caught:
+            await store.backup(small_disk / "backup.db")
+        assert caught.value.code == "store.full"
+        assert os.listdir(small_disk) == []  # noqa: PTH208 -- pathlib blocks no less, and says so
+        await store.write(Pair("goes on"))
+        await store.backup(home / "backup.db")

@@ -4,8 +4,6 @@ The disk is ext4 on a loop device on a file served by nbdkit through nbdfuse. Ki
 had not yet written to it, as a power cut does.
 """
 
-import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Generator
@@ -21,9 +19,7 @@ from tests.keel.store.writer import writer
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.needs("nbdkit", "nbdfuse", "fusermount3"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a disk of our own needs root"),
-    pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="mkfs.ext4 is not installed"),
+    pytest.mark.needs("root", "nbdkit", "nbdfuse", "fusermount3", "mkfs.ext4"),
     pytest.mark.timeout(600),
 ]
 

@@ -1,8 +1,10 @@
 """Time, chance and identity: protocols, the system's, and virtual ones that repeat.
 
-The only home of the wall clock, sleep, random numbers and new ids. `decide` imports `protocols` alone.
+The only home of the wall clock, sleep, random numbers, new ids, and of the points where a simulation lets things fail.
+`decide` imports `protocols` alone.
 """
 
+from neorion.keel.clock.faultpoint import point
 from neorion.keel.clock.protocols import Clock, Ids, Rng
 from neorion.keel.clock.system import SystemClock, SystemIds, system_rng
 from neorion.keel.clock.virtual import EPOCH, SeededIds, VirtualClock, seeded_rng
@@ -16,6 +18,7 @@ __all__ = [
     "SystemClock",
     "SystemIds",
     "VirtualClock",
+    "point",
     "seeded_rng",
     "system_rng",
 ]

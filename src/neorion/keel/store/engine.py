@@ -137,5 +137,5 @@ class Engine(Statements, Protocol):
 
 def end_process(cause: BaseException) -> NoReturn:
     """Ends the process at once: a second sync after a failed one may report success for pages that are gone."""
-    log.error("storage failed, ending the process", error=cause)
+    log.failure("storage failed, ending the process", cause)
     os._exit(_EXIT_CODE)

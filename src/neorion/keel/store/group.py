@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from neorion.keel.base import Error, Terminal
 from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Statements
@@ -57,9 +57,12 @@ class BoundTx:
             self.failure = error
             raise
 
-    def finish(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._over = True
-        if self.failure is not None:
+        if error is None and self.failure is not None:
             raise self.failure
 
     def _ready(self) -> None:
@@ -99,8 +102,8 @@ def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
 def _apply(engine: Engine, change: Change) -> Outcome:
     tx = BoundTx(engine)
     try:
-        value = change(tx)
-        tx.finish()
+        with tx:
+            value = change(tx)
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it belongs to the caller
         if isinstance(tx.failure, Lost | Broken):
             raise tx.failure from None

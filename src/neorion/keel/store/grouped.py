@@ -132,6 +132,7 @@ class GroupedStore:
             return
         self._closed = True
         self._refusal = self._refusal or Terminal("store.closed", "The store is closed.")
+        self._lost.set()
         with anyio.CancelScope(shield=True):
             if self._busy:
                 await self._idle.wait()
@@ -193,7 +194,7 @@ class GroupedStore:
         """From here on, no writes."""
         if self._refusal is None:
             self._refusal = error
-            log.error("store lost", error=error, code=error.code)
+            log.error("store lost", why=str(error), code=error.code)
         self._lost.set()
         while self._waiting:
             answer = self._waiting.popleft().answer
@@ -212,7 +213,11 @@ class GroupedStore:
         reader = self._begun_reader() if pooled else None
         if reader is None:
             reader = self._engine.reader()
-            reader.begin()
+            try:
+                reader.begin()
+            except BaseException:
+                reader.close()
+                raise
         try:
             return job(reader)
         finally:
@@ -251,10 +256,8 @@ class GroupedStore:
 
 
 def _answer(query: Callable[[Tx], T], reader: Reader) -> T:
-    tx = BoundTx(reader)
-    value = query(tx)
-    tx.finish()
-    return value
+    with BoundTx(reader) as tx:
+        return query(tx)
 
 
 def _all_failed(batch: list[_Waiting], error: Error) -> list[Failed]:

@@ -7,7 +7,7 @@ from typing import LiteralString, cast
 
 import psycopg
 
-from neorion.keel.base import Conflict, Duration, Finding, Invalid, NotFound, Severity
+from neorion.keel.base import Conflict, Duration, Error, Finding, Invalid, NotFound, Severity
 from neorion.keel.store.dialect import for_postgres
 from neorion.keel.store.engine import Lost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
@@ -58,28 +58,17 @@ class PostgresReader:
     def findings(self) -> list[Finding]:
         """Reads every table whole: a page that cannot be read shows only when somebody reads it."""
         found = list[Finding]()
+        if self._run("SHOW data_checksums") == [("off",)]:
+            told = "The server does not detect changed bytes on its disk."
+            hint = "Stop it and run pg_checksums --enable."
+            found.append(Finding(Severity.WARNING, "store.checksums", "server", told, hint))
         for (table,) in self._run(_TABLES):
             try:
                 self._run(f'SELECT count(*) FROM "{table}"')  # noqa: S608 -- a name from the catalogue
-            except Lost:
-                raise
-            except Exception as error:  # noqa: BLE001 -- a doctor reports instead of falling ill
-                found.append(
-                    Finding(
-                        Severity.ERROR, "store.damaged", table, str(error), hint="Restore the newest backup."
-                    )
-                )
-                break
-        if self._run("SHOW data_checksums") == [("off",)]:
-            found.append(
-                Finding(
-                    Severity.WARNING,
-                    "store.checksums",
-                    "server",
-                    "The server does not detect changed bytes on its disk.",
-                    hint="Stop it and run pg_checksums --enable.",
-                )
-            )
+            except Error as error:
+                # The snapshot is gone with the error; one is enough to know what to do.
+                hint = "Restore the newest backup."
+                return [*found, Finding(Severity.ERROR, "store.damaged", table, str(error), hint)]
         return found
 
     def close(self) -> None:

@@ -45,7 +45,10 @@ class SqliteReader:
             self.execute(sql, args)
 
     def stream(self, sql: str) -> Iterator[Row]:
-        return iter(self._connection.execute(for_sqlite(sql)))
+        try:
+            yield from self._connection.execute(for_sqlite(sql))
+        except apsw.Error as error:
+            raise _unreadable(error) from error
 
     def findings(self) -> list[Finding]:
         told = [str(text) for (text,) in self._run("PRAGMA integrity_check(100)")]

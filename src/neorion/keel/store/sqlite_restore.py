@@ -29,7 +29,9 @@ def verified(backup: Path, known: Sequence[Migration]) -> Generator[tuple[Connec
     try:
         told = content.execute("PRAGMA integrity_check(1)").fetchall()
         if told != [("ok",)]:
-            raise Invalid("store.backup", f"{backup} is damaged: {told[0][0]}.", hint="Take an older backup.")
+            raise Invalid(
+                "store.bad_backup", f"{backup} is damaged: {told[0][0]}.", hint="Take an older backup."
+            )
         pending(
             known,
             content.execute("SELECT number, name, checksum FROM store_migration ORDER BY number").fetchall(),

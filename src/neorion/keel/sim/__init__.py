@@ -1,0 +1,46 @@
+"""Whole applications under a seed: one thread, virtual time, a memory network, faults where and when the seed says.
+
+Here live the loop, the world and its parts, and the tools that run many seeds. Application code does not change for
+it: it takes Clock, Rng and Ids from outside, names its fault points, and speaks through a transport. Nothing outside
+of tests and simulation commands may import this room, and nothing in it may touch a real socket, thread or clock.
+"""
+
+from neorion.keel.sim.disk import Disk
+from neorion.keel.sim.explore import Report, explore, seeds
+from neorion.keel.sim.faults import Crash, Delay, Fail, Faults
+from neorion.keel.sim.history import History, Read, Swap, Write
+from neorion.keel.sim.host import Host
+from neorion.keel.sim.links import Links, Weather
+from neorion.keel.sim.loop import Limits, SeededLoop
+from neorion.keel.sim.network import Mailbox, Network
+from neorion.keel.sim.run import Outcome, simulate
+from neorion.keel.sim.stream import Stream
+from neorion.keel.sim.trace import Trace
+from neorion.keel.sim.world import World
+
+__all__ = [
+    "Crash",
+    "Delay",
+    "Disk",
+    "Fail",
+    "Faults",
+    "History",
+    "Host",
+    "Limits",
+    "Links",
+    "Mailbox",
+    "Network",
+    "Outcome",
+    "Read",
+    "Report",
+    "SeededLoop",
+    "Stream",
+    "Swap",
+    "Trace",
+    "Weather",
+    "World",
+    "Write",
+    "explore",
+    "seeds",
+    "simulate",
+]

@@ -1,0 +1,111 @@
+"""One run of a scenario under one seed, and what became of it."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar, cast
+
+from neorion.keel.base import Duration, Error, Invalid, Terminal
+from neorion.keel.sim.loop import Limits
+from neorion.keel.sim.seal import sealed
+from neorion.keel.sim.world import World
+
+T = TypeVar("T")
+
+Scenario = Callable[[World], Coroutine[Any, Any, T]]
+
+# How much of the trace a failure shows: what fits a screen.
+TAIL: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What a run came to. Equal digests mean equal runs, step by step."""
+
+    seed: int
+    value: T | None
+    error: BaseException | None
+    steps: int
+    elapsed: Duration
+    digest: str
+    tail: tuple[str, ...]
+    points: Mapping[str, int]
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    def check(self, replay: str = "") -> T:
+        """The scenario's value; a failed run raises an error that shows where it failed and how to repeat it."""
+        if self.error is None:
+            return cast("T", self.value)
+        failure = Terminal(
+            "sim.failed",
+            f"seed {self.seed} failed at step {self.steps:,}, {self.elapsed.seconds:.6f} s:"
+            f" {type(self.error).__name__}: {self.error}",
+            hint=f"replay: {replay or f'simulate(scenario, {self.seed})'}",
+        )
+        failure.add_note(f"trace {self.digest}, its end:")
+        for line in self.tail:
+            failure.add_note(f"  {line}")
+        if isinstance(self.error, Error) and self.error.hint:
+            failure.add_note(self.error.hint)
+        failure.add_note(failure.hint)
+        raise failure from self.error
+
+
+def simulate(scenario: Scenario[T], seed: int, *, limits: Limits | None = None) -> Outcome[T]:
+    """Runs `scenario(world)` to its end. The same seed gives the same run; failures are told, not raised."""
+    if _inside_a_loop():
+        raise Invalid(
+            "sim.nested", "A simulation runs its own loop.", hint="Call simulate from code that is not async."
+        )
+    world = World(seed, limits or Limits())
+    value: T | None = None
+    error: BaseException | None = None
+    with sealed(), _orderly_finalizers():
+        try:
+            value = world.loop.run_main(scenario(world), world.context)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 -- a run's failure is its result
+            error = failure
+        outcome = _outcome(world, value, error)
+        try:
+            world.loop.wind_up(world.processes)
+        except Terminal as unending:
+            outcome = replace(outcome, error=error or unending)
+    return outcome
+
+
+def _outcome(world: World, value: T | None, error: BaseException | None) -> Outcome[T]:
+    return Outcome(
+        seed=world.seed,
+        value=value,
+        error=error,
+        steps=world.loop.steps,
+        elapsed=Duration.of(seconds=world.loop.now),
+        digest=world.trace.digest(world.loop.steps, world.loop.pulse, round(world.loop.now * 1e9)),
+        tail=world.trace.tail(TAIL),
+        points=dict(world.faults.hits),
+    )
+
+
+def _inside_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def _orderly_finalizers() -> Generator[None]:
+    """Keeps the collector from running finalizers at moments that depend on the process's past; the loop calls it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
