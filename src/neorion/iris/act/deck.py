@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 from neorion.iris.model import JobId
 from neorion.iris.state import Book, Journal
 from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.store import Store
 
 
 class Bells:
@@ -34,3 +36,8 @@ class Deck:
     rng: Rng
     bells: Bells = field(default_factory=Bells)
     wake: Callable[[], None] = lambda: None
+
+    @classmethod
+    def over(cls, store: Store, clock: Clock, ids: Ids, rng: Rng) -> Self:
+        journal = Journal(store, clock, rng)
+        return cls(Book(journal), journal, clock, ids, rng)

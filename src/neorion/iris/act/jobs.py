@@ -38,7 +38,12 @@ def submit(deck: Deck, spec: JobSpec, key: str, content: Digest) -> tuple[Job, b
         )
     now = deck.clock.now()
     job = Job(
-        id=deck.ids.new(JobId), spec=spec, submitted=now, key=key, content=content, parent=_parent(deck, spec.name)
+        id=deck.ids.new(JobId),
+        spec=spec,
+        submitted=now,
+        key=key,
+        content=content,
+        parent=_parent(deck, spec.name),
     )
     book.put_job(job)
     for index in range(spec.replicas):
@@ -54,7 +59,9 @@ def find(deck: Deck, text: str) -> Job:
     if job is None:
         last = text.rpartition("/")[2]
         near = did_you_mean(last, {name.last: None for name in book.names})
-        raise NotFound("iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list")
+        raise NotFound(
+            "iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list"
+        )
     return job
 
 

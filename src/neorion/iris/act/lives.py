@@ -3,10 +3,19 @@
 from collections.abc import Iterable
 
 from msgspec.structs import replace
-from neorion.iris.decide.lifecycle import Ending as AttemptEnd
-from neorion.iris.decide.lifecycle import Rest, Rules, Spent, TaskCounts, Verdict, after_end, after_wait, job_state
 
 from neorion.iris.act.deck import Deck
+from neorion.iris.decide.lifecycle import Ending as AttemptEnd
+from neorion.iris.decide.lifecycle import (
+    Rest,
+    Rules,
+    Spent,
+    TaskCounts,
+    Verdict,
+    after_end,
+    after_wait,
+    job_state,
+)
 from neorion.iris.model import (
     ATTEMPT,
     JOB,
@@ -16,7 +25,6 @@ from neorion.iris.model import (
     Cause,
     EndKind,
     JobId,
-    JobState,
     StopCause,
     TaskState,
     WorkerId,
@@ -88,10 +96,10 @@ class Lives:
         started = attempt.state is not AttemptState.ASSIGNED
         ATTEMPT.check(attempt.id, attempt.state, state)
         self._book.put_attempt(replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending))
+        # Its place is free now, and that may be what others wait for.
+        self._deck.wake()
         task = self._book.tasks[attempt.job][attempt.index]
         if task.attempt != attempt.id or task.state is not TaskState.RUNNING:
-            # It moved on when the attempt was told to stop; now its place is free, and that may be what others wait for.
-            self._deck.wake()
             return
         spec = self._book.jobs[attempt.job].spec
         verdict = after_end(
@@ -128,7 +136,6 @@ class Lives:
         self._carry_out(verdict, task, Ending(cause=verdict.cause))
 
     def _carry_out(self, verdict: Verdict, task: Task, ending: Ending) -> None:
-        again = verdict.task is TaskState.PENDING
         self._move_task(
             task,
             verdict.task,
@@ -146,8 +153,6 @@ class Lives:
             case Rest.STAY:
                 pass
         self._settle(task.job)
-        if again:
-            self._deck.wake()
 
     def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Ending) -> None:
         for task in list(self._book.live_tasks(job)):

@@ -67,7 +67,9 @@ class Reports:
         """Applies a report; returns the attempts in it that nobody here knows any more."""
         worker = self._book.workers.get(WorkerId(request.worker))
         if worker is None or worker.state is WorkerState.LOST:
-            raise NotFound("iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again")
+            raise NotFound(
+                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
+            )
         self._hear(worker)
         unknown: list[str] = []
         for seen in request.seen:
@@ -83,8 +85,8 @@ class Reports:
                 self._lives.progress(attempt, state)
         return unknown
 
-    def watch(self) -> float:
-        """Finds the workers that fell silent; returns after how many seconds to look again."""
+    def watch(self) -> None:
+        """Finds the workers that fell silent."""
         now = self._deck.clock.monotonic()
         for worker in list(self._book.workers.values()):
             quiet = now - self._heard[worker.id]
@@ -92,7 +94,6 @@ class Reports:
                 self.lose(worker, f"silent for {quiet:.1f} s")
             elif quiet >= SILENT_AFTER.seconds and worker.state is WorkerState.READY:
                 self._move(worker, WorkerState.SILENT)
-        return RENEW_EVERY.seconds / 2
 
     def lose(self, worker: Worker, why: str) -> None:
         log.warning("worker lost", worker=worker.id, why=why)

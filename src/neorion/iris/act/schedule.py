@@ -3,8 +3,7 @@
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.lives import Lives
-from neorion.iris.act.shelf import LogShelf
-from neorion.iris.decide.schedule import Plan, schedule
+from neorion.iris.decide import Plan, schedule
 from neorion.iris.model import JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
 from neorion.keel.telemetry import logger
 
@@ -17,12 +16,11 @@ PORT_FIRST, PORT_LAST = 20_000, 29_999
 class Scheduler:
     """Places what waits. `reasons` says of every job that still waits, why."""
 
-    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch, shelf: LogShelf) -> None:
+    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
         self._dispatch = dispatch
-        self._shelf = shelf
         self._next_port: dict[str, int] = {}
         self.reasons: dict[JobId, Reason] = {}
         self.plan: Plan | None = None

@@ -139,7 +139,8 @@ class AsyncIrisClient:
         parts = chunks(items, chunk or max(1, -(-len(items) // CHUNKS)))
         spec = spec_of(_Each(function), self._path(name or f"map-{self._ids.secret()[:8]}"), options, payload)
         spec.replicas, spec.warm = len(parts), True
-        spec.inputs = [payload.pickled(((part,), {}), "An item") for part in parts]
+        nothing: dict[str, Any] = {}
+        spec.inputs = [payload.pickled(((part,), nothing), "An item") for part in parts]
         return await self.send(spec, payload, options.get("key", ""))
 
     async def send(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> AsyncJob:
@@ -233,7 +234,7 @@ class AsyncIrisClient:
 
 
 def _user() -> str:
-    """This machine's name for whoever runs it, in the form of a name."""
+    """Whoever runs this, as the machine calls them, in the form of a name."""
     try:
         found = getpass.getuser()
     except (KeyError, OSError):

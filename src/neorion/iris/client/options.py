@@ -1,7 +1,7 @@
 """What a user may say about a job besides what it runs, and the message it becomes."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
@@ -51,7 +51,7 @@ class Payload:
 
     def pickled(self, value: object, what: str) -> str:
         try:
-            return self.add(cloudpickle.dumps(value))
+            return self.add(cloudpickle.dumps(value))  # pyright: ignore[reportUnknownMemberType] -- it has no types
         except Exception as error:
             raise Invalid(
                 "iris.unpicklable",
@@ -146,10 +146,5 @@ def _ms(name: str, value: str | float) -> int:
         raise Invalid("iris.limits", f"{name}: {error}.") from None
 
 
-def chunks(items: Iterable[object], size: int) -> list[list[object]]:
-    found: list[list[object]] = [[]]
-    for item in items:
-        if len(found[-1]) == size:
-            found.append([])
-        found[-1].append(item)
-    return found if found[-1] else found[:-1]
+def chunks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -27,22 +27,22 @@ class JobCancelled(JobFailed):
     """Somebody called it off."""
 
 
+_STORIES = {
+    "exit_code": "ended with exit code {code}",
+    "signal": "was ended by signal {code}",
+    "out_of_memory": "used more memory than it asked for",
+    "ran_too_long": "ran longer than it may",
+    "waited_too_long": "waited for a place longer than it may",
+    "cancelled": "was cancelled",
+    "job_over": "was cancelled",
+    "worker_lost": "lost its worker too often",
+    "preempted": "was pushed aside too often",
+}
+
+
 def _story(ending: pb.Ending) -> str:
-    match ending.cause:
-        case "exit":
-            return f"ended with exit code {ending.code}"
-        case "signal":
-            return f"was ended by signal {ending.code}"
-        case "out_of_memory":
-            return "used more memory than it asked for"
-        case "timed_out":
-            return "ran longer than it may"
-        case "waited_too_long":
-            return "waited for a place longer than it may"
-        case "cancelled" | "parent_ended":
-            return "was cancelled"
-        case _:
-            return ending.message or ending.cause or "failed"
+    told = _STORIES.get(ending.cause, ending.message or ending.cause or "failed")
+    return told.format(code=ending.code)
 
 
 class Results:

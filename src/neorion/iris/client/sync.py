@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from neorion.iris.client.embedded import Embedded
 
 from neorion.iris.client.aio import AsyncIrisClient, AsyncJob
+from neorion.iris.client.embedded import Embedded
 from neorion.iris.client.options import Options, Work
 from neorion.iris.model.gen import iris_pb as pb
 
@@ -93,7 +93,7 @@ class IrisClient:
         """A controller and workers of its own on this machine, which end with this client."""
         stack = ExitStack()
         embedded = stack.enter_context(Embedded(workers))
-        return cls(lambda: AsyncIrisClient.remote(embedded.url, token=embedded.token), stack)
+        return cls(lambda: AsyncIrisClient.remote(embedded.url), stack)
 
     def submit(
         self,

@@ -5,7 +5,15 @@ from msgspec import Struct
 from neorion.iris.model.ids import AttemptId, Digest, JobId, SliceId, WorkerId
 from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import JobSpec
-from neorion.iris.model.state import AttemptState, Cause, JobState, SliceState, StopCause, TaskState, WorkerState
+from neorion.iris.model.state import (
+    AttemptState,
+    Cause,
+    JobState,
+    SliceState,
+    StopCause,
+    TaskState,
+    WorkerState,
+)
 from neorion.keel.base import Instant
 
 

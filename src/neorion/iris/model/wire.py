@@ -130,7 +130,7 @@ def digest(text: str) -> Digest:
 
 def ending_message(ending: record.Ending) -> pb.Ending:
     return pb.Ending(
-        cause=ending.cause,
+        cause=ending.cause or "",
         code=ending.code,
         message=ending.message,
         result=ending.result,

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from neorion.iris.model import WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.gen.iris_connect import ClusterService
 from neorion.iris.serve.desk import Desk
 from neorion.keel.base import NotFound, did_you_mean
 
 
-class Cluster:
+class Cluster(ClusterService):
     """ClusterService over one controller."""
 
     def __init__(self, desk: Desk) -> None:

@@ -30,6 +30,11 @@ class Desk:
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
 
+    async def look_after_workers(self) -> None:
+        """Finds workers that fell silent, and carries on what follows from it."""
+        self.reports.watch()
+        await self.scheduler.tell()
+
     def reason(self, job: JobId) -> Reason | None:
         return self.scheduler.reasons.get(job)
 

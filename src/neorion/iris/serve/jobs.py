@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 import anyio
 
 from neorion.iris.act.jobs import find, submit
-from neorion.iris.model import Digest, JobName, wire
+from neorion.iris.model import Cause, Digest, JobName, wire
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.record import Attempt, Cause, Job, Task
+from neorion.iris.model.gen.iris_connect import JobService
+from neorion.iris.model.record import Attempt, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.desk import Desk
 from neorion.iris.state import attempts_of
@@ -21,7 +22,7 @@ PART_BYTES_MAX = 4 * 1024 * 1024
 BLOB_BYTES_MAX = 1024 * 1024 * 1024
 
 
-class Jobs:
+class Jobs(JobService):
     """JobService over one controller."""
 
     def __init__(self, desk: Desk) -> None:
@@ -40,7 +41,9 @@ class Jobs:
         sent = {blob.digest for blob in request.blobs}
         for digest in needed:
             if digest not in sent and not await self._desk.blobs.has(digest):
-                raise Invalid("iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along")
+                raise Invalid(
+                    "iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along"
+                )
         if request.dry_run:
             return pb.SubmitResponse(name=spec.name)
         for blob in request.blobs:
@@ -94,7 +97,9 @@ class Jobs:
             for task in self._book.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
-        return pb.TasksResponse(tasks=[self._task(task) for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]])
+        return pb.TasksResponse(
+            tasks=[self._task(task) for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]]
+        )
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
         job = find(self._desk.deck, request.job)
@@ -108,7 +113,9 @@ class Jobs:
         job = find(self._desk.deck, request.job)
         attempt = await self._attempt(job, request)
         live = attempt.id in self._book.attempts
-        async for offset, text in self._desk.shelf.read(job.id, attempt.id, request.offset, follow=request.follow and live):
+        async for offset, text in self._desk.shelf.read(
+            job.id, attempt.id, request.offset, follow=request.follow and live
+        ):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
 
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
@@ -122,7 +129,9 @@ class Jobs:
             parts.clear()
         if request.offset != len(parts) or len(parts) + len(request.body) > BLOB_BYTES_MAX:
             del self._arriving[digest]
-            raise Invalid("iris.blob_part", "A blob arrived out of order or is too large.", hint="send it again from 0")
+            raise Invalid(
+                "iris.blob_part", "A blob arrived out of order or is too large.", hint="send it again from 0"
+            )
         parts += request.body
         if request.last:
             await self._desk.blobs.put(digest, bytes(self._arriving.pop(digest)))
@@ -140,7 +149,9 @@ class Jobs:
         chosen = [one for one in past if request.attempt in (0, one.number)]
         if not chosen:
             raise NotFound(
-                "iris.no_attempt", f"Task {request.task} of {job.spec.name} has not been tried.", hint=f"iris why {job.spec.name}"
+                "iris.no_attempt",
+                f"Task {request.task} of {job.spec.name} has not been tried.",
+                hint=f"iris why {job.spec.name}",
             )
         return chosen[-1]
 

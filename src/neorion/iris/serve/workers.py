@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator
 from neorion.iris.act.reports import LEASE, RENEW_EVERY
 from neorion.iris.model import AttemptId, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.gen.iris_connect import WorkerService
 from neorion.iris.serve.desk import Desk
 from neorion.keel.base import NotFound
 
 
-class Workers:
+class Workers(WorkerService):
     """WorkerService over one controller."""
 
     def __init__(self, desk: Desk) -> None:
@@ -26,7 +27,9 @@ class Workers:
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
         worker = WorkerId(request.worker)
         if worker not in self._book.workers:
-            raise NotFound("iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again")
+            raise NotFound(
+                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
+            )
         async for batch in self._desk.dispatch.orders(worker):
             yield batch
 

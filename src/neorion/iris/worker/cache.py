@@ -1,7 +1,6 @@
 """Blobs on the worker's disk: fetched once, named by their hash, checked before they are used."""
 
 import hashlib
-import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
@@ -37,4 +36,4 @@ class BlobCache:
             raise Retry("iris.blob_hash", f"The blob {digest} arrived damaged.", hint="It is fetched again.")
         partial = path.with_suffix(".part")
         partial.write_bytes(body)
-        os.replace(partial, path)
+        partial.replace(path)

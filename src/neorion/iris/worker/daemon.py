@@ -55,7 +55,7 @@ class Worker:
         self._clock = clock
         self._rng = rng
         self._cache = BlobCache(folder / "blobs", self._fetch)
-        self._logs = LogShipper(runtime, self._calls)
+        self._logs = LogShipper(runtime, self._calls, clock)
         self._news: dict[AttemptId, Seen] = {}
         self._changed = asyncio.Event()
         self.id = ""
@@ -133,7 +133,7 @@ class Worker:
         unknown = set(answer.forget)
         for seen in told:
             if seen.phase is Phase.ENDED:
-                await self._logs.finish(seen.attempt)
+                self._logs.forget(seen.attempt)
                 await self._runtime.forget(seen.attempt)
             elif seen.attempt in unknown:
                 await self._runtime.stop(seen.attempt, Duration(0))
@@ -170,6 +170,7 @@ class Worker:
         message = pb.Seen(attempt=seen.attempt, phase=seen.phase)
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
+            message.log = await self._logs.rest(self.id, seen.attempt)
             if seen.end.result is not None:
                 body = Path(seen.end.result).read_bytes()
                 message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)

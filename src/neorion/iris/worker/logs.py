@@ -1,27 +1,64 @@
-"""What attempts write, on its way to the controller while they run and after they ended."""
+"""What attempts write, on its way to the controller while they run, and the rest of it when they have ended."""
 
-import anyio
+import os
+from pathlib import Path
 
 from neorion.iris.model import AttemptId
+from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerServiceClient
 from neorion.iris.ports import Phase, Runtime
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock
 
 CHUNK_BYTES_MAX = 256 * 1024
 # How far behind a follower may be; short enough to feel live.
-SHIP_EVERY_S = 0.2
+SHIP_EVERY = Duration.of(ms=200)
 
 
 class LogShipper:
     """Sends the new part of every log that grew. The controller says how far it has kept each."""
 
-    def __init__(self, runtime: Runtime, calls: WorkerServiceClient) -> None:
+    def __init__(self, runtime: Runtime, calls: WorkerServiceClient, clock: Clock) -> None:
         self._runtime = runtime
         self._calls = calls
+        self._clock = clock
         self._kept: dict[AttemptId, int] = {}
 
     async def run(self, worker: str) -> None:
         while True:
             for seen in await self._runtime.seen():
-                if seen.phase is not Phase.BUILDING:
-                    await self.ship(worker, seen.attempt)
-            await anyio.sleep(SHIP_EVERY_S)
+                if seen.phase is not Phase.ENDED:
+                    await self._ship(worker, seen.attempt, leave=0)
+            await self._clock.sleep(SHIP_EVERY)
+
+    async def rest(self, worker: str, attempt: AttemptId) -> pb.LogChunk | None:
+        """What is left of an ended attempt's log, short enough to ride along with the report of its end."""
+        await self._ship(worker, attempt, leave=CHUNK_BYTES_MAX)
+        return self._next(attempt)
+
+    def forget(self, attempt: AttemptId) -> None:
+        self._kept.pop(attempt, None)
+
+    async def _ship(self, worker: str, attempt: AttemptId, leave: int) -> None:
+        while _size(Path(self._runtime.log(attempt))) - self._kept.get(attempt, 0) > leave:
+            chunk = self._next(attempt)
+            if chunk is None:
+                return
+            answer = await self._calls.push_logs(pb.PushLogsRequest(worker=worker, chunks=[chunk]))
+            self._kept[attempt] = answer.kept[attempt]
+
+    def _next(self, attempt: AttemptId) -> pb.LogChunk | None:
+        offset = self._kept.get(attempt, 0)
+        try:
+            with Path(self._runtime.log(attempt)).open("rb") as file:
+                text = os.pread(file.fileno(), CHUNK_BYTES_MAX, offset)
+        except FileNotFoundError:
+            return None
+        return pb.LogChunk(attempt=attempt, offset=offset, text=text) if text else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

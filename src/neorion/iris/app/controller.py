@@ -1,0 +1,140 @@
+"""The controller process: one store, one book, its loops, and one port."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deck import Deck
+from neorion.iris.act.dispatch import Dispatch
+from neorion.iris.act.lives import Lives
+from neorion.iris.act.reports import RENEW_EVERY, Reports
+from neorion.iris.act.schedule import Scheduler
+from neorion.iris.act.shelf import LogShelf
+from neorion.iris.adapters.blobs.folder import FolderBlobs
+from neorion.iris.model import WorkerShape
+from neorion.iris.model.gen.iris_connect import (
+    ClusterServiceASGIApplication,
+    JobServiceASGIApplication,
+    WorkerServiceASGIApplication,
+)
+from neorion.iris.serve.cluster import Cluster
+from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.jobs import Jobs
+from neorion.iris.serve.workers import Workers
+from neorion.iris.state import load
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.rpc import ANYONE, App, Authenticator, Limits, Request, Response, Route, Service, serve
+from neorion.keel.run import Crew, Loop, Pace
+from neorion.keel.store import Store, migrations_in, open_store
+from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
+
+SCHEMA = "neorion.iris.state.schema"
+# Wakes do the work; this only bounds how long a lost one could matter.
+_SCHEDULE = Pace(Duration.of(seconds=10))
+_WATCH = Pace(RENEW_EVERY * 0.5)
+USERS = {"admin", "user"}
+OPERATORS = {"admin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where a controller lives. Without an authenticator it serves this machine alone."""
+
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 10000
+    authenticator: Authenticator | None = None
+    shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+
+
+@asynccontextmanager
+async def controller(settings: Settings, crew: Crew, clock: Clock, rng: Rng, ids: Ids) -> AsyncGenerator[str]:
+    """Runs a controller while the block runs; gives the address it answers at."""
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    async with open_store(
+        settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
+    ) as store:
+        deck = Deck.over(store, clock, ids, rng)
+        crew.spawn("iris.journal", deck.journal.run)
+        await load(store, deck.book)
+        desk = assemble(settings, deck, store)
+        metrics = Metrics()
+        watch = LoopMetrics(metrics)
+        placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
+        deck.wake = placing.wake
+        crew.loop(placing)
+        crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+        app = App(
+            services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator, limits=Limits()
+        )
+        async with serve(app, settings.host, settings.port) as server:
+            yield server.address
+
+
+def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
+    lives = Lives(deck)
+    blobs = Blobs(deck.journal, store, FolderBlobs(settings.folder / "blobs"))
+    shelf = LogShelf(settings.folder / "logs")
+    dispatch = Dispatch(deck.book, blobs)
+    return Desk(
+        deck=deck,
+        store=store,
+        lives=lives,
+        dispatch=dispatch,
+        scheduler=Scheduler(deck, lives, dispatch),
+        reports=Reports(deck, lives, blobs),
+        blobs=blobs,
+        shelf=shelf,
+        started=deck.clock.now(),
+        shapes=settings.shapes,
+    )
+
+
+def services(desk: Desk) -> list[Service]:
+    """Every method and who may call it."""
+    everybody = USERS | {"worker"}
+    return [
+        Service(
+            JobServiceASGIApplication,
+            Jobs(desk),
+            {
+                "Submit": USERS,
+                "Wait": USERS,
+                "Get": USERS,
+                "List": USERS,
+                "Tasks": USERS,
+                "Cancel": USERS,
+                "Logs": USERS,
+                "GetBlob": everybody,
+                "PutBlob": everybody,
+            },
+        ),
+        Service(
+            ClusterServiceASGIApplication,
+            Cluster(desk),
+            {"Status": USERS, "Workers": USERS, "Slices": USERS, "Drain": OPERATORS},
+        ),
+        Service(
+            WorkerServiceASGIApplication,
+            Workers(desk),
+            {"Join": {"worker"}, "Orders": {"worker"}, "Report": {"worker"}, "PushLogs": {"worker"}},
+        ),
+    ]
+
+
+def routes(metrics: Metrics) -> list[Route]:
+    async def health(request: Request) -> Response:
+        del request
+        return Response(b"ok\n")
+
+    async def exposition(request: Request) -> Response:
+        del request
+        return Response(metrics.exposition(), content_type=CONTENT_TYPE)
+
+    return [
+        Route("GET", "/health", health, frozenset({ANYONE})),
+        Route("GET", "/metrics", exposition, frozenset({ANYONE})),
+    ]

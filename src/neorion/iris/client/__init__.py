@@ -1,0 +1,11 @@
+"""The client of iris: submit work from Python, follow it, get its value back.
+
+Uses the public RPC alone. Values of tasks are unpickled here and nowhere else outside of the task itself.
+"""
+
+from neorion.iris.client.aio import AsyncIrisClient, AsyncJob
+from neorion.iris.client.options import Options
+from neorion.iris.client.result import JobCancelled, JobFailed
+from neorion.iris.client.sync import IrisClient, Job
+
+__all__ = ["AsyncIrisClient", "AsyncJob", "IrisClient", "Job", "JobCancelled", "JobFailed", "Options"]

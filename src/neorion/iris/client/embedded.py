@@ -1,0 +1,53 @@
+"""A controller and workers of one's own on this machine, for as long as a client needs them."""
+
+import subprocess
+import sys
+import tempfile
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
+
+from neorion.keel.base import Terminal
+
+
+class Embedded(AbstractContextManager["Embedded"]):
+    """A cluster in a process of its own and a folder that vanishes with it."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._folder = tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True)
+        self._process: subprocess.Popen[str] | None = None
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        command = [
+            sys.executable,
+            "-m",
+            "neorion.iris",
+            "local",
+            "--folder",
+            self._folder.name,
+            "--port",
+            "0",
+        ]
+        command += ["--workers", str(self._workers)]
+        # Its standard input is a leash: when this process ends, however it ends, the other sees the end of it and goes.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 -- our own program
+        assert self._process.stdout is not None  # noqa: S101 -- a pipe was asked for
+        self.url = self._process.stdout.readline().strip()
+        if not self.url:
+            self.__exit__(None, None, None)
+            raise Terminal(
+                "iris.embedded",
+                "The local cluster did not start.",
+                hint="pip install 'neorion[server]' brings what it needs",
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.communicate()
+        self._folder.cleanup()

@@ -1,0 +1,8 @@
+"""The worker: the process on a machine that runs tasks for the controller.
+
+Speaks to the controller and to one runtime. Which task runs where is not its business.
+"""
+
+from neorion.iris.worker.daemon import Identity, Worker
+
+__all__ = ["Identity", "Worker"]
