@@ -1,0 +1,256 @@
+"""The autoscaler: slices asked for, watched while they boot, given back when nobody needs them.
+
+Intent first: a slice is a durable record before the platform hears of it, under the id that makes asking twice harmless.
+Calls to the platform run beside the loop, one after the other per slice, and never hold up scheduling.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from neorion.iris.act.deck import Deck
+from neorion.iris.act.reports import Reports
+from neorion.iris.act.schedule import Scheduler
+from neorion.iris.decide import ScalePlan, autoscale
+from neorion.iris.model import (
+    SLICE,
+    GroupView,
+    JobId,
+    Patience,
+    Reason,
+    SliceId,
+    SliceState,
+    SliceView,
+    Trouble,
+    TroubleKind,
+    WorkerShape,
+)
+from neorion.iris.model.group import ScaleGroup
+from neorion.iris.model.record import Slice
+from neorion.iris.ports import Platform, SliceOrder, SliceSeen
+from neorion.keel.base import Error, Instant, NoCapacity, QuotaExceeded, Retry
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+Effect = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where new workers find the controller, and what they show it."""
+
+    address: str
+    token: str
+
+
+class Autoscaler:
+    """Keeps each scale group at the size that its demand, its limits and its troubles allow."""
+
+    def __init__(
+        self,
+        deck: Deck,
+        scheduler: Scheduler,
+        reports: Reports,
+        platform: Platform,
+        groups: Sequence[ScaleGroup],
+        home: Home,
+    ) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._scheduler = scheduler
+        self._reports = reports
+        self._platform = platform
+        self._groups = {group.name: group for group in groups}
+        self._home = home
+        self._idle: dict[SliceId, Instant] = {}
+        self._ready: dict[SliceId, Instant] = {}
+        self._troubles: dict[str, Trouble] = {}
+        self._effects: asyncio.Queue[Effect] = asyncio.Queue()
+        self.reasons: dict[JobId, Reason] = {}
+        self.wake: Callable[[], None] = lambda: None
+
+    def shapes(self) -> list[WorkerShape]:
+        return [_shape(group) for group in self._groups.values()]
+
+    async def adopt(self) -> None:
+        """After a start: what the book and the platform know of each other is brought together."""
+        there = {seen.id: seen for seen in await self._platform.list_all_slices()}
+        for piece in list(self._book.slices.values()):
+            if piece.id not in there and piece.state is not SliceState.CREATING:
+                self._gone(piece, "its machines are gone")
+            elif piece.state is SliceState.CREATING:
+                self._ask_for(piece)
+            elif piece.state is SliceState.DELETING:
+                self._give_back(piece)
+        for stray in there.keys() - self._book.slices.keys():
+            log.warning("slice without a record", slice=stray)
+            self._effects.put_nowait(lambda stray=stray: self._platform.terminate(stray))
+
+    async def watch(self) -> None:
+        """What the platform tells of slices, as it tells it."""
+        async for seen in self._platform.changes():
+            self._heed(seen)
+            await self._scheduler.tell()
+            self.wake()
+
+    async def work(self) -> None:
+        """Carries out what was decided, beside everything else."""
+        while True:
+            effect = await self._effects.get()
+            try:
+                await effect()
+            except Retry as error:
+                log.warning("the platform is busy", why=error.sentence)
+                pause = error.after.seconds if error.after else 1.0
+                asyncio.get_running_loop().call_later(pause, self._effects.put_nowait, effect)
+
+    async def tick(self) -> None:
+        now = self._deck.clock.now()
+        self._welcome(now)
+        plan = self._scheduler.plan
+        demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
+        decided = autoscale(self._views(now), demand, now, promised)
+        self.reasons = dict(decided.reasons)
+        asked = self._carry_out(decided)
+        await self._deck.journal.durable()
+        for piece in asked:
+            self._ask_for(piece)
+        if decided.wake_at is not None:
+            asyncio.get_running_loop().call_later(decided.wake_at.since(now).seconds, self.wake)
+
+    def _carry_out(self, plan: ScalePlan) -> list[Slice]:
+        asked = [self._create(create.group) for create in plan.creates for _ in range(create.slices)]
+        for piece in plan.fails:
+            self._fail(self._book.slices[piece], "its workers did not join in time", TroubleKind.FAILED)
+        for delete in plan.deletes:
+            log.info("slice given back", slice=delete.slice, why=delete.cause)
+            self._give_back(self._move(self._book.slices[delete.slice], SliceState.DELETING))
+        return asked
+
+    def _create(self, group: str) -> Slice:
+        piece = Slice(self._deck.ids.new(SliceId), group, self._deck.clock.now())
+        self._book.put_slice(piece)
+        log.info("slice asked for", slice=piece.id, group=group)
+        return piece
+
+    def _ask_for(self, piece: Slice) -> None:
+        group = self._groups[piece.group]
+        order = SliceOrder(
+            id=piece.id,
+            group=piece.group,
+            machines=group.machines,
+            shape=group.shape,
+            attributes=group.attributes,
+            controller=self._home.address,
+            token=self._home.token,
+        )
+
+        async def ask() -> None:
+            try:
+                await self._platform.create_slice(order)
+            except (QuotaExceeded, NoCapacity) as error:
+                kind = TroubleKind.QUOTA if isinstance(error, QuotaExceeded) else TroubleKind.NO_CAPACITY
+                self._fail(self._book.slices[piece.id], error.sentence, kind)
+            except Retry:
+                raise
+            except Error as error:
+                self._fail(self._book.slices[piece.id], error.sentence, TroubleKind.FAILED)
+            self.wake()
+
+        self._effects.put_nowait(ask)
+
+    def _give_back(self, piece: Slice) -> None:
+        async def give_back() -> None:
+            await self._platform.terminate(piece.id)
+            self._gone(self._book.slices[piece.id], "given back")
+            await self._scheduler.tell()
+            self.wake()
+
+        self._effects.put_nowait(give_back)
+
+    def _heed(self, seen: SliceSeen) -> None:
+        piece = self._book.slices.get(seen.id)
+        if piece is None or piece.state is SliceState.DELETING:
+            return
+        if seen.state is SliceState.BOOTSTRAPPING and piece.state is SliceState.CREATING:
+            self._move(piece, SliceState.BOOTSTRAPPING)
+        elif seen.state is SliceState.FAILED and piece.state is not SliceState.FAILED:
+            self._lose_workers(piece, seen.message)
+            self._fail(piece, seen.message, TroubleKind.FAILED)
+
+    def _welcome(self, now: Instant) -> None:
+        """A slice is ready when all of its workers have joined."""
+        joined: dict[SliceId, int] = {}
+        busy: dict[SliceId, None] = {}
+        for worker in self._book.workers.values():
+            joined[worker.slice] = joined.get(worker.slice, 0) + 1
+            if self._book.placed[worker.id]:
+                busy[worker.slice] = None
+        for piece in list(self._book.slices.values()):
+            whole = joined.get(piece.id, 0) >= self._groups[piece.group].machines
+            if piece.state is SliceState.CREATING and joined.get(piece.id):
+                piece = self._move(piece, SliceState.BOOTSTRAPPING)
+            if piece.state is SliceState.BOOTSTRAPPING and whole:
+                self._move(piece, SliceState.READY)
+                self._ready[piece.id] = now
+                self._troubles.pop(piece.group, None)
+            if piece.id in busy:
+                self._idle.pop(piece.id, None)
+            else:
+                self._idle.setdefault(piece.id, now)
+
+    def _views(self, now: Instant) -> list[GroupView]:
+        slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
+        for piece in self._book.slices.values():
+            ready = self._ready.get(piece.id, piece.since if piece.state is SliceState.READY else None)
+            view = SliceView(piece.id, piece.state, piece.since, ready, self._idle.get(piece.id, now))
+            if piece.id not in self._idle:
+                view = SliceView(piece.id, piece.state, piece.since, ready, None)
+            slices[piece.group].append(view)
+        return [
+            GroupView(
+                name=group.name,
+                priority=group.priority,
+                min_slices=group.min_slices,
+                shape=_shape(group),
+                patience=Patience(
+                    group.scale_up_delay,
+                    group.scale_down_delay,
+                    group.startup_grace,
+                    group.boot_timeout + group.init_timeout,
+                ),
+                slices=slices[group.name],
+                trouble=self._troubles.get(group.name),
+            )
+            for group in self._groups.values()
+        ]
+
+    def _fail(self, piece: Slice, why: str, kind: TroubleKind) -> None:
+        log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
+        before = self._troubles.get(piece.group)
+        times = before.times + 1 if before is not None and before.kind is kind else 1
+        self._troubles[piece.group] = Trouble(kind, times, self._deck.clock.now())
+        self._move(replace(piece, message=why), SliceState.FAILED)
+
+    def _gone(self, piece: Slice, why: str) -> None:
+        self._lose_workers(piece, why)
+        self._idle.pop(piece.id, None)
+        self._ready.pop(piece.id, None)
+        self._book.drop_slice(piece.id)
+
+    def _lose_workers(self, piece: Slice, why: str) -> None:
+        for worker in [one for one in self._book.workers.values() if one.slice == piece.id]:
+            self._reports.lose(worker, why)
+
+    def _move(self, piece: Slice, state: SliceState) -> Slice:
+        SLICE.check(piece.id, piece.state, state)
+        moved = replace(piece, state=state, since=piece.since)
+        self._book.put_slice(moved)
+        return moved
+
+
+def _shape(group: ScaleGroup) -> WorkerShape:
+    return WorkerShape(group.shape, dict(group.attributes), group.machines, group.max_slices)
