@@ -50,7 +50,7 @@ def test_a_gang_is_bought_whole_or_not_at_all():
     whole = resources("1", gpus=8)
     assert autoscale([PAIR], [wants(2, whole, placement(gang="slice"))], NOW).creates == [Create("pair", 1)]
     refused = autoscale([PAIR], [wants(3, whole, placement(gang="slice"))], NOW)
-    assert (refused.creates, refused.reasons["j"].code) == ([], WaitCode.NO_GROUP)
+    assert (refused.creates, refused.reasons[JobId("j")].code) == ([], WaitCode.NO_GROUP)
     assert autoscale([PAIR], [wants(8, whole, placement(gang="zone"))], NOW).creates == [Create("pair", 4)]
     assert autoscale([PAIR], [wants(9, whole, placement(gang="zone"))], NOW).creates == []
     assert autoscale([PAIR], [wants(2, whole, placement(gang="rack"))], NOW).creates == []
@@ -66,13 +66,16 @@ def test_two_gangs_do_not_share_the_room_of_one_slice():
 def test_demand_waits_before_it_buys_and_says_so():
     plan = autoscale([PAIR], [wants(1, since="20s")], NOW)
     assert (plan.creates, plan.wake_at) == ([], NOW + Duration.of(seconds=40))
-    assert plan.reasons["j"].sentence == "pair grows when it has waited 1m."
+    assert plan.reasons[JobId("j")].sentence == "pair grows when it has waited 1m."
 
 
 def test_slices_on_their_way_are_counted_and_named():
     coming = replace(PAIR, slices=[slice_in(SliceState.BOOTSTRAPPING, "5m")])
     plan = autoscale([coming], [wants(16)], NOW)
-    assert (plan.creates, plan.reasons["j"].sentence) == ([], "It waits for 1 slice of pair to come up.")
+    assert (plan.creates, plan.reasons[JobId("j")].sentence) == (
+        [],
+        "It waits for 1 slice of pair to come up.",
+    )
 
 
 def test_a_slice_that_does_not_boot_in_time_has_failed_and_is_replaced():
@@ -104,7 +107,7 @@ def test_a_troubled_group_passes_demand_on_and_says_why(kind: TroubleKind, says:
     plan = autoscale([replace(PAIR, trouble=trouble), SPARE], [wants(1)], NOW)
     assert plan.creates == [Create("spare", 1)]
     alone = autoscale([replace(PAIR, trouble=trouble)], [wants(1)], NOW)
-    assert (alone.creates, alone.reasons["j"].sentence) == ([], says)
+    assert (alone.creates, alone.reasons[JobId("j")].sentence) == ([], says)
     assert alone.wake_at == paused_until(trouble)
 
 
@@ -131,7 +134,7 @@ def test_after_the_pause_one_slice_is_tried_and_the_rest_goes_elsewhere():
 def test_at_its_most_a_group_says_so():
     full = replace(PAIR, slices=[slice_in(SliceState.READY, "1h", name=f"s{n}") for n in range(4)])
     plan = autoscale([full], [wants(1)], NOW)
-    assert plan.reasons["j"].sentence == "pair has 4 of the 4 slices it may have, and it needs more."
+    assert plan.reasons[JobId("j")].sentence == "pair has 4 of the 4 slices it may have, and it needs more."
 
 
 def test_a_new_slice_is_left_alone_for_its_grace_and_then_goes():

@@ -3,7 +3,7 @@
 import pytest
 
 from neorion.iris.decide import feasible, schedule
-from neorion.iris.model import ClusterView, Placement, Reason, Resources, WaitCode, WorkerShape
+from neorion.iris.model import ClusterView, JobId, Placement, Reason, Resources, WaitCode, WorkerShape
 from neorion.iris.testing import NOW, job, placement, resources, worker
 
 ANYWHERE = Placement()
@@ -17,7 +17,7 @@ THERE = [
 
 
 def reason(asks: Resources, where: Placement = ANYWHERE, tasks: int = 1) -> Reason:
-    return schedule(ClusterView(THERE, [job("j", asks, tasks, where=where)]), NOW).reasons["j"]
+    return schedule(ClusterView(THERE, [job("j", asks, tasks, where=where)]), NOW).reasons[JobId("j")]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_gang_says_how_much_of_it_would_fit():
 
 
 def test_without_workers_there_is_not_much_to_say():
-    found = schedule(ClusterView([], [job("j", resources("1"))]), NOW).reasons["j"]
+    found = schedule(ClusterView([], [job("j", resources("1"))]), NOW).reasons[JobId("j")]
     assert (found.code, found.sentence) == (WaitCode.NO_WORKERS, "There is no worker yet.")
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from neorion.iris.decide import HOLD_AFTER, Plan, schedule
-from neorion.iris.model import Band, ClusterView, JobView, RunningView, WaitCode, WorkerId, WorkerView
+from neorion.iris.model import Band, ClusterView, JobId, JobView, RunningView, WaitCode, WorkerId, WorkerView
 from neorion.iris.testing import NOW, ago, job, placement, resources, running, worker
 from neorion.keel.base import Duration
 
@@ -98,7 +98,7 @@ def test_a_user_at_the_cap_is_told_so_and_others_go_on():
     view = ClusterView([worker("a", CPU)], [job("j", ONE, 5), job("k", ONE, user="eve")], caps={"ada": 2})
     found = schedule(view, NOW)
     assert (len(places(found, "j")), len(places(found, "k"))) == (2, 1)
-    assert found.reasons["j"].sentence == "ada already runs 2 of 2 allowed tasks."
+    assert found.reasons[JobId("j")].sentence == "ada already runs 2 of 2 allowed tasks."
     assert not found.demand
 
 
@@ -149,7 +149,7 @@ def test_a_gang_that_pushes_gets_one_group_and_only_what_it_needs():
     found = plan(there, gang, runs=runs)
     assert len({name.attempt[2] for name in found.preemptions}) == 1
     assert len(found.preemptions) == 2
-    assert found.reasons["p"].sentence == "It waits for 2 tasks of others to stop and make room."
+    assert found.reasons[JobId("p")].sentence == "It waits for 2 tasks of others to stop and make room."
 
 
 def test_lower_bands_do_not_take_what_a_claim_counts_on():
@@ -192,8 +192,11 @@ def test_who_holds_says_what_and_the_others_say_for_whom():
     found = plan(there, overdue(job("large", WHOLE_GPU)), job("small", ONE_GPU, user="eve"))
     assert found.assignments == []
     assert [(hold.job, hold.workers) for hold in found.holds] == [("large", ("a",))]
-    assert found.reasons["large"].code is WaitCode.HOLDING
-    assert found.reasons["small"].sentence == "The room there is, is kept for large, which has waited longer."
+    assert found.reasons[JobId("large")].code is WaitCode.HOLDING
+    assert (
+        found.reasons[JobId("small")].sentence
+        == "The room there is, is kept for large, which has waited longer."
+    )
 
 
 def test_one_place_per_band_is_held_and_higher_bands_may_use_it():
@@ -231,4 +234,4 @@ def test_a_gang_waits_until_its_last_attempts_are_gone():
     stopping = replace(running("r", there[0], ONE_GPU, of="j"), stopping=True)
     found = plan(there, job("j", ONE_GPU, 2, where=placement(gang="slice")), runs=[stopping])
     assert (found.assignments, found.demand) == ([], [])
-    assert found.reasons["j"].code is WaitCode.SETTLING
+    assert found.reasons[JobId("j")].code is WaitCode.SETTLING
