@@ -180,7 +180,7 @@ class _Pass:
     def _keep(self, job: JobId, place: Row) -> None:
         for spot in place.spots:
             self._kept.setdefault(spot, self.pool.free[spot])
-            self.pool.free[spot] = CLOSED
+            self.pool.free[spot] = list(CLOSED)
         self._promised.update(place.spots)
         workers = tuple(self.pool.workers[spot].id for spot in place.spots)
         self._holds.append((Hold(job, place.value, workers), place))
