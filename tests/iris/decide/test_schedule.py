@@ -60,6 +60,21 @@ def test_preferred_constraints_order_the_workers_that_would_do():
     assert places(plan(there, job("j", CPU, 3, where=wish)), "j") == ["b", "a"]
 
 
+def test_every_value_that_meets_a_constraint_counts_and_so_does_having_none():
+    zones = [worker(zone, CPU, attributes={"zone": zone}) for zone in "abc"]
+    there = [*zones, worker("none", CPU)]
+    assert places(plan(there, job("j", CPU, 4, where=placement("zone in a,b"))), "j") == ["a", "b"]
+    assert places(plan(there, job("j", CPU, 4, where=placement("zone!=a"))), "j") == ["b", "c", "none"]
+    assert places(plan(there, job("j", CPU, 4, where=placement("!zone"))), "j") == ["none"]
+
+
+def test_a_task_runs_on_the_gpus_it_asks_for_and_on_any_if_it_does_not_say():
+    there = [worker("a", resources("8", gpus=8, variant="A100")), worker("h", GPU)]
+    picky = resources("1", gpus=8, variant="H100")
+    assert places(plan(there, job("j", picky, 2)), "j") == ["h"]
+    assert sorted(places(plan(there, job("j", WHOLE_GPU, 2)), "j")) == ["a", "h"]
+
+
 def test_spread_tasks_go_where_the_fewest_of_their_job_are():
     there = [worker(f"{zone}{n}", CPU, attributes={"zone": zone}) for zone in "abc" for n in range(2)]
     spread = replace(

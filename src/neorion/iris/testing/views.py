@@ -37,7 +37,7 @@ _SIZES = (
     Resources(2000, 1, 1),
     Resources(1000, 1, 0, 1),
     Resources(1000, 0, 0, 2, "A100"),
-    Resources(0, 0, 0, 4),
+    Resources(0, 0, 0, 4, "H100"),
     Resources(),
 )
 _TOTALS = (Resources(4000, 4, 2), Resources(4000, 4, 2, 4, "A100"), Resources(4000, 6, 2, 4, "H100"))
