@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.iris.decide import DeleteCause, Demand, ScalePlan, autoscale, paused_until
@@ -11,6 +11,7 @@ from neorion.iris.model import GroupView, JobId, JobView, SliceId, SliceState, S
 from neorion.iris.testing import NOW, ago, groups, jobs
 from neorion.keel.base import Duration
 
+LAW = settings(deadline=None)
 COMING = (SliceState.CREATING, SliceState.BOOTSTRAPPING)
 
 
@@ -20,7 +21,8 @@ def demand_of(waiting: list[JobView]) -> list[Demand]:
     ]
 
 
-DEMAND = jobs().map(demand_of)
+# None at all half of the time: a group that somebody waits for gives nothing back.
+DEMAND = st.just(list[Demand]()) | jobs().map(demand_of)
 
 
 def created(plan: ScalePlan, group: GroupView) -> int:
@@ -39,6 +41,7 @@ def idle_deletes(plan: ScalePlan, group: GroupView) -> list[SliceId]:
     ]
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_a_group_never_grows_beyond_its_most(there: list[GroupView], demand: list[Demand]):
     plan = autoscale(there, demand, NOW)
@@ -46,6 +49,7 @@ def test_a_group_never_grows_beyond_its_most(there: list[GroupView], demand: lis
         assert not created(plan, group) or len(group.slices) + created(plan, group) <= group.shape.slices
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_a_group_never_shrinks_below_its_least_and_grows_to_it_if_it_may(
     there: list[GroupView], demand: list[Demand]
@@ -59,6 +63,7 @@ def test_a_group_never_shrinks_below_its_least_and_grows_to_it_if_it_may(
         assert after >= group.min_slices or not may_grow, "below its least although it may grow"
 
 
+@LAW
 @given(groups(), DEMAND, st.data())
 def test_only_idle_or_failed_slices_are_deleted(
     there: list[GroupView], demand: list[Demand], data: st.DataObject
@@ -80,6 +85,7 @@ def test_only_idle_or_failed_slices_are_deleted(
         assert gone.ready + Duration.of(minutes=30) <= NOW, "deleted before it had a chance"
 
 
+@LAW
 @given(groups())
 def test_the_longest_idle_go_first(there: list[GroupView]):
     plan = autoscale(there, [], NOW)
@@ -93,6 +99,7 @@ def test_the_longest_idle_go_first(there: list[GroupView]):
         assert all(since[name] <= other for name in gone for other in stay)
 
 
+@LAW
 @given(groups(), jobs(), st.integers(1, 4))
 def test_demand_is_served_by_the_first_group_that_suits_and_may_grow(
     there: list[GroupView], waiting: list[JobView], tasks: int
@@ -125,6 +132,7 @@ def test_demand_is_served_by_the_first_group_that_suits_and_may_grow(
         left = max(0, left - takes * group.shape.per_slice)
 
 
+@LAW
 @given(groups(), jobs(), st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_what_is_on_its_way_is_not_bought_again(
     there: list[GroupView], waiting: list[JobView], sizes: list[int]
@@ -136,6 +144,7 @@ def test_what_is_on_its_way_is_not_bought_again(
     assert autoscale(after(there, autoscale(there, demand, NOW)), demand, NOW).creates == []
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_buying_comes_to_an_end_within_what_is_asked_for(there: list[GroupView], demand: list[Demand]):
     """Different jobs may be packed anew on each look, but never into more than a slice per task."""
@@ -171,6 +180,7 @@ def after(there: list[GroupView], plan: ScalePlan) -> list[GroupView]:
     return found
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_no_more_is_bought_than_demand_and_the_least_ask_for(there: list[GroupView], demand: list[Demand]):
     plan = autoscale(there, demand, NOW)
@@ -178,6 +188,7 @@ def test_no_more_is_bought_than_demand_and_the_least_ask_for(there: list[GroupVi
     assert sum(each.slices for each in plan.creates) <= sum(each.tasks for each in demand) + least
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_a_troubled_group_pauses_and_then_tries_one_slice(there: list[GroupView], demand: list[Demand]):
     plan = autoscale(there, demand, NOW)
@@ -189,6 +200,7 @@ def test_a_troubled_group_pauses_and_then_tries_one_slice(there: list[GroupView]
         assert created(plan, group) <= (0 if paused or coming else 1)
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_demand_that_is_too_young_buys_nothing(there: list[GroupView], demand: list[Demand]):
     young = [each._replace(since=ago("59s")) for each in demand]
@@ -197,6 +209,7 @@ def test_demand_that_is_too_young_buys_nothing(there: list[GroupView], demand: l
     assert plan.creates == least.creates
 
 
+@LAW
 @given(groups(), DEMAND)
 def test_all_demand_is_told_what_it_waits_for(there: list[GroupView], demand: list[Demand]):
     plan = autoscale(there, demand, NOW)
@@ -204,6 +217,7 @@ def test_all_demand_is_told_what_it_waits_for(there: list[GroupView], demand: li
     assert all(reason.sentence.endswith(".") for reason in plan.reasons.values())
 
 
+@LAW
 @given(groups(), DEMAND, st.data())
 def test_the_same_groups_in_any_order_give_the_same_plan(
     there: list[GroupView], demand: list[Demand], data: st.DataObject

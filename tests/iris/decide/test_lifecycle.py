@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.iris.decide import (
@@ -22,6 +22,7 @@ from neorion.iris.decide import (
 )
 from neorion.iris.model import JOB, TASK, Budget, EndKind, JobState, TaskState
 
+LAW = settings(deadline=None)
 WELL = Ending(EndKind.EXIT)
 CRASH = Ending(EndKind.EXIT, code=1)
 LOST = Ending(EndKind.LOST)
@@ -170,6 +171,7 @@ class Job:
             self.state = state
 
 
+@LAW
 @given(
     st.builds(
         Rules, st.builds(Budget, st.integers(0, 2), st.integers(0, 2)), st.booleans(), st.integers(0, 2)

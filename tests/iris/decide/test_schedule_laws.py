@@ -4,13 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.iris.decide import Assignment, Plan, schedule
 from neorion.iris.model import ClusterView, JobView, Resources, WaitCode, WorkerView
 from neorion.iris.testing import NOW, clusters, job, workers
 
+LAW = settings(deadline=None)
 NOT_FOR_ROOM = (WaitCode.USER_CAP, WaitCode.SETTLING)
 
 
@@ -85,6 +86,7 @@ def planned(view: ClusterView) -> World:
     return World(view, schedule(view, NOW))
 
 
+@LAW
 @given(clusters())
 def test_no_worker_is_given_more_than_it_has(view: ClusterView):
     world = planned(view)
@@ -95,6 +97,7 @@ def test_no_worker_is_given_more_than_it_has(view: ClusterView):
         )
 
 
+@LAW
 @given(clusters())
 def test_a_task_is_placed_at_most_once_and_only_if_it_waits(view: ClusterView):
     world = planned(view)
@@ -103,6 +106,7 @@ def test_a_task_is_placed_at_most_once_and_only_if_it_waits(view: ClusterView):
     assert all(task in world.jobs[name].waiting for name, task in placed)
 
 
+@LAW
 @given(clusters())
 def test_a_gang_is_placed_whole_or_not_at_all_and_in_one_group(view: ClusterView):
     world = planned(view)
@@ -117,6 +121,7 @@ def test_a_gang_is_placed_whole_or_not_at_all_and_in_one_group(view: ClusterView
             assert None not in groups, "a gang on workers without its attribute"
 
 
+@LAW
 @given(clusters())
 def test_a_gang_does_not_start_while_its_last_attempts_hold_places(view: ClusterView):
     world = planned(view)
@@ -125,6 +130,7 @@ def test_a_gang_does_not_start_while_its_last_attempts_hold_places(view: Cluster
         assert not (world.jobs[one.job].placement.gang and one.job in settling)
 
 
+@LAW
 @given(clusters())
 def test_required_constraints_and_gpu_variants_hold(view: ClusterView):
     world = planned(view)
@@ -132,6 +138,7 @@ def test_required_constraints_and_gpu_variants_hold(view: ClusterView):
         assert may_run(world.jobs[one.job], world.workers[one.worker])
 
 
+@LAW
 @given(clusters())
 def test_no_user_runs_more_than_the_cap(view: ClusterView):
     world = planned(view)
@@ -143,6 +150,7 @@ def test_no_user_runs_more_than_the_cap(view: ClusterView):
         assert not placed or runs[user] + len(placed) <= cap
 
 
+@LAW
 @given(clusters())
 def test_priority_is_never_inverted_between_equal_shapes(view: ClusterView):
     world = planned(view)
@@ -160,6 +168,7 @@ def test_priority_is_never_inverted_between_equal_shapes(view: ClusterView):
             )
 
 
+@LAW
 @given(clusters())
 def test_only_lower_bands_are_preempted_and_nobody_twice(view: ClusterView):
     world = planned(view)
@@ -171,6 +180,7 @@ def test_only_lower_bands_are_preempted_and_nobody_twice(view: ClusterView):
         assert not by_attempt[each.attempt].stopping
 
 
+@LAW
 @given(clusters())
 def test_who_pushes_gets_a_place_in_what_is_freed(view: ClusterView):
     world = planned(view)
@@ -183,6 +193,7 @@ def test_who_pushes_gets_a_place_in_what_is_freed(view: ClusterView):
         assert all(free + freeing >= taken + claimed for free, freeing, taken, claimed in sums)
 
 
+@LAW
 @given(clusters())
 def test_a_gang_is_preempted_whole(view: ClusterView):
     world = planned(view)
@@ -194,6 +205,7 @@ def test_a_gang_is_preempted_whole(view: ClusterView):
             )
 
 
+@LAW
 @given(clusters(capped=False), st.data())
 def test_one_pusher_stops_nobody_it_could_do_without(view: ClusterView, data: st.DataObject):
     if not view.jobs:
@@ -224,6 +236,7 @@ def _same_group(world: World, only: JobView, at: WorkerView) -> bool:
     return group(at, only.placement.gang) == group(claimed, only.placement.gang)
 
 
+@LAW
 @given(clusters(capped=False), st.data())
 def test_nobody_is_stopped_twice_for_one_need(view: ClusterView, data: st.DataObject):
     if not view.jobs:
@@ -235,6 +248,7 @@ def test_nobody_is_stopped_twice_for_one_need(view: ClusterView, data: st.DataOb
     assert schedule(replace(view, running=later), NOW).preemptions == []
 
 
+@LAW
 @given(clusters())
 def test_nothing_waits_beside_room_that_nobody_keeps(view: ClusterView):
     world = planned(view)
@@ -252,6 +266,7 @@ def test_nothing_waits_beside_room_that_nobody_keeps(view: ClusterView):
         assert all(room < needs for value, room in rooms.items() if value is not None)
 
 
+@LAW
 @given(clusters())
 def test_every_job_that_waits_says_why_and_no_other_does(view: ClusterView):
     world = planned(view)
@@ -261,6 +276,7 @@ def test_every_job_that_waits_says_why_and_no_other_does(view: ClusterView):
     assert all(reason.sentence.endswith(".") for reason in world.plan.reasons.values())
 
 
+@LAW
 @given(clusters())
 def test_demand_is_what_found_neither_place_nor_claim(view: ClusterView):
     world = planned(view)
@@ -271,6 +287,7 @@ def test_demand_is_what_found_neither_place_nor_claim(view: ClusterView):
         assert demand.get(each.id, 0) == (0 if limited else world.left(each))
 
 
+@LAW
 @given(clusters())
 def test_slices_with_a_promise_are_named(view: ClusterView):
     world = planned(view)
@@ -279,6 +296,7 @@ def test_slices_with_a_promise_are_named(view: ClusterView):
     assert world.plan.promised == {world.workers[name].slice for name in named}
 
 
+@LAW
 @given(clusters(), st.data())
 def test_the_same_cluster_in_any_order_gives_the_same_plan(view: ClusterView, data: st.DataObject):
     mixed = ClusterView(
@@ -293,6 +311,7 @@ def test_the_same_cluster_in_any_order_gives_the_same_plan(view: ClusterView, da
     assert schedule(mixed, NOW) == schedule(view, NOW)
 
 
+@LAW
 @given(
     workers(),
     st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=3), min_size=2, max_size=3),

@@ -88,8 +88,7 @@ class _Scaling:
     def serve(self, each: Demand) -> None:
         """Gives demand its part of what is on its way, in whichever group, and asks for more only for the rest."""
         suited, gang, left = self._groups_for(each), each.placement.gang, each.tasks
-        # As the scheduler will: tasks without GPUs leave slices with GPUs to others.
-        for group in sorted(suited, key=lambda group: group.view.shape.total.gpus):
+        for group in sorted(suited, key=_gpus):
             served = group.bins.fill(each.resources, gang, left)
             left -= served
             group.wanted |= served > 0
@@ -169,3 +168,8 @@ class _Scaling:
     def _wake_after_trouble(self, group: Group) -> None:
         if group.view.trouble is not None:
             self._wakes.append(paused_until(group.view.trouble))
+
+
+def _gpus(group: Group) -> int:
+    """As the scheduler will, tasks without GPUs leave slices with GPUs to others."""
+    return group.view.shape.total.gpus

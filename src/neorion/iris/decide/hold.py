@@ -14,7 +14,7 @@ from neorion.keel.base import Duration
 HOLD_AFTER = Duration.of(minutes=10)
 
 # What a held worker has for others: less than nothing, so that not even a task that asks for nothing fits.
-CLOSED = [-(1 << 62)] * 4
+CLOSED = (-(1 << 62),) * 4
 
 
 def best_place(pool: Pool, kind: Kind, tasks: int) -> Row | None:

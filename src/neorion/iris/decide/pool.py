@@ -69,6 +69,7 @@ class Pool:
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._eligible: dict[tuple[tuple[Constraint, ...], str], list[int]] = {}
         self._values: dict[str, dict[str | None, int]] = {}
+        self._meetings: dict[Constraint, int] = {}
 
     def kind(self, resources: Resources, placement: Placement) -> Kind:
         variant = resources.gpu_variant if resources.gpus else ""
@@ -162,33 +163,45 @@ class Pool:
         key = (constraints, variant)
         spots = self._eligible.get(key)
         if spots is None:
-            meeting = (1 << len(self.workers)) - 1
+            everybody = range(len(self.workers))
+            meeting = (1 << len(everybody)) - 1
             for constraint in constraints:
                 if constraint.required:
                     meeting &= self._meeting(constraint)
-            spots = list(compress(range(len(self.workers)), map(int, f"{meeting:b}"[::-1])))
+            spots = list(compress(everybody, map("1".__eq__, self._bits(meeting))))
             if variant:
                 spots = [spot for spot in spots if self.workers[spot].total.gpu_variant == variant]
-            wishes = [self._meeting(constraint) for constraint in constraints if not constraint.required]
+            wishes = [self._bits(self._meeting(each)) for each in constraints if not each.required]
             if wishes:
-                spots.sort(key=lambda spot: sum(not wish >> spot & 1 for wish in wishes))
+                missed = [met.count("0") for met in zip(*wishes, strict=True)]
+                spots.sort(key=missed.__getitem__)
             self._eligible[key] = spots
         return spots
 
     def _meeting(self, constraint: Constraint) -> int:
         """The workers that meet a constraint, one bit each: it is asked once per value, not once per worker."""
-        key = constraint.key
+        meeting = self._meetings.get(constraint)
+        if meeting is None:
+            meeting = 0
+            for value, workers in self._having(constraint.key).items():
+                if constraint.holds({} if value is None else {constraint.key: value}):
+                    meeting |= workers
+            self._meetings[constraint] = meeting
+        return meeting
+
+    def _having(self, key: str) -> dict[str | None, int]:
+        """The workers that have each value of an attribute, and under None those without it."""
         values = self._values.get(key)
         if values is None:
             values = self._values[key] = {}
             for spot, worker in enumerate(self.workers):
                 value = worker.attributes.get(key)
                 values[value] = values.get(value, 0) | 1 << spot
-        meeting = 0
-        for value, workers in values.items():
-            if constraint.holds({} if value is None else {key: value}):
-                meeting |= workers
-        return meeting
+        return values
+
+    def _bits(self, mask: int) -> str:
+        """One character per worker, in their order."""
+        return f"{mask:0{len(self.workers)}b}"[::-1]
 
 
 def amounts(resources: Resources) -> tuple[int, int, int, int]:

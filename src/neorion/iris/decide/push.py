@@ -5,6 +5,7 @@ goes whole. What is being freed already counts as room, so nobody is stopped twi
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import add, gt, le
 
 from neorion.iris.decide.pool import Amounts, Kind, Pool, amounts, count
 from neorion.iris.model import AttemptId, Band, JobId, RunningView
@@ -62,6 +63,8 @@ class Crowd:
                 self._on.setdefault(spot, []).append(victim)
         # Per lowest band that may be stopped, what stopping all of it would free on each worker.
         self._potential = {floor: self._sums(floor) for floor in (Band.BATCH, Band.INTERACTIVE)}
+        # The most of anything that one worker could have then: who asks for more need not look further.
+        self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
         self._starts: dict[tuple[Kind, Band], int] = {}
 
     def make_room(self, kind: Kind, tasks: int, band: Band) -> Room | None:
@@ -115,18 +118,18 @@ class Crowd:
         if kind.placement.gang:
             yield from (row.spots for row in kind.rows)
             return
-        spots, potential = kind.row.spots, self._potential[floor]
+        spots, potential, needs = kind.row.spots, self._potential[floor], kind.needs
+        if any(map(gt, needs, self._most[floor])):
+            return
         fruitful = False
         for at in range(self._starts.get((kind, floor), 0), len(spots)):
             spot = spots[at]
             more = potential.get(spot)
-            if more and count(
-                kind.needs, [sum(pair) for pair in zip(self._there(spot), more, strict=True)], 1
-            ):
+            if more and all(map(le, needs, map(add, self._there(spot), more))):
                 fruitful = True
                 yield (spot,)
             elif not fruitful:
-                # Stopping moves room from what could be freed to what is: the sum only shrinks, as in any other row.
+                # Stopping moves room from what could be freed to what is being freed: the sum hardly ever grows.
                 self._starts[kind, floor] = at + 1
 
     def _candidates(self, spots: Sequence[int], floor: Band | None) -> Sequence[Victim]:
@@ -139,7 +142,7 @@ class Crowd:
 
     def _there(self, spot: int) -> list[int]:
         freeing = self._freeing.get(spot, _NOTHING)
-        return [have + more for have, more in zip(self._pool.free[spot], freeing, strict=True)]
+        return list(map(add, self._pool.free[spot], freeing))
 
     def _stop(self, victim: Victim) -> None:
         for spot, part in victim.parts.items():
@@ -166,10 +169,16 @@ class Crowd:
                     _sum_into(sums, spot, victim.parts[spot])
         return sums
 
+    def _tops(self, sums: dict[int, list[int]]) -> Amounts:
+        tops = [-1, -1, -1, -1]
+        for spot, more in sums.items():
+            tops = list(map(max, tops, map(add, self._there(spot), more)))
+        return tops
+
     def _ranked(self, running: Iterable[RunningView]) -> list[Victim]:
         gangs: dict[JobId, Victim] = {}
         victims: list[Victim] = []
-        for run in sorted(running, key=lambda run: run.attempt):
+        for run in running:
             spot = self._pool.index.get(run.worker)
             if run.stopping:
                 if spot is not None:
@@ -183,6 +192,8 @@ class Crowd:
                 if run.gang:
                     gangs[run.job] = victim
             victim.add(run, spot)
+        for gang in gangs.values():
+            gang.attempts.sort()
         victims.sort(key=lambda victim: (-victim.band, -victim.started, victim.attempts[0]))
         for rank, victim in enumerate(victims):
             victim.rank = rank
@@ -245,6 +256,5 @@ def _sum_into(sums: dict[int, list[int]], spot: int, part: Amounts) -> None:
     row = sums.get(spot)
     if row is None:
         sums[spot] = list(part)
-        return
-    for dimension, amount in enumerate(part):
-        row[dimension] += amount
+    else:
+        row[:] = map(add, row, part)

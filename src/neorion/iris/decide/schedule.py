@@ -15,7 +15,7 @@ from neorion.iris.decide.pool import WHOLE, Kind, Pool, Row
 from neorion.iris.decide.push import Crowd
 from neorion.iris.decide.seat import Waiting, take_seats
 from neorion.iris.model import Band, ClusterView, JobId, Reason, RunningView, WaitCode
-from neorion.keel.base import Instant
+from neorion.keel.base import Instant, Terminal
 
 # Waits that more workers would not end.
 _NOT_FOR_WORKERS = (WaitCode.USER_CAP, WaitCode.SETTLING)
@@ -180,7 +180,7 @@ class _Pass:
     def _keep(self, job: JobId, place: Row) -> None:
         for spot in place.spots:
             self._kept.setdefault(spot, self.pool.free[spot])
-            self.pool.free[spot] = CLOSED
+            self.pool.free[spot] = list(CLOSED)
         self._promised.update(place.spots)
         workers = tuple(self.pool.workers[spot].id for spot in place.spots)
         self._holds.append((Hold(job, place.value, workers), place))
@@ -194,7 +194,11 @@ class _Pass:
         for hold, place in self._holds:
             if any(self.pool.room(kind, spot, 1) for spot in place.spots):
                 return Reason(WaitCode.HELD, subject=hold.job)
-        raise AssertionError("a job was left waiting beside room that nobody keeps")
+        raise Terminal(
+            "iris.unexplained",
+            "A job was left waiting beside room that nobody keeps.",
+            hint="this is a defect of the scheduler: report it together with the view",
+        )
 
 
 def _count_running(

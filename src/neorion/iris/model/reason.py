@@ -91,6 +91,14 @@ def _unit(size: int) -> int:
     return 2**20 if size >= 2**30 else 2**10 if size >= 2**20 else 1
 
 
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+def _slices(count: int) -> str:
+    return "1 slice" if count == 1 else f"{count} slices"
+
+
 def _span(ns: int) -> str:
     return str(Duration(ns))
 
@@ -100,7 +108,11 @@ _AMOUNTS: dict[WaitCode, tuple[Callable[[int], str], Callable[[int], str]]] = {
     WaitCode.CPU_SHORT: (_cores, _cores),
     WaitCode.MEMORY_SHORT: (_size_wanted, _size_there),
     WaitCode.DISK_SHORT: (_size_wanted, _size_there),
-    WaitCode.GROUP_DELAY: (_span, _span),
+    WaitCode.SETTLING: (str, _tasks),
+    WaitCode.PREEMPTING: (str, _tasks),
+    WaitCode.BOOTING: (str, _slices),
+    WaitCode.GROUP_DELAY: (_span, str),
+    WaitCode.GROUP_BACKOFF: (str, _slices),
 }
 
 _SENTENCES = {
@@ -113,18 +125,18 @@ _SENTENCES = {
     WaitCode.DISK_SHORT: "It needs {want} of disk on one worker; the best has {best} free.",
     WaitCode.GANG_KEY: "Its tasks start together within one {subject}, and no worker has the attribute {subject}.",
     WaitCode.GANG_SHORT: "Its {want} tasks start together, and there is room for {best} of them within one {subject}.",
-    WaitCode.SETTLING: "{best} of its tasks still hold their places; it starts again when all of them are gone.",
+    WaitCode.SETTLING: "It waits for {best} of its last try to stop before it starts again.",
     WaitCode.USER_CAP: "{subject} already runs {best} of {want} allowed tasks.",
-    WaitCode.PREEMPTING: "{best} tasks are being stopped to make room.",
+    WaitCode.PREEMPTING: "It waits for {best} of others to stop and make room.",
     WaitCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
     WaitCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
-    WaitCode.BOOTING: "{best} slices of {subject} are on their way.",
+    WaitCode.BOOTING: "It waits for {best} of {subject} to come up.",
     WaitCode.NO_GROUP: "No scale group makes workers that would do.",
     WaitCode.GROUP_DELAY: "{subject} grows when it has waited {want}.",
     WaitCode.GROUP_MAX: "{subject} has {best} of the {want} slices it may have, and it needs more.",
     WaitCode.GROUP_QUOTA: "The quota of {subject} is used up.",
     WaitCode.GROUP_CAPACITY: "There are no machines to be had for {subject}.",
-    WaitCode.GROUP_BACKOFF: "The last {best} slices of {subject} failed to start; it is tried again after a pause.",
+    WaitCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; it is tried again after a pause.",
 }
 
 _HINTS = {

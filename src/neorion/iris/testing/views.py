@@ -37,7 +37,7 @@ _SIZES = (
     Resources(2000, 1, 1),
     Resources(1000, 1, 0, 1),
     Resources(1000, 0, 0, 2, "A100"),
-    Resources(0, 0, 0, 4),
+    Resources(0, 0, 0, 4, "H100"),
     Resources(),
 )
 _TOTALS = (Resources(4000, 4, 2), Resources(4000, 4, 2, 4, "A100"), Resources(4000, 6, 2, 4, "H100"))
@@ -113,9 +113,9 @@ def clusters(draw: st.DrawFn, *, capped: bool = True) -> ClusterView:
 
 _RUNS = _one_of_each(
     range(4),
-    ("", "", "gang-1", "gang-2", "job-0"),
+    ("", "", "", "gang-1", "gang-2", "job-0"),
     _SIZES,
-    (Band.BATCH, Band.BATCH, Band.INTERACTIVE, Band.PRODUCTION),
+    tuple(Band),
     ("1m", "2m", "3m"),
     (False, False, False, True),
 )
@@ -137,10 +137,9 @@ def _run(number: int, worker: WorkerId, part: list[Any]) -> RunningView:
     )
 
 
+# Most are ready and many of those idle, or hardly any would ever be given back.
 _SLICES = _one_of_each(
-    (SliceState.READY, SliceState.READY, *SliceState),
-    ("5m", "15m", "45m", "3h"),
-    (None, "1m", "11m", "20m", "31m"),
+    (SliceState.READY,) * 4 + tuple(SliceState), ("3h", "45m", "15m"), ("31m", "20m", None, "11m", "1m")
 )
 _GROUPS = _one_of_each(
     _TOTALS,

@@ -1,0 +1,1 @@
+"""Measurements of iris: how fast it decides."""

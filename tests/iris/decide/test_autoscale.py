@@ -1,0 +1,157 @@
+"""How groups pass demand on, wait, try again, and what they tell those who wait."""
+
+from dataclasses import replace
+
+import pytest
+
+from neorion.iris.decide import PAUSE_MAX, Create, DeleteCause, Demand, autoscale, paused_until
+from neorion.iris.model import (
+    GroupView,
+    JobId,
+    Placement,
+    Resources,
+    SliceId,
+    SliceState,
+    SliceView,
+    Trouble,
+    TroubleKind,
+    WaitCode,
+    WorkerShape,
+)
+from neorion.iris.testing import NOW, ago, placement, resources
+from neorion.keel.base import Duration
+
+H100 = resources("8", "64Gi", gpus=8, variant="H100")
+PAIR = GroupView("pair", 1, 0, WorkerShape(H100, {"zone": "a"}, per_slice=2, slices=4))
+SPARE = GroupView("spare", 2, 0, WorkerShape(H100, {"zone": "b"}, slices=4))
+ONE_GPU = resources("1", gpus=1)
+
+
+def wants(tasks: int, asks: Resources = ONE_GPU, where: Placement | None = None, since: str = "1h") -> Demand:
+    return Demand(JobId("j"), asks, where or Placement(), tasks, ago(since))
+
+
+def slice_in(state: SliceState, created: str, idle: str | None = None, name: str = "s") -> SliceView:
+    ready = ago(created) if state is SliceState.READY else None
+    return SliceView(SliceId(name), state, ago(created), ready, None if idle is None else ago(idle))
+
+
+@pytest.mark.parametrize(("tasks", "slices"), [(1, 1), (16, 1), (17, 2), (64, 4), (65, 4)])
+def test_tasks_are_packed_into_the_workers_of_a_slice(tasks: int, slices: int):
+    assert autoscale([PAIR], [wants(tasks)], NOW).creates == [Create("pair", slices)]
+
+
+def test_what_one_group_has_no_room_for_falls_to_the_next():
+    plan = autoscale([SPARE, PAIR], [wants(80)], NOW)
+    assert plan.creates == [Create("pair", 4), Create("spare", 2)]
+
+
+def test_a_gang_is_bought_whole_or_not_at_all():
+    whole = resources("1", gpus=8)
+    assert autoscale([PAIR], [wants(2, whole, placement(gang="slice"))], NOW).creates == [Create("pair", 1)]
+    refused = autoscale([PAIR], [wants(3, whole, placement(gang="slice"))], NOW)
+    assert (refused.creates, refused.reasons[JobId("j")].code) == ([], WaitCode.NO_GROUP)
+    assert autoscale([PAIR], [wants(8, whole, placement(gang="zone"))], NOW).creates == [Create("pair", 4)]
+    assert autoscale([PAIR], [wants(9, whole, placement(gang="zone"))], NOW).creates == []
+    assert autoscale([PAIR], [wants(2, whole, placement(gang="rack"))], NOW).creates == []
+
+
+def test_two_gangs_do_not_share_the_room_of_one_slice():
+    gangs = [
+        wants(2, resources("1", gpus=8), placement(gang="slice"))._replace(job=JobId(name)) for name in "ab"
+    ]
+    assert autoscale([PAIR], gangs, NOW).creates == [Create("pair", 2)]
+
+
+def test_demand_waits_before_it_buys_and_says_so():
+    plan = autoscale([PAIR], [wants(1, since="20s")], NOW)
+    assert (plan.creates, plan.wake_at) == ([], NOW + Duration.of(seconds=40))
+    assert plan.reasons[JobId("j")].sentence == "pair grows when it has waited 1m."
+
+
+def test_slices_on_their_way_are_counted_and_named():
+    coming = replace(PAIR, slices=[slice_in(SliceState.BOOTSTRAPPING, "5m")])
+    plan = autoscale([coming], [wants(16)], NOW)
+    assert (plan.creates, plan.reasons[JobId("j")].sentence) == (
+        [],
+        "It waits for 1 slice of pair to come up.",
+    )
+
+
+def test_a_slice_that_does_not_boot_in_time_has_failed_and_is_replaced():
+    late = replace(PAIR, slices=[slice_in(SliceState.CREATING, "41m")])
+    plan = autoscale([late], [wants(1)], NOW)
+    assert (plan.fails, plan.creates) == (["s"], [Create("pair", 1)])
+    soon = replace(PAIR, slices=[slice_in(SliceState.CREATING, "39m")])
+    assert autoscale([soon], [], NOW).wake_at == NOW + Duration.of(minutes=1)
+
+
+def test_failed_slices_are_cleaned_up():
+    failed = replace(PAIR, slices=[slice_in(SliceState.FAILED, "1m")])
+    assert [each.cause for each in autoscale([failed], [], NOW).deletes] == [DeleteCause.FAILED]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (TroubleKind.QUOTA, "The quota of pair is used up."),
+        (TroubleKind.NO_CAPACITY, "There are no machines to be had for pair."),
+        (
+            TroubleKind.FAILED,
+            "pair failed to start 2 slices in a row; it is tried again after a pause.",
+        ),
+    ],
+)
+def test_a_troubled_group_passes_demand_on_and_says_why(kind: TroubleKind, says: str):
+    trouble = Trouble(kind, 2, ago("1s"))
+    plan = autoscale([replace(PAIR, trouble=trouble), SPARE], [wants(1)], NOW)
+    assert plan.creates == [Create("spare", 1)]
+    alone = autoscale([replace(PAIR, trouble=trouble)], [wants(1)], NOW)
+    assert (alone.creates, alone.reasons[JobId("j")].sentence) == ([], says)
+    assert alone.wake_at == paused_until(trouble)
+
+
+def test_pauses_double_up_to_a_limit():
+    pauses = [
+        paused_until(Trouble(TroubleKind.FAILED, times, NOW)).since(NOW) for times in (1, 2, 3, 9, 10**6)
+    ]
+    assert pauses == [
+        Duration.of(seconds=30),
+        Duration.of(minutes=1),
+        Duration.of(minutes=2),
+        PAUSE_MAX,
+        PAUSE_MAX,
+    ]
+
+
+def test_after_the_pause_one_slice_is_tried_and_the_rest_goes_elsewhere():
+    probing = replace(PAIR, trouble=Trouble(TroubleKind.FAILED, 1, ago("1m")))
+    assert autoscale([probing, SPARE], [wants(32)], NOW).creates == [Create("pair", 1), Create("spare", 2)]
+    tried = replace(probing, slices=[slice_in(SliceState.CREATING, "10s")])
+    assert autoscale([tried, SPARE], [wants(32)], NOW).creates == [Create("spare", 2)]
+
+
+def test_at_its_most_a_group_says_so():
+    full = replace(PAIR, slices=[slice_in(SliceState.READY, "1h", name=f"s{n}") for n in range(4)])
+    plan = autoscale([full], [wants(1)], NOW)
+    assert plan.reasons[JobId("j")].sentence == "pair has 4 of the 4 slices it may have, and it needs more."
+
+
+def test_a_new_slice_is_left_alone_for_its_grace_and_then_goes():
+    young = replace(PAIR, slices=[slice_in(SliceState.READY, "20m", idle="20m")])
+    assert autoscale([young], [], NOW).deletes == []
+    assert autoscale([young], [], NOW).wake_at == NOW + Duration.of(minutes=10)
+    (gone,) = autoscale([young], [], NOW + Duration.of(minutes=10)).deletes
+    assert (gone.slice, gone.cause) == ("s", DeleteCause.IDLE)
+
+
+def test_a_group_that_somebody_waits_for_gives_nothing_back():
+    idle = replace(PAIR, slices=[slice_in(SliceState.READY, "2h", idle="1h")])
+    assert len(autoscale([idle], [], NOW).deletes) == 1
+    assert autoscale([idle], [wants(1)], NOW).deletes == []
+
+
+def test_with_nothing_to_do_there_is_nothing_to_wake_for():
+    busy = replace(PAIR, slices=[slice_in(SliceState.READY, "2h")])
+    plan = autoscale([busy], [], NOW)
+    assert (plan.creates, plan.fails, plan.deletes, plan.wake_at) == ([], [], [], None)
