@@ -1,0 +1,23 @@
+"""Files people write, strictly: YAML → typed models, or every mistake at once with its line and a hint.
+
+Owns PyYAML's reading half and pydantic. Knows no model of its own: systems bring theirs.
+Loads pydantic: command lines import this room inside the commands that read a file.
+"""
+
+from neorion.keel.config.load import InvalidConfig, load, loads
+from neorion.keel.config.model import DurationField, Model, NameField, Problem, QuantityField
+from neorion.keel.config.schema import json_schema
+from neorion.keel.config.secret import Secret
+
+__all__ = [
+    "DurationField",
+    "InvalidConfig",
+    "Model",
+    "NameField",
+    "Problem",
+    "QuantityField",
+    "Secret",
+    "json_schema",
+    "load",
+    "loads",
+]
