@@ -1,0 +1,66 @@
+"""Connect services and plain HTTP on one port: server, client, errors across the wire, tokens and roles.
+
+Knows how a call travels, never what it says: services live with the systems that own them, each with its `proto` folder
+and the `gen` package made from it. Names load when first used: a command line that only calls never loads the server.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal, Tokens
+    from neorion.keel.rpc.app import App
+    from neorion.keel.rpc.client import Channel, Transport, connect
+    from neorion.keel.rpc.exchange import caller, remaining
+    from neorion.keel.rpc.limits import Limits
+    from neorion.keel.rpc.memory import MemoryTransport
+    from neorion.keel.rpc.plain import Handler, Request, Response, Route, json_response
+    from neorion.keel.rpc.server import Server, serve
+    from neorion.keel.rpc.service import Service
+    from neorion.keel.rpc.tls import ClientTls, ServerTls
+
+__all__ = [
+    "ANYONE",
+    "KNOWN",
+    "App",
+    "Authenticator",
+    "Channel",
+    "ClientTls",
+    "Handler",
+    "Limits",
+    "MemoryTransport",
+    "Principal",
+    "Request",
+    "Response",
+    "Route",
+    "Server",
+    "ServerTls",
+    "Service",
+    "Tokens",
+    "Transport",
+    "caller",
+    "connect",
+    "json_response",
+    "remaining",
+    "serve",
+]
+
+_HOMES = {
+    "access": ("ANYONE", "KNOWN", "Authenticator", "Principal", "Tokens"),
+    "app": ("App",),
+    "client": ("Channel", "Transport", "connect"),
+    "exchange": ("caller", "remaining"),
+    "limits": ("Limits",),
+    "memory": ("MemoryTransport",),
+    "plain": ("Handler", "Request", "Response", "Route", "json_response"),
+    "server": ("Server", "serve"),
+    "service": ("Service",),
+    "tls": ("ClientTls", "ServerTls"),
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

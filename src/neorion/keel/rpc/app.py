@@ -1,0 +1,233 @@
+"""What a process serves on its one port: services and plain routes, behind one ordered set of checks.
+
+A request passes, in this order: correlation id, the table of methods, the limits, the deadline, who asks and whether
+they may, the body, the handler. Whatever fails on the way becomes one typed error in the form the caller understands.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import anyio
+
+from neorion.keel.base import Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
+from neorion.keel.clock import Ids
+from neorion.keel.rpc import wire
+from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal
+from neorion.keel.rpc.asgi import Receive, Scope, Send
+from neorion.keel.rpc.exchange import Exchange
+from neorion.keel.rpc.limits import Limits
+from neorion.keel.rpc.plain import Request, Route
+from neorion.keel.rpc.service import STREAM_TYPES, UNARY_TYPES, Method, Service, methods, typed
+from neorion.keel.telemetry import correlated
+
+# Without an authenticator there is one caller: whoever can reach the port.
+_LOCAL: Final = Principal("local", frozenset({ANYONE, KNOWN}))
+_BUSY_AFTER: Final = Duration.of(seconds=1)
+_DRAIN_AFTER: Final = Duration.of(seconds=1)
+# How long a cancelled handler may take to clean up before the server goes on without it.
+_CLEANUP_S: Final = 2.0
+
+
+class App:
+    """An ASGI application of services and routes.
+
+    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory.
+    """
+
+    def __init__(
+        self,
+        services: Iterable[Service] = (),
+        routes: Iterable[Route] = (),
+        *,
+        ids: Ids,
+        authenticator: Authenticator | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.authenticator = authenticator
+        self._ids = ids
+        self._body_span = self.limits.body_time.seconds
+        self._methods: dict[str, Method] = {}
+        for service in services:
+            self._methods.update(methods(service, self.limits))
+        self._routes: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            self._routes.setdefault(route.path, {})[route.method] = route
+        # Dictionaries as sets that keep their order: a simulated run must repeat.
+        self._calls: dict[Exchange, None] = {}
+        self._streams: dict[Exchange, None] = {}
+        self._left = anyio.Event()
+        self.draining = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(scope, receive, send, self._ids)
+        with correlated(exchange.correlation_id):
+            try:
+                method = self._methods.get(scope["path"])
+                if method is None:
+                    await self._serve_route(exchange)
+                else:
+                    await self._serve_method(exchange, method)
+            except asyncio.CancelledError:
+                if exchange.verdict is None:
+                    raise
+                exchange.settle()
+                await self._refuse(exchange, exchange.verdict)
+            except Exception as error:  # noqa: BLE001 -- the last place where it can become a typed answer
+                await self._refuse(exchange, typed(error, exchange.correlation_id))
+            finally:
+                exchange.close()
+
+    async def drain(self, grace: Duration) -> None:
+        """Takes no more calls, sends streams elsewhere, and lets calls finish for as long as `grace`."""
+        self.draining = True
+        goodbye = _draining()
+        for exchange in tuple(self._streams):
+            exchange.cut(goodbye)
+        await self._quiet(grace.seconds)
+        for exchange in (*self._calls, *self._streams):
+            exchange.cut(goodbye)
+        await self._quiet(_CLEANUP_S)
+
+    async def _quiet(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            while self._calls or self._streams:
+                self._left = anyio.Event()
+                await self._left.wait()
+
+    async def _serve_method(self, exchange: Exchange, method: Method) -> None:
+        limits = self.limits
+        live, most = (self._streams, limits.streams) if method.stream else (self._calls, limits.calls)
+        if self.draining:
+            raise _draining()
+        if len(live) >= most:
+            raise Retry(
+                "rpc.busy", f"The server has {most} of these in progress and takes no more.", after=_BUSY_AFTER
+            )
+        live[exchange] = None
+        try:
+            exchange.within(_span(exchange, method), self._body_span)
+            _check_form(exchange, method)
+            await self._authorise(exchange, method.allow)
+            await exchange.read_body(limits.body_bytes)
+            exchange.strip()
+            await method.app(exchange.scope, exchange.receive, exchange.send)
+        finally:
+            self._leave(live, exchange)
+
+    async def _serve_route(self, exchange: Exchange) -> None:
+        """Routes are for probes and people: never turned away for load, and still answered while draining."""
+        scope = exchange.scope
+        path, verb = scope["path"], scope["method"]
+        verbs = self._routes.get(path)
+        if verbs is None:
+            raise NotFound("rpc.no_such_path", f"There is nothing at {path[:100]}.")
+        route = verbs.get(verb)
+        if route is None:
+            raise _wrong_verb(path, verbs)
+        self._calls[exchange] = None
+        try:
+            exchange.within(self.limits.call_time.seconds, self._body_span)
+            await self._authorise(exchange, route.allow)
+            body = await exchange.read_body(self.limits.body_bytes)
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            query = scope["query_string"].decode("latin-1")
+            answer = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
+        finally:
+            self._leave(self._calls, exchange)
+        extra = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+        await exchange.respond(
+            answer.status, [(b"content-type", answer.content_type.encode()), *extra], answer.body
+        )
+
+    def _leave(self, live: dict[Exchange, None], exchange: Exchange) -> None:
+        del live[exchange]
+        self._left.set()
+
+    async def _authorise(self, exchange: Exchange, allow: frozenset[str]) -> None:
+        if self.authenticator is None:
+            exchange.principal = _LOCAL
+            return
+        if ANYONE in allow:
+            return
+        scheme, _, token = exchange.headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            raise Unauthenticated(
+                "rpc.no_token",
+                "The request carries no bearer token.",
+                hint="Send the header Authorization: Bearer TOKEN.",
+            )
+        principal = await self.authenticator.authenticate(token.decode("latin-1"))
+        if principal is None:
+            raise Unauthenticated(
+                "rpc.bad_token", "The server does not know this token.", hint="Get a new token."
+            )
+        exchange.principal = principal
+        if KNOWN not in allow and allow.isdisjoint(principal.roles):
+            raise Denied(
+                "rpc.role",
+                f"{principal.name} may not call {exchange.scope['path']}.",
+                hint=f"It takes one of the roles: {', '.join(sorted(allow))}.",
+            )
+
+    async def _refuse(self, exchange: Exchange, error: Error) -> None:
+        if exchange.started:
+            return  # the answer, or its beginning, is already on its way
+        kind = _kind(exchange)
+        headers: list[tuple[bytes, bytes]] = []
+        if (after := wire.retry_after_ms(error)) is not None:
+            headers.append((b"retry-after", b"%d" % -(-after // 1000)))
+        if isinstance(error, Unauthenticated):
+            headers.append((b"www-authenticate", b"Bearer"))
+        if kind in STREAM_TYPES:
+            # A stream's status is always 200; its last message tells how it went.
+            await exchange.respond(200, [*headers, (b"content-type", kind)], wire.connect_end(error))
+            return
+        connect = exchange.scope["path"] in self._methods or b"connect-protocol-version" in exchange.headers
+        body = wire.connect_body(error) if connect else wire.plain_body(error)
+        await exchange.respond(wire.status(error), [*headers, (b"content-type", b"application/json")], body)
+
+
+def _span(exchange: Exchange, method: Method) -> float:
+    """The seconds the call may take: the caller's wish, but never more than the server gives."""
+    asked = exchange.headers.get(b"connect-timeout-ms")
+    if asked is None:
+        return method.span
+    if not (asked.isdigit() and len(asked) <= 10):
+        raise Invalid("rpc.timeout", "Connect-Timeout-Ms is a number of at most ten digits.")
+    return min(method.span, int(asked) / 1000)
+
+
+def _check_form(exchange: Exchange, method: Method) -> None:
+    scope = exchange.scope
+    verb = scope["method"]
+    if verb not in method.verbs:
+        raise _wrong_verb(scope["path"], method.verbs)
+    kinds = STREAM_TYPES if method.stream else UNARY_TYPES
+    if _kind(exchange) not in kinds and (verb == "POST" or b"content-type" in exchange.headers):
+        raise Invalid(
+            "rpc.content_type",
+            f"{scope['path']} does not take this content type.",
+            hint=f"Send one of: {', '.join(sorted(kind.decode() for kind in kinds))}.",
+        )
+    if not (scope["query_string"].isascii() and b"".join(exchange.headers.values()).isascii()):
+        raise Invalid("rpc.header", "Headers and query are ASCII.")
+
+
+def _kind(exchange: Exchange) -> bytes:
+    kind = exchange.headers.get(b"content-type", b"")
+    return kind if kind in UNARY_TYPES else kind.partition(b";")[0].strip().lower()
+
+
+def _wrong_verb(path: str, verbs: Iterable[str]) -> Invalid:
+    return Invalid("rpc.method", f"{path} is asked with {' or '.join(sorted(verbs))}.")
+
+
+def _draining() -> Retry:
+    return Retry(
+        "rpc.draining",
+        "The server is going down.",
+        hint="Connect again: another server, or the next one, takes over.",
+        after=_DRAIN_AFTER,
+    )

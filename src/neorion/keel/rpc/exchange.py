@@ -1,0 +1,173 @@
+"""One request while it is served: who asks, until when, and how it is cut short."""
+
+import asyncio
+import re
+from collections.abc import Awaitable
+from contextvars import ContextVar
+from typing import Final
+
+from neorion.keel.base import Deadline, Duration, Error, Id, Invalid, Retry
+from neorion.keel.clock import Ids
+from neorion.keel.rpc.access import ANYONE, Principal
+from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
+
+NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
+
+_DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-id", b"content-length")
+# What may stand in a log line and in a header.
+_CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+_current: ContextVar["Exchange"] = ContextVar("neorion_rpc_exchange")
+
+
+def caller() -> Principal:
+    """Who called the handler that asks."""
+    return _current.get().principal
+
+
+def current() -> "Exchange":
+    return _current.get()
+
+
+def remaining() -> Duration:
+    """How long the handler that asks may still take. A long poll answers a little before."""
+    return _current.get().remaining()
+
+
+class RequestId(Id):
+    """Made for a request that brought no correlation id of its own."""
+
+    __slots__ = ()
+    prefix = "req"
+
+
+class Exchange:
+    """A request and the state of its answer.
+
+    `cut` ends it from outside with a typed error: the handler is cancelled, and whoever writes the answer finds the
+    error in `verdict`.
+    """
+
+    __slots__ = (
+        "_body",
+        "_deadline",
+        "_loop",
+        "_receive",
+        "_replayed",
+        "_send",
+        "_task",
+        "_timer",
+        "correlation_id",
+        "headers",
+        "principal",
+        "scope",
+        "started",
+        "verdict",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, ids: Ids) -> None:
+        self.scope = scope
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        given = self.headers.get(b"x-correlation-id", b"")
+        self.correlation_id = given.decode() if _CORRELATION.fullmatch(given) else ids.new(RequestId)
+        self.principal = NOBODY
+        self.started = False
+        self.verdict: Error | None = None
+        self._receive = receive
+        self._send = send
+        self._body: bytes | None = None
+        self._replayed = False
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task(self._loop)
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        # The request's own task ends with it, so nobody has to take the value back.
+        _current.set(self)
+
+    def within(self, span: float, body_span: float) -> None:
+        """Starts the clock: the body within `body_span` seconds, the answer within `span`."""
+        now = self._loop.time()
+        self._deadline = now + span
+        # One timer serves both limits; it is set anew only for a request that outlives the first.
+        self._timer = self._loop.call_at(now + min(span, body_span), self._on_time)
+
+    def remaining(self) -> Duration:
+        return Duration.of(seconds=max(0.0, self._deadline - self._loop.time()))
+
+    def cut(self, error: Error) -> None:
+        if self.verdict is None and self._task is not None:
+            self.verdict = error
+            self._task.cancel()
+
+    def settle(self) -> None:
+        """Takes the cancellation of `cut` back, so that the answer can still be written."""
+        if self._task is not None:
+            self._task.uncancel()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        # The task's context leads back here: without this every request would be left to the garbage collector.
+        self._task = self._timer = None
+
+    async def read_body(self, most: int) -> bytes:
+        """The whole body; the messages are small by rule, so that nothing is handled half read."""
+        declared = self.headers.get(b"content-length", b"0")
+        if not declared.isdigit() or len(declared) > 18 or int(declared) > most:
+            raise _too_large(most)
+        message = await self._receive()
+        body: bytes = message.get("body", b"")
+        while message.get("more_body", False):
+            message = await self._receive()
+            body += message.get("body", b"")
+            if len(body) > most:
+                raise _too_large(most)
+        if message["type"] == "http.disconnect":
+            raise Retry("rpc.disconnected", "The client went away before its request was complete.")
+        self._body = body
+        return body
+
+    def strip(self) -> None:
+        """Takes away the headers that were dealt with: no handler sees a token, and the deadline has one clock."""
+        headers = self.headers.copy()
+        for name in _DEALT_WITH:
+            headers.pop(name, None)
+        self.scope["headers"] = list(headers.items())
+
+    async def receive(self) -> Message:
+        """The body once more, for who reads it by ASGI, then whatever the server still has to say."""
+        if not self._replayed:
+            self._replayed = True
+            return {"type": "http.request", "body": self._body, "more_body": False}
+        return await self._receive()
+
+    def send(self, message: Message) -> Awaitable[None]:
+        if not self.started:
+            self.started = True
+            message["headers"].append((b"x-correlation-id", self.correlation_id.encode()))
+        return self._send(message)
+
+    async def respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        headers.append((b"content-length", b"%d" % len(body)))
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+    def _on_time(self) -> None:
+        if self._body is None:
+            self.cut(Deadline("rpc.slow_body", "The request's body did not arrive in time."))
+        elif self._loop.time() >= self._deadline:
+            self.cut(
+                Deadline(
+                    "rpc.deadline",
+                    "The call took longer than the time given to it.",
+                    hint="Whether it was done is unknown: look before trying again, or give it more time.",
+                )
+            )
+        else:
+            self._timer = self._loop.call_at(self._deadline, self._on_time)
+
+
+def _too_large(most: int) -> Invalid:
+    return Invalid(
+        "rpc.too_large", f"The request is larger than {most} bytes.", hint="Send less, or in several calls."
+    )

@@ -1,0 +1,29 @@
+"""How much one server takes on. Every number has its reason; a process that needs another passes its own."""
+
+from dataclasses import dataclass, field
+
+from neorion.keel.base import Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server process accepts."""
+
+    # A request with code bundles goes to object storage; what comes here are messages.
+    body_bytes: int = 4 * 2**20
+    # 4 MiB in this time is slower than any link between our processes; longer is an attack or a dead peer.
+    body_time: Duration = field(default=Duration.of(seconds=30))
+    # Unary calls at once. Beyond it waiting in line would outlast the callers' patience: better to say so.
+    calls: int = 1024
+    # Streams at once: one for each worker or agent of a large fleet, mostly idle.
+    streams: int = 10_000
+    # The longest a unary call may take, long polls included.
+    call_time: Duration = field(default=Duration.of(minutes=5))
+    # A stream ends at the latest then and the client reconnects: a revoked token does not watch for ever.
+    stream_time: Duration = field(default=Duration.of(hours=1))
+    # Tokens and correlation ids fit many times over.
+    header_bytes: int = 64 * 2**10
+    # From the first byte of a request to the end of its headers.
+    header_time: Duration = field(default=Duration.of(seconds=5))
+    # Connections at once; over HTTP/1.1 every stream needs one of its own.
+    connections: int = 16_384

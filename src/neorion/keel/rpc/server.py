@@ -1,0 +1,123 @@
+"""Puts an application on a port and takes it off again without losing a call."""
+
+import errno
+import ipaddress
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+from neorion.keel.base import Conflict, Duration, Invalid, Terminal
+from neorion.keel.rpc.app import App
+from neorion.keel.rpc.tls import ServerTls
+
+# Connections the kernel holds for us while the loop is busy; it cuts this to its own maximum.
+_BACKLOG: Final = 4096
+# Beyond the time for headers, which is how long granian waits for half a request when it stops.
+_STOP_S: Final = 5.0
+_GRACE: Final = Duration.of(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that is accepting."""
+
+    host: str
+    port: int
+    secure: bool
+
+    @property
+    def address(self) -> str:
+        """What clients connect to."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
+
+
+@asynccontextmanager
+async def serve(
+    app: App,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    tls: ServerTls | None = None,
+    grace: Duration = _GRACE,
+    open_to_network: bool = False,
+) -> AsyncGenerator[Server]:
+    """Serves `app` while the block runs; port 0 lets the kernel choose one.
+
+    Leaving the block refuses new connections, tells streams to reconnect, lets calls finish for as long as `grace`, and
+    cancels what is left. Without an authenticator only this machine is served, unless `open_to_network` says otherwise.
+    """
+    from neorion.keel.rpc.listener import Listener  # noqa: PLC0415 -- only who serves pays for granian
+
+    _check_files(tls)
+    with await _bind(host, port) as bound:
+        address, chosen = bound.getsockname()[:2]
+        if (
+            app.authenticator is None
+            and not ipaddress.ip_address(address).is_loopback
+            and not open_to_network
+        ):
+            raise Invalid(
+                "rpc.open_to_network",
+                f"Nobody would be asked who they are on {address}.",
+                hint="Give the server an authenticator, or bind it to 127.0.0.1.",
+            )
+        listener = Listener(app, bound, app.limits, tls)
+        failure: Exception | None = None
+        stopped = anyio.Event()
+
+        async def run() -> None:
+            await listener.serve()
+            stopped.set()
+            if not app.draining:
+                raise Terminal("rpc.stopped", "The HTTP server stopped by itself.")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            try:
+                yield Server(address, chosen, tls is not None)
+            except Exception as error:  # noqa: BLE001 -- raised below, outside of the task group's wrapping
+                failure = error
+            finally:
+                with anyio.CancelScope(shield=True):
+                    listener.stop()
+                    await app.drain(grace)
+                    with anyio.move_on_after(app.limits.header_time.seconds + _STOP_S):
+                        await stopped.wait()
+                tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+
+async def _bind(host: str, port: int) -> socket.socket:
+    try:
+        found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        raise Invalid("rpc.bad_host", f'This machine knows no address "{host}".') from None
+    family, kind, _, _, place = found[0]
+    bound = socket.socket(family, kind)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setblocking(False)
+        bound.bind(place)
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            raise Conflict(
+                "rpc.port_taken",
+                f"Port {port} of {host} is in use.",
+                hint="Stop what uses it, or choose another; 0 takes a free one.",
+            ) from None
+        raise Invalid("rpc.bad_host", f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+    return bound
+
+
+def _check_files(tls: ServerTls | None) -> None:
+    for file in (tls.cert, tls.key, tls.client_ca) if tls else ():
+        if file is not None and not file.is_file():
+            raise Invalid("rpc.no_such_file", f"There is no file {file}.", hint="Name the PEM file for TLS.")

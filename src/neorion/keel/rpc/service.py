@@ -1,0 +1,132 @@
+"""Services: the generated application, what implements it, and who may call which method."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
+
+from connectrpc.codec import proto_binary_codec, proto_json_codec
+from connectrpc.errors import ConnectError
+from connectrpc.request import RequestContext
+from connectrpc.server import ConnectASGIApplication
+from protobuf import DescMethod, DescService
+from protobuf.wkt.google.protobuf.descriptor_pb import MethodOptions
+
+from neorion.keel.base import Error, Invalid, Terminal, did_you_mean
+from neorion.keel.rpc import wire
+from neorion.keel.rpc.asgi import Application
+from neorion.keel.rpc.exchange import current
+from neorion.keel.rpc.limits import Limits
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+
+class Described(Protocol):
+    """What every generated service class can do: tell its own shape."""
+
+    @classmethod
+    def desc(cls) -> DescService: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service to be served: `Service(EchoASGIApplication, Echo(), {"Say": {"worker"}, "Look": {ANYONE}})`.
+
+    `allow` names for every method the roles of which a caller needs one. A method it does not name is an error at start,
+    never an open door.
+    """
+
+    application: Callable[..., ConnectASGIApplication[Any]]
+    implementation: Described
+    allow: Mapping[str, frozenset[str] | set[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the table of methods."""
+
+    app: Application
+    allow: frozenset[str]
+    stream: bool
+    verbs: frozenset[str]
+    # The most seconds the server gives it.
+    span: float
+
+
+# The message kinds of Connect. The gRPC wire needs trailers, which the HTTP server does not have.
+UNARY_TYPES: Final = frozenset({b"application/proto", b"application/json"})
+STREAM_TYPES: Final = frozenset({b"application/connect+proto", b"application/connect+json"})
+
+
+def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
+    """The rows of one service, by path."""
+    desc = service.implementation.desc()
+    names = {method.name for method in desc.methods}
+    for name in sorted(names - service.allow.keys()):
+        raise Invalid(
+            "rpc.undeclared",
+            f"Nobody is said to be allowed to call {desc.type_name}/{name}.",
+            hint=f'Add "{name}" to the roles of the service; ANYONE opens it to all.',
+        )
+    for name in sorted(service.allow.keys() - names):
+        raise Invalid(
+            "rpc.unknown_method", f"{desc.type_name} has no method {name}.", hint=did_you_mean(name, names)
+        )
+    app = service.application(
+        service.implementation,
+        interceptors=[_TypedErrors()],
+        read_max_bytes=limits.body_bytes,
+        # A person's JSON with a misspelt name is refused; machines speak binary, where unknown fields are newer ones.
+        codecs=[proto_binary_codec(), proto_json_codec(ignore_unknown_fields=False)],
+    )
+    for method in desc.methods:
+        allow = frozenset(service.allow[method.name])
+        yield f"/{desc.type_name}/{method.name}", _row(app, method, allow, limits)
+
+
+def _row(app: Application, method: DescMethod, allow: frozenset[str], limits: Limits) -> Method:
+    if method.method_kind not in ("unary", "server_streaming"):
+        raise Invalid(
+            "rpc.client_stream",
+            f"{method.parent.type_name}/{method.name} streams from the client, which is not served here.",
+            hint="Send several messages in several calls.",
+        )
+    stream = method.method_kind == "server_streaming"
+    safe = method.idempotency == MethodOptions.IdempotencyLevel.NO_SIDE_EFFECTS and not stream
+    verbs = frozenset({"GET", "POST"} if safe else {"POST"})
+    span = limits.stream_time if stream else limits.call_time
+    return Method(app, allow, stream, verbs, span.seconds)
+
+
+class _TypedErrors:
+    """Turns whatever ended a call into an error with its detail. Connect asks it last, before it writes the answer."""
+
+    async def on_start(self, ctx: RequestContext[Any, Any]) -> None: ...
+
+    async def on_end(self, token: None, ctx: RequestContext[Any, Any], error: Exception | None, /) -> None:
+        del token, ctx
+        if error is not None:
+            raise wire.to_connect(current().verdict or typed(error, current().correlation_id))
+
+
+def typed(error: Exception, correlation_id: str) -> Error:
+    """The error to show: as it is if it is one of ours, else one that tells nothing of the inside."""
+    error = _unwrapped(error)
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, ConnectError):
+        return wire.from_connect(error)
+    log.error("handler failed", error=error, correlation_id=correlation_id)
+    return Terminal(
+        "rpc.internal",
+        "The server failed on this request.",
+        hint=f"Look for {correlation_id} in the server's log.",
+    )
+
+
+def _unwrapped(error: Exception) -> Exception:
+    """The one error inside what a task group of the handler raised."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    group = cast("ExceptionGroup[Exception]", error)
+    return _unwrapped(group.exceptions[0]) if len(group.exceptions) == 1 else group

@@ -1,0 +1,32 @@
+"""Rows that outlive the process: one owner, group commit, fencing by epoch, migrations, backups.
+
+SQLite for one machine, PostgreSQL when it is outgrown, the same promises from both. Here live the engines and what they
+share; tables, and what rows mean, belong to the users of this room.
+"""
+
+from neorion.keel.store.engine import end_process
+from neorion.keel.store.history import Event, History
+from neorion.keel.store.lane import InlineLane, Lane, ThreadLane
+from neorion.keel.store.memory import MemoryDisk
+from neorion.keel.store.migrations import Migration, migrations_in
+from neorion.keel.store.opening import LEASE, open_store, restore
+from neorion.keel.store.protocols import Row, Store, Tx, Value
+
+__all__ = [
+    "LEASE",
+    "Event",
+    "History",
+    "InlineLane",
+    "Lane",
+    "MemoryDisk",
+    "Migration",
+    "Row",
+    "Store",
+    "ThreadLane",
+    "Tx",
+    "Value",
+    "end_process",
+    "migrations_in",
+    "open_store",
+    "restore",
+]

@@ -1,0 +1,135 @@
+"""Backups: one portable form whatever the engine, a SQLite file and a manifest that vouches for it."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from neorion.keel.base import Conflict, Invalid, NotFound
+from neorion.keel.clock import Clock
+from neorion.keel.store.dialect import for_sqlite, statements
+from neorion.keel.store.engine import Reader
+from neorion.keel.store.files import sync
+from neorion.keel.store.migrations import HISTORY_TABLE, Migration
+from neorion.keel.store.sqlite import OWNER_TABLE
+from neorion.keel.store.sqlite_link import Connection, connect
+from neorion.keel.store.sqlite_open import APPLICATION_ID
+
+_FORMAT = 1
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the backup beside it is. Written last: without it, a backup is not complete."""
+
+    format: int
+    schema: int
+    epoch: int
+    rows: dict[str, int]
+    sha256: str
+    created_at: str
+
+
+def manifest_of(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def write_backup(reader: Reader, migrations: Sequence[Migration], path: Path, clock: Clock) -> None:
+    """Copies the reader's snapshot to `path`; under its name it appears only whole."""
+    if path.exists() or manifest_of(path).exists():
+        raise Conflict("store.exists", f"{path} exists already.", hint="Give each backup a name of its own.")
+    if not path.parent.is_dir():
+        raise NotFound("store.directory", f"There is no directory {path.parent}.", hint="Create it first.")
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        rows = _copy(reader, migrations, partial)
+        sync(partial)
+        ((epoch,),) = reader.execute("SELECT epoch FROM store_owner")
+        manifest = Manifest(_FORMAT, len(migrations), epoch, rows, _sha256(partial), str(clock.now()))
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    _write_durably(manifest_of(path), msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a backup, once the backup has been found to be what it says."""
+    manifest_path = manifest_of(path)
+    if not path.is_file() or not manifest_path.is_file():
+        raise NotFound(
+            "store.backup",
+            f"There is no complete backup at {path}.",
+            hint=f"A backup is a file and its manifest {manifest_path.name} beside it.",
+        )
+    try:
+        manifest = msgspec.json.decode(manifest_path.read_bytes(), type=Manifest)
+    except msgspec.DecodeError as error:
+        raise Invalid("store.backup", f"{manifest_path} is no manifest of ours: {error}.") from error
+    if manifest.format != _FORMAT:
+        raise Invalid("store.backup", f"{path} has form {manifest.format}, this program reads {_FORMAT}.")
+    if _sha256(path) != manifest.sha256:
+        raise Invalid(
+            "store.backup",
+            f"{path} is not what its manifest describes: it was damaged or changed.",
+            hint="Take an older backup.",
+        )
+    return manifest
+
+
+def tables_of(database: Connection) -> list[str]:
+    found = database.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
+    return sorted(str(name) for (name,) in found)
+
+
+def columns_of(database: Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in database.execute(f'PRAGMA table_info("{table}")')]
+
+
+def _copy(reader: Reader, migrations: Sequence[Migration], target: Path) -> dict[str, int]:
+    """A new database made by the same migrations and filled row by row: damage cannot hide in it."""
+    database = connect(target)
+    try:
+        # Whole or thrown away: the only sync that counts is the one before the file gets its name.
+        database.pragma("journal_mode", "OFF")
+        database.pragma("synchronous", "OFF")
+        database.pragma("application_id", APPLICATION_ID)
+        database.execute("BEGIN")
+        for sql in (HISTORY_TABLE, *(one for step in migrations for one in statements(step.sql))):
+            database.execute(for_sqlite(sql))
+        database.execute(OWNER_TABLE)
+        rows = {table: _copy_table(reader, database, table) for table in tables_of(database)}
+        database.execute("COMMIT")
+        told = database.execute("PRAGMA integrity_check(1)").fetchall()
+        told += database.execute("PRAGMA foreign_key_check").fetchall()
+    finally:
+        database.close()
+    if told != [("ok",)]:
+        raise Invalid("store.backup", f"The copy is not sound: {told[0]}.", hint="Ask the doctor: check().")
+    return rows
+
+
+def _copy_table(reader: Reader, database: Connection, table: str) -> int:
+    columns = columns_of(database, table)
+    names = ", ".join(f'"{column}"' for column in columns)
+    insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 -- names of our own schema
+    # Migrations may bring rows of their own; those of the snapshot count.
+    database.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- as above
+    database.executemany(insert, reader.stream(f'SELECT {names} FROM "{table}"'))  # noqa: S608 -- as above
+    ((count,),) = database.execute(f'SELECT count(*) FROM "{table}"').fetchall()  # noqa: S608 -- as above
+    return int(count)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(content)
+    sync(partial)
+    partial.rename(path)
+    sync(path.parent)

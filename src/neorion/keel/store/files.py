@@ -1,0 +1,87 @@
+"""What a file must be before a database may live in it: ours alone, on a local disk, by one name."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from neorion.keel.base import Conflict, Invalid, NotFound
+
+# Their locks and their shared memory do not reach other machines, and a sync is only a promise.
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "beegfs", "gpfs", "9p", "ocfs2", "gfs2"}
+    | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.rclone"}
+)  # fmt: skip
+_MOUNTS = Path("/proc/self/mountinfo")
+
+
+def own(path: Path) -> Callable[[], None]:
+    """Locks the file's companion `<path>.lock` for the life of this process; returns how to let go.
+
+    A file of its own, because closing any descriptor of the database would drop SQLite's locks. It is never removed:
+    a second owner could then lock another file of the same name.
+    """
+    lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(lock, 20).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        raise Conflict(
+            "store.owned",
+            f"The store {path} is in use by process {holder}.",
+            hint="Stop that process first, or open another store.",
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lambda: os.close(lock)
+
+
+def suitable(path: Path) -> Path:
+    """The file's one true path; refuses places where a database would not be safe."""
+    place = path.parent.resolve()
+    if not place.is_dir():
+        raise NotFound(
+            "store.directory", f"There is no directory {place}.", hint=f"Create it: mkdir -p {place}"
+        )
+    real = path.resolve()
+    if real.exists() and not real.is_file():
+        raise Invalid("store.file", f"{real} is not a file.", hint="Name a file inside of a directory.")
+    kind = network_filesystem(real, _MOUNTS.read_text("utf-8", "replace") if _MOUNTS.exists() else "")
+    if kind is not None:
+        raise Invalid(
+            "store.network",
+            f"{real} lies on a network filesystem ({kind}), where SQLite can lose data.",
+            hint="Use a local disk, or PostgreSQL: postgresql://…",
+        )
+    with suppress(FileNotFoundError):
+        links = real.stat().st_nlink
+        if links > 1:
+            raise Invalid(
+                "store.linked",
+                f"{real} has {links} names (hard links), so another owner could not be seen.",
+                hint="Remove the other names, or copy the store by backup and restore.",
+            )
+    return real
+
+
+def network_filesystem(path: Path, mounts: str) -> str | None:
+    """The kind of network filesystem a path lies on, by the kernel's table of mounts."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        point = Path(left.split()[4].replace("\\040", " "))
+        # The later of two mounts on one point hides the earlier.
+        if path.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), right.split()[0]
+    return kind if kind in _NETWORK else None
+
+
+def sync(path: Path) -> None:
+    """Makes a file's content, or a directory's list of names, durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,108 @@
+"""Group commit: many callers' changes in one transaction, each with its own way back."""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from neorion.keel.base import Error, Terminal
+from neorion.keel.store.engine import Broken, Engine, Lost, Statements
+from neorion.keel.store.protocols import Row, Tx, Value
+
+Change = Callable[[Tx], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The change is durable."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The change left nothing behind."""
+
+    error: BaseException
+
+
+Outcome = Done | Failed
+
+
+class BoundTx:
+    """A transaction handle that ends with its function, and stays failed once a statement failed.
+
+    PostgreSQL refuses everything after a failed statement. So does this, on every engine: code that swallows an error
+    behaves the same on all of them.
+    """
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._over = False
+        self.failure: Exception | None = None
+
+    def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
+        self._ready()
+        try:
+            return self._statements.execute(sql, args)
+        except (Error, Lost, Broken) as error:
+            self.failure = error
+            raise
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        self._ready()
+        try:
+            self._statements.many(sql, rows)
+        except (Error, Lost, Broken) as error:
+            self.failure = error
+            raise
+
+    def finish(self) -> None:
+        self._over = True
+        if self.failure is not None:
+            raise self.failure
+
+    def _ready(self) -> None:
+        if self._over:
+            raise Terminal(
+                "store.over",
+                "This transaction is over.",
+                hint="Use the Tx only inside the function it was given to.",
+            )
+        if self.failure is not None:
+            raise self.failure
+
+
+def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
+    """Applies all changes in order under one commit; what one raises is undone alone.
+
+    Raises `Fenced` and `Broken`, after which the engine must not write again.
+    """
+    try:
+        engine.begin()
+        outcomes = [_apply(engine, change) for change in changes]
+        engine.commit()
+    except Lost as lost:
+        engine.abandon()
+        if type(lost) is not Lost:
+            raise
+        # A copy for each: an exception collects the traceback of whoever raises it.
+        return [Failed(copy(lost.error)) for _ in changes]
+    return outcomes
+
+
+def _apply(engine: Engine, change: Change) -> Outcome:
+    tx = BoundTx(engine)
+    try:
+        value = change(tx)
+        tx.finish()
+    except BaseException as error:  # noqa: BLE001 -- whatever it is, it belongs to the caller
+        if isinstance(tx.failure, Lost | Broken):
+            raise tx.failure from None
+        engine.undo()
+        # A future cannot carry a StopIteration.
+        return Failed(
+            RuntimeError("the change raised StopIteration") if isinstance(error, StopIteration) else error
+        )
+    engine.keep()
+    return Done(value)

@@ -1,0 +1,266 @@
+"""The store itself: callers wait in line, one batch at a time goes to the engine, answers come back."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import anyio
+
+from neorion.keel.base import Duration, Error, Finding, Retry, Terminal
+from neorion.keel.clock import Clock
+from neorion.keel.store.backup import write_backup
+from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Reader
+from neorion.keel.store.group import BoundTx, Change, Done, Failed, Outcome, commit_together
+from neorion.keel.store.lane import Lane
+from neorion.keel.store.migrations import Migration
+from neorion.keel.store.protocols import Tx
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+T = TypeVar("T")
+
+# Callers that may wait for a commit: about a second's work of a slow disk. More would only wait longer.
+WAITING_MAX = 4_096
+# Changes under one commit: a larger batch gains nothing more per change and makes the first wait for the last.
+BATCH_MAX = 512
+# Queries at once; each costs a connection and a thread.
+READERS = 4
+_BUSY_AFTER = Duration.of(ms=200)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    change: Change
+    answer: asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a store needs besides its engine."""
+
+    lane: Lane
+    clock: Clock
+    migrations: Sequence[Migration]
+    fatal: Callable[[BaseException], NoReturn]
+
+
+class GroupedStore:
+    """Group commit over any engine.
+
+    While one batch is on its way to the disk, the next callers line up; they go together as soon as the answers of the
+    first have been given out. All state here belongs to the event loop, none to the lane.
+    """
+
+    def __init__(self, engine: Engine, around: Surroundings) -> None:
+        self._engine = engine
+        self._around = around
+        self._lane = around.lane
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        self._waiting = deque[_Waiting]()
+        self._busy = False
+        self._idle = asyncio.Event()
+        self._refusal: Error | None = None
+        self._lost = asyncio.Event()
+        self._readers = deque[Reader]()
+        self._turns = asyncio.Semaphore(READERS)
+        self._closed = False
+
+    @property
+    def epoch(self) -> int:
+        return self._engine.epoch
+
+    async def write(self, change: Callable[[Tx], T]) -> T:
+        self._refuse_child()
+        if self._refusal is not None:
+            raise copy(self._refusal)
+        if len(self._waiting) >= WAITING_MAX:
+            raise Retry(
+                "store.busy",
+                f"{WAITING_MAX} writes are waiting already.",
+                hint="Try again a little later.",
+                after=_BUSY_AFTER,
+            )
+        answer: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.append(_Waiting(change, answer))
+        if not self._busy:
+            self._busy = True
+            self._idle.clear()
+            # Not at once: callers of the same moment share the first batch too.
+            self._loop.call_soon(self._start)
+        return await answer
+
+    async def read(self, query: Callable[[Tx], T]) -> T:
+        return await self._look(partial(_answer, query))
+
+    async def backup(self, path: Path) -> None:
+        around = self._around
+        await self._look(
+            lambda reader: write_backup(reader, around.migrations, path, around.clock), pooled=False
+        )
+
+    async def check(self) -> list[Finding]:
+        return await self._look(lambda reader: reader.findings())
+
+    async def until_lost(self) -> Error:
+        await self._lost.wait()
+        if self._refusal is None:
+            raise AssertionError("lost without a reason")
+        return copy(self._refusal)
+
+    async def renew_forever(self) -> None:
+        """Keeps ownership for as long as it lasts."""
+        lease = self._engine.lease
+        while lease is not None and self._refusal is None:
+            await self._around.clock.sleep(lease * (1 / 3))
+            try:
+                await self._lane.run(self._engine.renew)
+            except Fenced as fenced:
+                self._refuse(fenced.error)
+            except Lost as lost:
+                log.warning("lease not renewed", reason=str(lost.error))
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._refusal = self._refusal or Terminal("store.closed", "The store is closed.")
+        with anyio.CancelScope(shield=True):
+            if self._busy:
+                await self._idle.wait()
+            for _ in range(READERS):
+                await self._turns.acquire()
+            await self._lane.run(self._close)
+            await self._lane.aclose()
+
+    def _close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+        self._engine.close()
+
+    def _start(self) -> None:
+        batch = list[_Waiting]()
+        while self._waiting and len(batch) < BATCH_MAX:
+            waiting = self._waiting.popleft()
+            if not waiting.answer.done():
+                batch.append(waiting)
+        if batch:
+            self._lane.start(partial(self._commit, batch))
+        else:
+            self._busy = False
+            self._idle.set()
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        """On the lane. Answers go out before house-keeping; after a failure of the storage, none does."""
+        deliver = self._lane.deliver
+        try:
+            outcomes = commit_together(self._engine, [waiting.change for waiting in batch])
+        except Fenced as fenced:
+            deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
+            deliver(partial(self._refuse, fenced.error))
+        except BaseException as error:  # noqa: BLE001 -- unknown state: nobody may be told that it went well
+            broken = Terminal("store.broken", f"The storage failed: {error}.", hint="Look at the disk.")
+            deliver(partial(self._refuse, broken))
+            deliver(partial(self._settle, batch, _all_failed(batch, broken)))
+            self._around.fatal(error.cause if isinstance(error, Broken) else error)
+        else:
+            deliver(partial(self._settle, batch, outcomes))
+            self._tidy()
+
+    def _tidy(self) -> None:
+        try:
+            self._engine.tidy()
+        except Broken as broken:
+            self._lane.deliver(
+                partial(self._refuse, Terminal("store.broken", f"The storage failed: {broken.cause}."))
+            )
+            self._around.fatal(broken.cause)
+
+    def _settle(self, batch: list[_Waiting], outcomes: Sequence[Outcome]) -> None:
+        for waiting, outcome in zip(batch, outcomes, strict=True):
+            if waiting.answer.done():
+                continue
+            match outcome:
+                case Done(value):
+                    waiting.answer.set_result(value)
+                case Failed(error):
+                    waiting.answer.set_exception(error)
+        # After the callers just woken, so that what they write next goes together.
+        self._loop.call_soon(self._start)
+
+    def _refuse(self, error: Error) -> None:
+        """From here on, no writes."""
+        if self._refusal is None:
+            self._refusal = error
+            log.error("store lost", error=error, code=error.code)
+        self._lost.set()
+        while self._waiting:
+            answer = self._waiting.popleft().answer
+            if not answer.done():
+                answer.set_exception(copy(error))
+
+    async def _look(self, job: Callable[[Reader], T], *, pooled: bool = True) -> T:
+        self._refuse_child()
+        self._refuse_closed()
+        async with self._turns:
+            self._refuse_closed()
+            return await self._lane.beside(partial(self._with_reader, job, pooled=pooled))
+
+    def _with_reader(self, job: Callable[[Reader], T], *, pooled: bool) -> T:
+        """Beside the lane, in a thread of its own."""
+        reader = self._begun_reader() if pooled else None
+        if reader is None:
+            reader = self._engine.reader()
+            reader.begin()
+        try:
+            return job(reader)
+        finally:
+            reader.end()
+            if pooled and reader.usable:
+                self._readers.append(reader)
+            else:
+                reader.close()
+
+    def _begun_reader(self) -> Reader | None:
+        """One of the pool; those whose server went away meanwhile are dropped."""
+        while True:
+            try:
+                reader = self._readers.pop()
+            except IndexError:
+                return None
+            try:
+                reader.begin()
+            except Error:
+                reader.close()
+            else:
+                return reader
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Terminal("store.closed", "The store is closed.")
+
+    def _refuse_child(self) -> None:
+        # A forked child has the lock's descriptor but neither the thread nor the right to use the connection.
+        if os.getpid() != self._pid:
+            raise Terminal(
+                "store.forked",
+                "This store was opened by the parent process.",
+                hint="Fork before opening the store.",
+            )
+
+
+def _answer(query: Callable[[Tx], T], reader: Reader) -> T:
+    tx = BoundTx(reader)
+    value = query(tx)
+    tx.finish()
+    return value
+
+
+def _all_failed(batch: list[_Waiting], error: Error) -> list[Failed]:
+    return [Failed(copy(error)) for _ in batch]

@@ -1,0 +1,150 @@
+"""The doors of the room: opening a store, and restoring one. What needs an extra package is loaded only when used."""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+import anyio
+import anyio.to_thread
+
+from neorion.keel.base import Duration, Invalid, Terminal, did_you_mean
+from neorion.keel.clock import Clock
+from neorion.keel.store.engine import Broken, Engine, Lost, end_process
+from neorion.keel.store.lane import Lane, ThreadLane
+from neorion.keel.store.memory import MemoryDisk
+from neorion.keel.store.migrations import Migration, migrate, pending
+from neorion.keel.store.protocols import Store
+
+# How long a PostgreSQL store stays ours without renewal: a successor of a crashed owner waits this long at most.
+LEASE = Duration.of(seconds=9)
+# Shorter ones could be lost to an ordinary pause.
+_LEASE_MIN = Duration.of(seconds=1)
+
+
+@asynccontextmanager
+async def open_store(
+    where: str | Path | MemoryDisk,
+    *,
+    migrations: Sequence[Migration],
+    clock: Clock,
+    lane: Lane | None = None,
+    lease: Duration = LEASE,
+    fatal: Callable[[BaseException], NoReturn] = end_process,
+) -> AsyncGenerator[Store]:
+    """Opens a store as its one owner, brought to the newest form; closed when the block ends.
+
+    `where` is a path, `sqlite:///path` or `postgresql://user@host/database`. `fatal` must end the process: it is called
+    when a write or a sync failed and nobody can know any more what is on the disk.
+    """
+    target = _target(where)
+    with _extra("server", "apsw"):
+        from neorion.keel.store.grouped import GroupedStore, Surroundings  # noqa: PLC0415 -- needs apsw
+    lane = lane or ThreadLane()
+    try:
+        engine = await lane.run(partial(_connect, target, lease))
+        store = GroupedStore(engine, Surroundings(lane, clock, migrations, fatal))
+        try:
+            await _take_over(engine, migrations, lane, clock)
+            async with _beside(store.renew_forever):
+                yield store
+        finally:
+            await store.aclose()
+    except Lost as lost:
+        raise lost.error from lost
+    except Broken as broken:
+        fatal(broken.cause)
+    finally:
+        await lane.aclose()
+
+
+async def restore(
+    backup: Path, where: str | Path, *, migrations: Sequence[Migration], replace: bool = False
+) -> None:
+    """Fills an empty store from a backup, checked first. With `replace`, an old one is kept aside under another name."""
+    target = _target(where)
+    with _extra("server", "apsw"):
+        from neorion.keel.store.sqlite_restore import restore_sqlite  # noqa: PLC0415 -- needs apsw
+    if isinstance(target, Path):
+        await anyio.to_thread.run_sync(partial(restore_sqlite, backup, target, migrations, replace=replace))
+    elif isinstance(target, str):
+        with _extra("postgres", "psycopg"):
+            from neorion.keel.store.postgres_restore import restore_postgres  # noqa: PLC0415 -- needs psycopg
+        await anyio.to_thread.run_sync(partial(restore_postgres, backup, target, migrations, replace=replace))
+
+
+async def _take_over(engine: Engine, migrations: Sequence[Migration], lane: Lane, clock: Clock) -> None:
+    # A database this program does not understand is refused before its owner is disturbed.
+    pending(migrations, await lane.run(engine.applied))
+    while (wait := await lane.run(engine.claim)) is not None:
+        await clock.sleep(wait)
+    await lane.run(partial(migrate, engine, migrations, clock))
+
+
+@asynccontextmanager
+async def _beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    """Runs a task for as long as the block lasts."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 -- raised again below, where no group wraps it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _target(where: str | Path | MemoryDisk) -> Path | str | MemoryDisk:
+    """A path for SQLite, a text for PostgreSQL."""
+    if not isinstance(where, str):
+        return where
+    if "://" not in where:
+        return Path(where)
+    parts = urlsplit(where)
+    match parts.scheme:
+        case "postgresql" | "postgres":
+            return where
+        case "sqlite" if not parts.netloc and parts.path.strip("/"):
+            return Path(unquote(parts.path))
+        case "sqlite":
+            raise Invalid(
+                "store.url", "The address names no file.", hint="Write sqlite:///var/lib/neorion/store.db"
+            )
+        case other:
+            raise Invalid(
+                "store.url",
+                f'There is no kind of store "{other}".',
+                hint=did_you_mean(other, ["sqlite", "postgresql"]),
+            )
+
+
+def _connect(target: Path | str | MemoryDisk, lease: Duration) -> Engine:
+    with _extra("server", "apsw"):
+        from neorion.keel.store.sqlite_open import open_file, open_memory  # noqa: PLC0415 -- needs apsw
+    match target:
+        case MemoryDisk():
+            return open_memory(target)
+        case Path():
+            return open_file(target)
+        case str():
+            if lease < _LEASE_MIN:
+                raise Invalid("store.lease", f"A lease of {lease} is too short; {_LEASE_MIN} is the least.")
+            with _extra("postgres", "psycopg"):
+                from neorion.keel.store.postgres import PostgresEngine  # noqa: PLC0415 -- needs psycopg
+            return PostgresEngine(target, lease)
+
+
+@contextmanager
+def _extra(name: str, package: str) -> Generator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise Terminal(
+            "store.extra",
+            f"This store needs the package {package}, which is not installed.",
+            hint=f"pip install 'neorion[{name}]'",
+        ) from error

@@ -1,0 +1,202 @@
+"""SQLite under the store: one connection that writes and checkpoints, others that only read."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+
+import apsw
+
+from neorion.keel.base import Duration, Error, Finding, Retry, Severity, Terminal
+from neorion.keel.store.dialect import for_sqlite
+from neorion.keel.store.engine import Broken, Lost, fenced
+from neorion.keel.store.migrations import HISTORY_TABLE
+from neorion.keel.store.protocols import Row, Value
+from neorion.keel.store.sqlite_link import BUSY_AFTER, Connection, explained
+
+OWNER_TABLE = "CREATE TABLE IF NOT EXISTS store_owner (id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT"
+# 4 MiB of journal before it is folded into the file: SQLite's own measure, large enough to merge rewritten pages.
+CHECKPOINT_PAGES = 1_000
+# 1 GiB: a reader that never ends keeps the journal growing; before it fills the disk, writers are asked to wait.
+JOURNAL_PAGES_MAX = 262_144
+
+
+class SqliteReader:
+    """One read-only connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.usable = True
+
+    def begin(self) -> None:
+        # The first query fixes the snapshot, not BEGIN.
+        self._run("BEGIN")
+        self._run("SELECT epoch FROM store_owner")
+
+    def end(self) -> None:
+        try:
+            self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            self.usable = False
+
+    def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
+        return self._run(for_sqlite(sql), args)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        for args in rows:
+            self.execute(sql, args)
+
+    def stream(self, sql: str) -> Iterator[Row]:
+        return iter(self._connection.execute(for_sqlite(sql)))
+
+    def findings(self) -> list[Finding]:
+        told = [str(text) for (text,) in self._run("PRAGMA integrity_check(100)")]
+        found = [_finding(text) for text in told if text != "ok"]
+        dangling = self._run("PRAGMA foreign_key_check")
+        return found + [
+            _finding(f"row {row[1]} of {row[0]} points at a row that is gone") for row in dangling
+        ]
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _run(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
+        try:
+            return self._connection.execute(sql, args).fetchall()
+        except apsw.Error as error:
+            raise _unreadable(error) from error
+
+
+def _finding(text: str) -> Finding:
+    return Finding(Severity.ERROR, "store.damaged", "database", text, hint="Restore the newest backup.")
+
+
+def _unreadable(error: apsw.Error) -> Error:
+    match explained(error):
+        case Error() as told:
+            return told
+        case Lost() as lost:
+            return lost.error
+        case _:
+            return Terminal(
+                "store.damaged", f"The store cannot be read: {error}.", hint="Restore the newest backup."
+            )
+
+
+class SqliteEngine:
+    """The writer. `release` gives up what guards the file against a second owner."""
+
+    lease: Duration | None = None
+
+    def __init__(
+        self,
+        connection: Connection,
+        connect_reader: Callable[[], Connection],
+        release: Callable[[], None],
+    ) -> None:
+        self.epoch = 0
+        self._connection = connection
+        self._connect_reader = connect_reader
+        self._release = release
+        self._journal_pages = 0
+        self._checkpoint_at = CHECKPOINT_PAGES
+        connection.set_wal_hook(self._journal_grew)
+
+    def applied(self) -> list[Row]:
+        if not self._connection.table_exists("main", "store_migration"):
+            return []
+        return self._run("SELECT number, name, checksum FROM store_migration ORDER BY number")
+
+    def claim(self) -> Duration | None:
+        self._run("BEGIN IMMEDIATE")
+        self._run(OWNER_TABLE)
+        self._run(for_sqlite(HISTORY_TABLE))
+        self._run("INSERT INTO store_owner (id, epoch) VALUES (1, 0) ON CONFLICT DO NOTHING")
+        ((self.epoch,),) = self._run("UPDATE store_owner SET epoch = epoch + 1 RETURNING epoch")
+        self._run("COMMIT")
+        return None
+
+    def renew(self) -> None:
+        """Nothing to do: the kernel keeps the lock."""
+
+    def begin(self, *, patient: bool = False) -> None:
+        del patient  # no time limits here
+        if self._journal_pages >= JOURNAL_PAGES_MAX:
+            self._shrink()
+        self._run("BEGIN IMMEDIATE")
+        if self._run("SELECT epoch FROM store_owner") != [(self.epoch,)]:
+            raise fenced()
+        self._run("SAVEPOINT change")
+
+    def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
+        return self._run(for_sqlite(sql), args)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        try:
+            self._connection.executemany(for_sqlite(sql), rows)
+        except apsw.Error as error:
+            raise explained(error) from error
+
+    def keep(self) -> None:
+        self._run("RELEASE change")
+        self._run("SAVEPOINT change")
+
+    def undo(self) -> None:
+        self._run("ROLLBACK TO change")
+
+    def commit(self) -> None:
+        self._run("COMMIT")
+
+    def abandon(self) -> None:
+        with suppress(apsw.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def tidy(self) -> None:
+        if self._journal_pages >= self._checkpoint_at:
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def reader(self) -> SqliteReader:
+        try:
+            return SqliteReader(self._connect_reader())
+        except apsw.Error as error:
+            raise _unreadable(error) from error
+
+    def close(self) -> None:
+        # The last connection to close folds the journal in, so this one must be the last.
+        try:
+            self._connection.close()
+        finally:
+            self._release()
+
+    def _run(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
+        try:
+            return self._connection.execute(sql, args).fetchall()
+        except apsw.Error as error:
+            raise explained(error) from error
+
+    def _journal_grew(self, _connection: object, _name: str, pages: int) -> int:
+        self._journal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, mode: int) -> None:
+        try:
+            in_journal, folded = self._connection.wal_checkpoint("main", mode)
+        except apsw.Error as error:
+            # Busy or full: the journal stays as it is, and the next one tries again.
+            if isinstance(told := explained(error), Broken):
+                raise told from error
+            in_journal, folded = self._journal_pages, 0
+        # A reader that holds on to an old snapshot stops it half-way; asking again at once would only cost time.
+        self._checkpoint_at = CHECKPOINT_PAGES if in_journal == folded else in_journal + CHECKPOINT_PAGES
+        self._journal_pages = 0 if in_journal == folded else in_journal
+
+    def _shrink(self) -> None:
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
+        if self._journal_pages >= JOURNAL_PAGES_MAX:
+            raise Lost(
+                Retry(
+                    "store.busy",
+                    "A long read keeps the journal from shrinking, and it has reached its limit.",
+                    hint="Wait for the backup or query to end.",
+                    after=BUSY_AFTER,
+                )
+            )

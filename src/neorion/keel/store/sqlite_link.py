@@ -1,0 +1,101 @@
+"""Connections to SQLite: the few calls the store makes of them, and what their errors mean."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+
+from neorion.keel.base import Conflict, Duration, Retry, Terminal
+from neorion.keel.store.engine import Broken, Lost, fenced
+from neorion.keel.store.protocols import Row, Value
+
+BUSY_AFTER = Duration.of(ms=500)
+_FULL_AFTER = Duration.of(seconds=5)
+_STATEMENTS = 256  # prepared ones kept by each connection
+# What the writer of a statement did wrong; the database itself is well.
+_STATEMENT_FAULTS = (
+    apsw.SQLError, apsw.MismatchError, apsw.RangeError, apsw.TooBigError, apsw.BindingsError, apsw.ReadOnlyError,
+    apsw.AuthError, apsw.MisuseError, apsw.IncompleteExecutionError,
+)  # fmt: skip
+
+
+class Cursor(Protocol):
+    """Rows of an answer."""
+
+    def fetchall(self) -> list[Row]: ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class Connection(Protocol):
+    """apsw's, as far as we use it: its own types need a newer Python to be read."""
+
+    in_transaction: bool
+
+    def execute(self, sql: str, args: Sequence[Value] = ..., /) -> Cursor: ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> Cursor: ...
+
+    def pragma(self, name: str, value: str | int = ..., /) -> Any: ...  # noqa: ANN401 -- depends on the pragma
+
+    def config(self, op: int, *args: int) -> int: ...
+
+    def set_busy_timeout(self, milliseconds: int, /) -> None: ...
+
+    def set_wal_hook(self, hook: Callable[[Any, str, int], int], /) -> None: ...
+
+    def table_exists(self, database: str, table: str, /) -> bool: ...
+
+    def wal_autocheckpoint(self, pages: int, /) -> None: ...
+
+    def wal_checkpoint(self, database: str, mode: int, /) -> tuple[int, int]: ...
+
+    def close(self) -> None: ...
+
+
+def connect(uri: str | Path, *, read_only: bool = False) -> Connection:
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    # Paths are no URIs: one may hold a ? or a %.
+    flags |= 0 if isinstance(uri, Path) else apsw.SQLITE_OPEN_URI
+    return cast("Connection", apsw.Connection(str(uri), flags=flags, statementcachesize=_STATEMENTS))
+
+
+def explained(error: apsw.Error) -> Exception:
+    """What a failed call means for the transaction around it: an `Error`, `Lost`, or `Broken`."""
+    match error:
+        case apsw.ConstraintError():
+            return Conflict("store.constraint", f"The change breaks a rule of its tables: {error}.")
+        case apsw.FullError() | apsw.IOError() if _is_full(error):
+            return Lost(
+                Retry(
+                    "store.full",
+                    "The disk under the store is full; nothing was written.",
+                    hint="Free some space: the store goes on by itself.",
+                    after=_FULL_AFTER,
+                )
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return Lost(
+                Retry(
+                    "store.busy",
+                    "Another program holds a lock on the store's file.",
+                    hint="Close other programs that opened it, such as a sqlite3 shell.",
+                    after=BUSY_AFTER,
+                )
+            )
+        case apsw.ConnectionClosedError():
+            # The memory disk of a simulated crash: for its old owner the world has ended.
+            return fenced()
+        case _ if isinstance(error, _STATEMENT_FAULTS):
+            return Terminal("store.sql", f"The statement was refused: {error}.")
+        case _:
+            return Broken(error)
+
+
+def _is_full(error: apsw.Error) -> bool:
+    # The index of the journal is extended before anything is written; for lack of space that is an I/O error of its own.
+    # Lack of space reported by a sync is something else: then written pages may be gone.
+    return (
+        isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+    )
