@@ -191,8 +191,6 @@ class Autoscaler:
                 busy[worker.slice] = None
         for piece in list(self._book.slices.values()):
             whole = joined.get(piece.id, 0) >= self._groups[piece.group].machines
-            if piece.state is SliceState.CREATING and joined.get(piece.id):
-                piece = self._move(piece, SliceState.BOOTSTRAPPING)
             if piece.state is SliceState.BOOTSTRAPPING and whole:
                 self._move(piece, SliceState.READY)
                 self._ready[piece.id] = now

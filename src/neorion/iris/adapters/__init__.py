@@ -1,4 +1,4 @@
-"""What iris needs from outside, one folder for each port: `runtimes` run tasks, `platforms` bring machines.
+"""Where iris meets the world: runtimes that run tasks, platforms that bring machines, blob stores, the cluster file.
 
-An adapter touches one foreign thing and keeps its port's contract; nothing is decided here.
+Each adapter touches one foreign thing and keeps its port's contract. Nothing here decides what should happen.
 """

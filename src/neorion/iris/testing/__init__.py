@@ -1,6 +1,6 @@
-"""Builders and hypothesis strategies for the views of iris, for the tests of whoever builds on it.
+"""For the tests of iris and of whoever builds on it: builders and strategies for views, doubles of ports.
 
-Only makes values: no fakes of ports and no assertions live here, and no room of iris imports it.
+A double passes the contract suite of its port. No room of iris imports this.
 """
 
 from neorion.iris.testing.build import NOW, ago, job, placement, resources, running, worker

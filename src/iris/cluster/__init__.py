@@ -1,0 +1,4 @@
+"""The programs of a cluster, by the names its manifests use.
+
+Doors only. No logic.
+"""

@@ -1,0 +1,4 @@
+"""The controller's program.
+
+A door only. No logic.
+"""

@@ -1,0 +1,4 @@
+"""The worker's program.
+
+A door only. No logic.
+"""

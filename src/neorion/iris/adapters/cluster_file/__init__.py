@@ -1,0 +1,10 @@
+"""The cluster file: its schema, what may contradict what in it, and the pure values it turns into.
+
+Reads and checks, and starts nothing: who opens stores, ports and platforms takes the values from here.
+"""
+
+from neorion.iris.adapters.cluster_file.file import ClusterFile
+from neorion.iris.adapters.cluster_file.sections import RuntimeName
+from neorion.iris.adapters.cluster_file.values import behaviours, runtime, scale_groups
+
+__all__ = ["ClusterFile", "RuntimeName", "behaviours", "runtime", "scale_groups"]

@@ -1,0 +1,246 @@
+"""The sections that say where the cluster lives and how it behaves; scale groups have a module of their own."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from neorion.keel.base import Duration
+from neorion.keel.config import DurationField, Model, NameField, Problem, Secret
+
+ARMS = ("coreweave", "local")
+
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# One segment of a job's name: users own the jobs below theirs.
+User = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+
+
+class RuntimeName(StrEnum):
+    """How workers start tasks."""
+
+    PROCESS = "process"
+    CONTAINERD = "containerd"
+    KUBERNETES = "kubernetes"
+
+
+class NodePools(StrEnum):
+    """One NodePool for each slice, or one for all slices of a scale group."""
+
+    PER_SLICE = "per_slice"
+    PER_GROUP = "per_group"
+
+
+def arms(section: Model) -> tuple[str, ...]:
+    """The platforms that a section has a key for."""
+    return tuple(name for name in ARMS if getattr(section, name) is not None)
+
+
+def one_arm(section: Model) -> Iterator[Problem]:
+    chosen = arms(section)
+    if not chosen:
+        hint = 'Write "local: {}" for this machine, or a "coreweave" section.'
+        yield Problem((), 'One of "coreweave" and "local" is needed here, and neither is there.', hint)
+    elif len(chosen) > 1:
+        yield Problem((), 'Only one of "coreweave" and "local" may stand here.', "Remove the other.")
+
+
+def never_zero(section: Model, *names: str) -> Iterator[Problem]:
+    for name in names:
+        if not getattr(section, name):
+            yield Problem((name,), f'"{name}" must be longer than nothing.')
+
+
+class CoreweavePlatform(Model):
+    """CoreWeave: slices are NodePools with a worker Pod on each node."""
+
+    region: str = Field(min_length=1, description="Where the Kubernetes cluster runs, as in `LGA1`.")
+    namespace: NameField = Field(default="iris", description="The namespace of the worker Pods.")
+    kubeconfig_path: str = Field(
+        default="",
+        description="For a controller outside of the cluster; inside, its service account is used.",
+    )
+    node_pools: NodePools = Field(
+        default=NodePools.PER_SLICE,
+        description="One NodePool `per_slice`, or one `per_group` that grows and shrinks.",
+    )
+
+
+class LocalPlatform(Model):
+    """Slices that are worker processes of this machine."""
+
+    stop_grace: DurationField = Field(
+        default=Duration.of(seconds=10),
+        description="How long workers may take to end before they are killed.",
+    )
+
+
+class Platform(Model):
+    """Where slices come from."""
+
+    label_prefix: NameField = Field(
+        default="iris",
+        description="Begins the labels on everything this installation makes, as in `iris-managed`.",
+    )
+    coreweave: CoreweavePlatform | None = Field(default=None, description="Slices on CoreWeave.")
+    local: LocalPlatform | None = Field(default=None, description="Slices on this machine.")
+
+    def problems(self) -> Iterable[Problem]:
+        return one_arm(self)
+
+
+class CoreweaveController(Model):
+    """A controller that runs as a Deployment behind a Service."""
+
+    port: int = Field(default=10000, ge=1, le=65535, description="The port of the Service.")
+    service_name: NameField = Field(
+        default="iris-controller-svc", description="The Service by which workers find the controller."
+    )
+
+
+class LocalController(Model):
+    """A controller that runs on this machine."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="The address it listens on.")
+    port: int = Field(
+        default=10000, ge=0, le=65535, description="The port it listens on; 0 takes any that is free."
+    )
+
+
+class Controller(Model):
+    """Where the controller is found."""
+
+    coreweave: CoreweaveController | None = Field(
+        default=None, description="A controller inside of the cluster."
+    )
+    local: LocalController | None = Field(default=None, description="A controller on this machine.")
+    worker_timeout: DurationField = Field(
+        default=Duration.of(seconds=60), description="A worker silent for so long has lost its tasks."
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        yield from one_arm(self)
+        yield from never_zero(self, "worker_timeout")
+
+
+class Bootstrap(Model):
+    """What a new machine starts."""
+
+    docker_image: str = Field(default="", description="The worker's image; needed on CoreWeave.")
+    worker_port: int = Field(default=10001, ge=1, le=65535, description="The worker's own port.")
+    runtime: RuntimeName | None = Field(
+        default=None,
+        description="How tasks start: `process`, `containerd` or `kubernetes`. Without it `process` on this machine, `containerd` on CoreWeave.",
+    )
+    cache_dir: str = Field(
+        default="", description="Where workers keep blobs; without it below their own folder."
+    )
+    env_vars: dict[Variable, str] = Field(default_factory=dict, description="Variables of every worker.")
+    task_image: str = Field(default="", description="The image of tasks that name none.")
+
+
+class Timeouts(Model):
+    """When a slice that does not come up has failed."""
+
+    boot_timeout: DurationField = Field(
+        default=Duration.of(seconds=300), description="How long machines may take to exist."
+    )
+    init_timeout: DurationField = Field(
+        default=Duration.of(seconds=600), description="How long workers may then take to join."
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        return never_zero(self, "boot_timeout", "init_timeout")
+
+
+class Autoscaler(Model):
+    """How quickly scale groups follow demand."""
+
+    evaluation_interval: DurationField = Field(
+        default=Duration.of(seconds=10),
+        description="How often demand is looked at, besides each time it changes.",
+    )
+    scale_up_delay: DurationField = Field(
+        default=Duration.of(seconds=60), description="Demand that lasts so long brings a slice."
+    )
+    scale_down_delay: DurationField = Field(
+        default=Duration.of(seconds=300), description="A slice idle for so long is given back."
+    )
+    startup_grace_period: DurationField = Field(
+        default=Duration.of(minutes=30), description="A new slice is not given back for so long."
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        return never_zero(self, "evaluation_interval")
+
+
+class Defaults(Model):
+    """What holds for every scale group."""
+
+    bootstrap: Bootstrap = Field(default_factory=Bootstrap, description="What a new machine starts.")
+    timeouts: Timeouts = Field(default_factory=Timeouts, description="When a slice has failed.")
+    autoscaler: Autoscaler = Field(
+        default_factory=Autoscaler, description="How quickly groups follow demand."
+    )
+
+
+class Storage(Model):
+    """Where the controller keeps what must survive."""
+
+    state_dir: str = Field(
+        default="~/.local/state/iris", min_length=1, description="The controller's folder; `~` is its home."
+    )
+    bundle_prefix: str = Field(
+        default="",
+        description="Where large blobs go: a folder, `s3://…` or `gs://…`; without it below `state_dir`.",
+    )
+    database: Secret | None = Field(
+        default=None,
+        description="`postgresql://…` instead of a SQLite file in `state_dir`; best a reference.",
+    )
+
+
+class Account(Model):
+    """Somebody who may use the cluster."""
+
+    token: Secret = Field(description="What they show; best a reference, as in `${file:alice.token}`.")
+    admin: bool = Field(default=False, description="May act for others and manage workers.")
+
+
+class Auth(Model):
+    """Who may use the cluster. Without accounts everybody who reaches the port may."""
+
+    users: dict[User, Account] = Field(default_factory=dict, description="Accounts by user name.")
+
+    def problems(self) -> Iterable[Problem]:
+        owners: dict[Secret, str] = {}
+        for user, account in self.users.items():
+            first = owners.setdefault(account.token, user)
+            if not account.token.reveal():
+                yield Problem(("users", user, "token"), f"The token of {user} is empty.")
+            elif first != user:
+                sentence = f"{user} has the same token as {first}."
+                yield Problem(("users", user), sentence, "Give each user a token of their own.")
+
+
+class UserLimit(Model):
+    """What one user may have at once."""
+
+    running_tasks: int = Field(ge=0, description="Tasks this user runs at once; 0 is no limit.")
+
+
+class Limits(Model):
+    """What users may have at once."""
+
+    running_tasks: int = Field(default=0, ge=0, description="Tasks a user runs at once; 0 is no limit.")
+    users: dict[User, UserLimit] = Field(default_factory=dict, description="Other limits, by user name.")
+
+
+class Retention(Model):
+    """How long the controller remembers what is over."""
+
+    jobs: DurationField = Field(
+        default=Duration.of(hours=7 * 24), description="Ended jobs, their results and logs."
+    )
+    workers: DurationField = Field(default=Duration.of(hours=24), description="Lost workers.")
+    slices: DurationField = Field(default=Duration.of(hours=24), description="Slices that are gone.")

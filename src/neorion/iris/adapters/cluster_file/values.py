@@ -1,0 +1,77 @@
+"""From the file to the values that rules and platforms take."""
+
+from collections.abc import Mapping
+
+from neorion.iris.adapters.cluster_file.file import ClusterFile
+from neorion.iris.adapters.cluster_file.groups import Accelerator, Group
+from neorion.iris.adapters.cluster_file.sections import RuntimeName
+from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.model import Resources
+from neorion.iris.model.group import ScaleGroup
+
+
+def scale_groups(file: ClusterFile) -> tuple[ScaleGroup, ...]:
+    """In the order of the file."""
+    pace, timeouts = file.defaults.autoscaler, file.defaults.timeouts
+    return tuple(
+        ScaleGroup(
+            name=name,
+            shape=_shape(group),
+            machines=group.num_vms,
+            min_slices=group.min_slices,
+            max_slices=group.max_slices,
+            priority=group.priority,
+            attributes=_attributes(file, name, group),
+            scale_up_delay=pace.scale_up_delay,
+            scale_down_delay=pace.scale_down_delay,
+            startup_grace=pace.startup_grace_period,
+            boot_timeout=timeouts.boot_timeout,
+            init_timeout=timeouts.init_timeout,
+        )
+        for name, group in file.scale_groups.items()
+    )
+
+
+def behaviours(file: ClusterFile) -> Mapping[str, Behaviour]:
+    """How a pretended platform treats each group."""
+    pieces = {name: group.slice_template.local for name, group in file.scale_groups.items()}
+    return {
+        name: Behaviour(
+            boot_delay=piece.boot_delay,
+            quota=piece.faults.quota,
+            no_capacity=piece.faults.no_capacity,
+            stuck=piece.faults.stuck,
+            lost_after=piece.faults.lost_after,
+        )
+        for name, piece in pieces.items()
+        if piece is not None
+    }
+
+
+def runtime(file: ClusterFile) -> RuntimeName:
+    usual = RuntimeName.PROCESS if file.arm == "local" else RuntimeName.CONTAINERD
+    return file.defaults.bootstrap.runtime or usual
+
+
+def _shape(group: Group) -> Resources:
+    resources = group.resources
+    return Resources(
+        cpu_milli=resources.cpu.milli,
+        memory=resources.ram.whole,
+        disk=resources.disk.whole,
+        gpus=resources.gpu_count,
+        gpu_variant=group.accelerator_variant if resources.gpu_count else "",
+    )
+
+
+def _attributes(file: ClusterFile, name: str, group: Group) -> tuple[tuple[str, str], ...]:
+    found = {**group.attributes, "scale-group": name, "accelerator-type": group.accelerator_type.value}
+    if group.accelerator_type is Accelerator.GPU:
+        found["accelerator-variant"] = group.accelerator_variant
+    platform, pool = file.platform.coreweave, group.slice_template.coreweave
+    if platform is not None and pool is not None:
+        found["region"] = platform.region
+        found["instance-type"] = pool.instance_type
+        if pool.infiniband:
+            found["infiniband"] = "true"
+    return tuple(sorted(found.items()))

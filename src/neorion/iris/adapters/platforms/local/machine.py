@@ -1,0 +1,68 @@
+"""A pretended machine, and the command that starts its worker."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.iris.model import Resources, SliceId
+from neorion.iris.ports import SliceOrder
+
+# In the environment of the worker and of all that it starts: how what belongs to a machine is found again.
+_MARK = "IRIS_MACHINE"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine of a slice. `folder` is the worker's own and goes with the slice."""
+
+    slice: SliceId
+    group: str
+    host: str
+    shape: Resources
+    attributes: tuple[tuple[str, str], ...]
+    controller: str
+    folder: Path
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        """The variable of this machine and of no other on this computer, whoever made it."""
+        return _MARK, str(self.folder)
+
+
+# The program of a machine. Its standard input is the token and then the end; without a token it must end by itself.
+Launch = Callable[[Machine], Sequence[str]]
+
+
+def machines(order: SliceOrder, folder: Path) -> list[Machine]:
+    return [
+        Machine(
+            slice=order.id,
+            group=order.group,
+            host=f"{order.id}-{number}",
+            shape=order.shape,
+            attributes=order.attributes,
+            controller=order.controller,
+            folder=folder / str(number),
+        )
+        for number in range(order.machines)
+    ]
+
+
+def worker_command(machine: Machine) -> Sequence[str]:
+    """`python -m neorion.iris worker serve …`, with this Python."""
+    shape = machine.shape
+    flags = {
+        "--controller": machine.controller,
+        "--slice": machine.slice,
+        "--host": machine.host,
+        "--folder": str(machine.folder),
+        "--cpu": f"{shape.cpu_milli}m",
+        "--memory": str(shape.memory),
+        "--disk": str(shape.disk),
+        "--gpus": str(shape.gpus),
+        "--gpu-variant": shape.gpu_variant,
+    }
+    command = [sys.executable, "-m", "neorion.iris", "worker", "serve", "--token-stdin"]
+    command += [f"{flag}={value}" for flag, value in flags.items()]
+    return [*command, *(f"--attribute={key}={value}" for key, value in machine.attributes)]
