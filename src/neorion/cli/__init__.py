@@ -24,6 +24,12 @@ app = App(
     env_prefix="NEORION",
     version=version,
 )
+app.mount(
+    "demo",
+    "neorion.stack.command:demo",
+    help="Show a cluster that scales up, loses a machine and heals.",
+    heading=_MACHINE,
+)
 app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)
 app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
 app.mount(
