@@ -1,7 +1,7 @@
 """The worker's side: the runtime port, over the fork server's."""
 
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,7 @@ from neorion.iris.model import AttemptId, Call, Command
 from neorion.iris.ports import End, Order, Seen, Stats
 from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock
+from neorion.keel.run import only_error
 
 
 class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
@@ -47,7 +48,11 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        await self._group.start(self._link.run)
+        try:
+            await self._group.start(self._link.run)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         self._group.start_soon(self._take_out_the_trash)
         return self
 
@@ -55,7 +60,13 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(kind, error, trace)
+        try:
+            return await self._group.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            only = only_error(group)
+            if only is error:
+                return False
+            raise only from None
 
     async def start(self, order: Order) -> None:
         await self._ask(Start(self._link.next_id(), _job(order)))
@@ -71,7 +82,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     async def seen(self) -> Sequence[Seen]:
         return [self._seen(state) for state in self._states.values()]
 
-    async def changes(self) -> AsyncIterator[Sequence[Seen]]:
+    async def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
         listener = _Listener(dict(self._states))
         self._listeners.add(listener)
         try:
