@@ -27,7 +27,7 @@ app = App(
 app.mount(
     "demo",
     "neorion.stack.command:demo",
-    help="Show a cluster that scales up, loses a machine and heals.",
+    help="Show a whole life on this machine: scale up, lose a machine, heal, return every result.",
     heading=_MACHINE,
 )
 app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)

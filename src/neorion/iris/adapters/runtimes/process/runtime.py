@@ -175,7 +175,7 @@ class _Listener:
 def _job(order: Order) -> Job:
     if not is_safe(order.attempt):
         raise Invalid(
-            "runtime.attempt", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
+            "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
         )
     match order.entry:
         case Command(argv):
