@@ -162,6 +162,7 @@ async def test_of_two_workers_the_newer_one_stays(root: Path, orders: Orders):
                 await second.renew(LEASE)
                 await anyio.sleep_forever()
     async with ProcessRuntime(root, SystemClock()) as third:
+        await third.renew(LEASE)
         await third.start(order := orders.command("true"))
         assert (await ended(third, order.attempt)).well
 

@@ -43,6 +43,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._states: dict[str, State] = {}
         self._listeners: set[_Listener] = set()
         self._lease_until = 0.0
+        self._trash = anyio.Event()
         self._group = anyio.create_task_group()
         self._link = Link(self._files, self._told, self._renewal)
 
@@ -77,7 +78,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     async def forget(self, attempt: AttemptId) -> None:
         await self._ask(Forget(self._link.next_id(), str(attempt)))
         self._states.pop(attempt, None)
-        await self._take_out_the_trash()
+        self._trash.set()
 
     async def seen(self) -> Sequence[Seen]:
         return [self._seen(state) for state in self._states.values()]
@@ -150,7 +151,11 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
                 return
 
     async def _take_out_the_trash(self) -> None:
-        await anyio.to_thread.run_sync(_empty, self._files.trash)
+        """What was forgotten while the last was deleted is deleted together; what an earlier worker left, at once."""
+        while True:
+            self._trash = anyio.Event()
+            await anyio.to_thread.run_sync(_empty, self._files.trash)
+            await self._trash.wait()
 
 
 class _Listener:
