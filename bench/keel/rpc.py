@@ -4,24 +4,28 @@ The server runs in a process of its own, so that its CPU time is its own: `pytho
 """
 
 import asyncio
+import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from connectrpc.request import RequestContext
 
 from bench.keel.gen.fleet_connect import Fleet, FleetASGIApplication
 from bench.keel.gen.fleet_pb import Gpu, Heartbeat, Orders
 from bench.kit import Report
 
+Context = RequestContext[Heartbeat, Orders]
+
 IN_FLIGHT = 32
 CALLS = 1_024
 READERS = 1_000
 TICKS = 10
-TOKEN = "bench-token"
+BEARER = "bench-token"
 MARK = b"tick-mark"
 SERVICE = "neorion.bench.rpc.v1.Fleet"
 
@@ -32,13 +36,13 @@ class Control(Fleet):
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
-    async def beat(self, request: Heartbeat, ctx: Any, /) -> Orders:
+    async def beat(self, request: Heartbeat, _ctx: Context, /) -> Orders:
         if request.node == "publisher":
             self._next.set()
             self._next = asyncio.Event()
         return Orders(sequence=request.sequence)
 
-    async def watch(self, request: Heartbeat, ctx: Any, /) -> AsyncIterator[Orders]:
+    async def watch(self, _request: Heartbeat, _ctx: Context, /) -> AsyncIterator[Orders]:
         while True:
             following = self._next
             yield Orders(sequence=1, commands=[MARK.decode()])
@@ -50,7 +54,7 @@ async def serve_ours() -> None:
     from neorion.keel.rpc import App, Principal, Service, Tokens, serve  # noqa: PLC0415 -- as above
 
     service = Service(FleetASGIApplication, Control(), {"Beat": {"agent"}, "Watch": {"agent"}})
-    tokens = Tokens({TOKEN: Principal("node-1", frozenset({"agent"}))})
+    tokens = Tokens({BEARER: Principal("node-1", frozenset({"agent"}))})
     async with serve(App([service], ids=SystemIds(), authenticator=tokens)) as server:
         print(server.port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -72,7 +76,7 @@ async def serve_bare() -> None:
 
 
 @contextmanager
-def server_process(kind: str):
+def server_process(kind: str) -> Generator[tuple[int, int]]:
     """The port and the process id of a server."""
     command = [sys.executable, "-m", "bench.keel.rpc", kind, str(free_port())]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -84,8 +88,6 @@ def server_process(kind: str):
 
 
 def free_port() -> int:
-    import socket  # noqa: PLC0415 -- nothing else here needs it
-
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
@@ -105,7 +107,7 @@ def request(method: str, body: bytes, kind: str) -> bytes:
         f"content-type: {kind}",
         "connect-protocol-version: 1",
         "connect-timeout-ms: 30000",
-        f"authorization: Bearer {TOKEN}",
+        f"authorization: Bearer {BEARER}",
         "x-correlation-id: req-01k00000000000000000000000",
         f"content-length: {len(body)}",
     ]
@@ -223,8 +225,12 @@ def run(report: Report) -> None:
         name = "connectrpc + granian"
         for server in (ours, bare):
             rate(server)
-        report.compare("server CPU per heartbeat", "µs", lambda: cpu(ours), (name, lambda: cpu(bare)), rounds=25)
-        report.compare("heartbeats, 32 in flight", "/s", lambda: rate(ours), (name, lambda: rate(bare)), rounds=15)
+        report.compare(
+            "server CPU per heartbeat", "µs", lambda: cpu(ours), (name, lambda: cpu(bare)), rounds=25
+        )
+        report.compare(
+            "heartbeats, 32 in flight", "/s", lambda: rate(ours), (name, lambda: rate(bare)), rounds=15
+        )
         report.compare(
             "stream messages to 1,000 readers",
             "/s",

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ConfigDict, Field
 
@@ -83,6 +83,7 @@ SNIPPETS = st.sampled_from(
 TEXTS = st.text() | st.lists(SNIPPETS | st.text(max_size=3), max_size=40).map("".join)
 
 
+@settings(deadline=None)
 @given(TEXTS, st.sampled_from([Tree, Anything]))
 @example('"\\ud800"', Tree)
 @example("\ud800", Tree)
@@ -125,6 +126,7 @@ def plain(node: Node) -> object:
     return node.value
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_json_is_read_as_what_it_says(value: object):
     findings = Findings("f")

@@ -4,7 +4,7 @@ Owns PyYAML's reading half and pydantic. Knows no model of its own: systems brin
 Loads pydantic: command lines import this room inside the commands that read a file.
 """
 
-from neorion.keel.config.load import InvalidConfig, load, loads
+from neorion.keel.config.loading import InvalidConfig, load, loads
 from neorion.keel.config.model import DurationField, Model, NameField, Problem, QuantityField
 from neorion.keel.config.schema import json_schema
 from neorion.keel.config.secret import Secret

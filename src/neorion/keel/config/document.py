@@ -31,6 +31,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INT_MAX_DIGITS = 19
+_SHORT = 40
 # Escapes in quotes and bytes of the environment can bring half a character in; nothing after us could write it out.
 UNPAIRED = re.compile("[\ud800-\udfff]")
 _QUOTE = "If it is meant as text, put it in quotes."
@@ -85,8 +86,13 @@ def dotted(steps: Steps) -> str:
     """`pools[0].scaling.min_nodes`."""
     text = ""
     for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        text += f"[{step}]" if isinstance(step, int) else f".{short(step)}" if text else short(step)
     return text
+
+
+def short(text: str) -> str:
+    """Enough of a text to know it again."""
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
 
 
 def read_scalar(text: str) -> Scalar:
@@ -254,7 +260,7 @@ class _Builder:
             self._refuse(key, "config.reference", "References are resolved in values, not in keys.")
         elif key.text in known:
             first = known[key.text].key_place
-            sentence = f'The key "{key.text[:40]}" stands here twice; the first is on line {first.line}.'
+            sentence = f'The key "{short(key.text)}" stands here twice; the first is on line {first.line}.'
             self._refuse(key, "config.duplicate_key", sentence, "Remove one of them.")
 
     def _steps(self) -> Steps:

@@ -1,18 +1,16 @@
 """What pydantic found, in our words: one sentence for a person and a hint for the next step."""
 
 import re
-from collections.abc import Mapping
 from types import NoneType
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from neorion.keel.base import did_you_mean, nearest
-from neorion.keel.config.document import Findings, Node, Steps, dotted
+from neorion.keel.config.document import Findings, Node, Steps, dotted, short
 from neorion.keel.config.locate import Located, any_broken, known_keys, locate, walk
 
-_SHOWN_MAX: Final = 40
 # Far more than is shown; the wrong file, or a hostile one, must not cost seconds.
 _EXPLAINED_MAX: Final = 1_000
 _WINDOW: Final = 8
@@ -53,6 +51,7 @@ _KINDS: Final[dict[type, str]] = {
     list: "a list",
     dict: "a mapping",
 }
+_NUMBERS: Final = {"a number", "a whole number"}
 _OLD_BOOLEANS: Final = {"yes", "no", "on", "off", "y", "n", "true", "false"}
 
 
@@ -63,7 +62,9 @@ class Explainer:
         self._root = root
         self._model = model
         self._findings = findings
-        self._hidden = [str(node.value) for node in walk(root) if node.hidden and node.value]
+        hidden = {str(node.value) for node in walk(root) if node.hidden and node.value}
+        self._hidden_words = {value for value in hidden if len(value) < _WINDOW}
+        self._hidden_text = "\0".join(hidden - self._hidden_words)
 
     def explain(self, errors: list[ErrorDetails]) -> None:
         expected: dict[Steps, list[str]] = {}
@@ -78,7 +79,7 @@ class Explainer:
                     misspelt.add(self._unknown_key(at, error["loc"]))
                 case "missing":
                     if (at.steps, str(error["loc"][-1])) not in misspelt:
-                        self._missing(at, (error["loc"][-1],))
+                        self._missing(at, str(error["loc"][-1]))
                 case kind if kind in _EXPECTED:
                     # The members of a union each complain about the same value: one sentence for all.
                     expected.setdefault(at.steps, []).append(_EXPECTED[kind])
@@ -89,9 +90,15 @@ class Explainer:
 
     def own(self, at: Located, sentence: str, hint: str) -> None:
         """What a model or a validator says itself, unless it would give a referenced value away."""
-        if at.node.hidden or any(_gives_away(sentence + hint, value) for value in self._hidden):
+        if at.node.hidden or self._gives_away(f"{sentence} {hint}"):
             sentence, hint = f"{_label(at.steps)} {_WITHHELD}", ""
         self._add(at, "config.wrong_value", sentence, hint)
+
+    def _gives_away(self, words: str) -> bool:
+        """Whether a referenced value shows in them. Of a long one a part is enough: messages cut values short."""
+        return any(
+            words[at : at + _WINDOW] in self._hidden_text for at in range(len(words) - _WINDOW + 1)
+        ) or any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", words) for word in self._hidden_words)
 
     def _add(self, at: Located, code: str, sentence: str, hint: str = "") -> None:
         self._findings.add(at.node.place, (*at.steps, *at.beyond), code, sentence, hint)
@@ -106,24 +113,20 @@ class Explainer:
             at.node.key_place,
             at.steps,
             "config.unknown_key",
-            f'"{key[:_SHOWN_MAX]}" is no known key here.',
+            f'"{short(key)}" is no known key here.',
             hint,
         )
         return at.steps[:-1], nearest(key, free) or ""
 
-    def _missing(self, at: Located, beyond: Steps, hint: str = "") -> None:
-        name = dotted(beyond)
-        where = f"{_label(at.steps)} needs" if at.steps else "The file needs"
-        self._findings.add(
-            at.node.key_place, (*at.steps, *beyond), "config.missing_key", f'{where} "{name}".', hint
-        )
+    def _missing(self, at: Located, key: str) -> None:
+        sentence = f'{_label(at.steps)} needs "{key}".'
+        self._findings.add(at.node.key_place, (*at.steps, key), "config.missing_key", sentence)
 
     def _wrong_type(self, at: Located, kinds: list[str]) -> None:
         wanted = " or ".join(kinds)
         got = "a value of another kind" if at.node.hidden else _KINDS[type(at.node.value)]
-        steps = Located(at.node, at.steps, (), at.broken)
         hint = "" if at.node.hidden else _type_hint(at.node, kinds)
-        self._add(steps, "config.wrong_type", f"{_label(at.steps)} takes {wanted}, not {got}.", hint)
+        self._add(at, "config.wrong_type", f"{_label(at.steps)} takes {wanted}, not {got}.", hint)
 
     def _wrong_value(self, at: Located, error: ErrorDetails) -> None:
         kind, context = error["type"], error.get("ctx", {})
@@ -136,14 +139,14 @@ class Explainer:
                 tag = context["discriminator"].strip("'")
                 self._wrong_choice(locate(self._root, (*at.steps, tag)), _choices(context["expected_tags"]))
             case "union_tag_not_found":
-                self._missing(at, (context["discriminator"].strip("'"),))
+                self._missing(at, context["discriminator"].strip("'"))
             case "value_error" | "assertion_error":
                 if not any_broken(at.node):
                     self.own(at, _sentence(str(context["error"])), "")
             case _ if kind in _LIMITS:
                 shown = _shown(at.node)
                 got = f" is {shown}; it" if shown and not kind.startswith("too_") else ""
-                limit = _limit(kind, context)
+                limit = _LIMITS[kind].format_map(context)
                 self._add(at, "config.wrong_value", f"{_label(at.steps)}{got} must be {limit}.")
             case _:
                 self.own(at, _sentence(f"{_label(at.steps)}: {error['msg']}"), "")
@@ -175,7 +178,7 @@ def _shown(node: Node) -> str:
         case _ if node.hidden:
             return ""
         case str() as text:
-            return f'"{text[:_SHOWN_MAX]}…"' if len(text) > _SHOWN_MAX else f'"{text}"'
+            return f'"{short(text)}"'
         case number:
             return str(number)
 
@@ -186,10 +189,7 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
             return "Put it in quotes."
         case str() as text if "true or false" in kinds and text.lower() in _OLD_BOOLEANS:
             return "Write true or false, without quotes."
-        case str() as text if text.strip("+-._")[:1].isdigit() and not {
-            "a number",
-            "a whole number",
-        }.isdisjoint(kinds):
+        case str() as text if text.strip("+-._")[:1].isdigit() and _NUMBERS & set(kinds):
             return "Numbers are written without quotes and as in JSON: 1000, 0.5, 1e3."
         case _:
             return ""
@@ -201,17 +201,6 @@ def _choices(expected: str) -> list[str]:
     return quoted or re.split(r", | or ", expected)
 
 
-def _limit(kind: str, context: Mapping[str, Any]) -> str:
-    return _LIMITS[kind].format_map(context)
-
-
 def _sentence(text: str) -> str:
     text = text.strip().rstrip(".")
     return f"{text}."
-
-
-def _gives_away(sentence: str, value: str) -> bool:
-    """Long values count when a part of them shows: messages cut values short."""
-    if len(value) < _WINDOW:
-        return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", sentence) is not None
-    return any(value[at : at + _WINDOW] in sentence for at in range(len(value) - _WINDOW + 1))

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.keel.base import nearest
-from neorion.keel.config.document import UNPAIRED, Findings, Node, Steps
+from neorion.keel.config.document import (
+    FINDINGS_MAX,
+    TEXT_MAX_BYTES,
+    UNPAIRED,
+    Findings,
+    Node,
+    Steps,
+    TooMuch,
+)
 
 # Keys, tokens and certificates fit; a log file put here by mistake does not.
 REFERENCED_FILE_MAX_BYTES = 64 << 10
@@ -20,12 +28,21 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sources:
     """Where references find their values: variables, and files beside the one being read."""
 
     env: Mapping[str, str]
     folder: Path
+    # What references may still bring: a small file must not become a large one by naming another a thousand times.
+    characters_left: int = TEXT_MAX_BYTES
+
+    def look_up(self, reference: str) -> str:
+        value = _look_up(reference, self)
+        self.characters_left -= len(value)
+        if self.characters_left < 0:
+            raise TooMuch
+        return value
 
 
 class _Unresolved(Exception):
@@ -40,16 +57,23 @@ def resolve(root: Node, sources: Sources, findings: Findings) -> None:
     waiting: list[tuple[Node, Steps]] = [(root, ())]
     while waiting:
         node, steps = waiting.pop()
+        # Reversed, because the last one put down is the first one taken up: findings come in the order of the file.
         if isinstance(node.value, list):
-            waiting.extend((child, (*steps, index)) for index, child in enumerate(node.value))
+            waiting.extend((child, (*steps, index)) for index, child in reversed([*enumerate(node.value)]))
         elif isinstance(node.value, dict):
-            waiting.extend((child, (*steps, key)) for key, child in node.value.items())
+            waiting.extend((child, (*steps, key)) for key, child in reversed(node.value.items()))
         elif isinstance(node.value, str) and "${" in node.value:
             try:
                 _resolve_text(node, node.value, sources)
             except _Unresolved as problem:
                 node.broken = True
                 findings.add(node.place, steps, "config.reference", problem.sentence, problem.hint)
+                if len(findings.found) >= FINDINGS_MAX:
+                    raise TooMuch from None
+            except TooMuch:
+                limit = f"References bring more than {TEXT_MAX_BYTES >> 20} MiB into the file."
+                findings.add(node.place, steps, "config.limit", limit)
+                raise
 
 
 def _resolve_text(node: Node, text: str, sources: Sources) -> None:
@@ -59,7 +83,7 @@ def _resolve_text(node: Node, text: str, sources: Sources) -> None:
         if found[1] is None:
             raise _Unresolved("A reference begins here and does not end.", "Write $${ for a plain ${.")
         node.hidden = True
-        return _look_up(found[1], sources)
+        return sources.look_up(found[1])
 
     whole = _REFERENCE.fullmatch(text)
     node.whole = whole is not None and whole[1] is not None

@@ -32,7 +32,8 @@ _CLEANUP_S: Final = 2.0
 class App:
     """An ASGI application of services and routes.
 
-    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory.
+    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory. Once drained it stays so: a
+    server that starts again makes a new one.
     """
 
     def __init__(
@@ -103,7 +104,9 @@ class App:
             raise _draining()
         if len(live) >= most:
             raise Retry(
-                "rpc.busy", f"The server has {most} of these in progress and takes no more.", after=_BUSY_AFTER
+                "rpc.busy",
+                f"The server has {most} of these in progress and takes no more.",
+                after=_BUSY_AFTER,
             )
         live[exchange] = None
         try:
@@ -143,7 +146,8 @@ class App:
 
     def _leave(self, live: dict[Exchange, None], exchange: Exchange) -> None:
         del live[exchange]
-        self._left.set()
+        if self.draining:
+            self._left.set()
 
     async def _authorise(self, exchange: Exchange, allow: frozenset[str]) -> None:
         if self.authenticator is None:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 import pyqwest
+from connectrpc.code import Code
 from connectrpc.errors import ConnectError
 from connectrpc.request import RequestContext
 
@@ -89,25 +90,20 @@ class Caller:
         )
 
     def _raise(self, error: ConnectError) -> NoReturn:
-        match error.__cause__:
-            case None:
-                found = wire.from_connect(error)
-                found.hint = found.hint or f"The server is {self._address}."
-                raise found from error
-            case asyncio.CancelledError() as cause:
-                # Connect reports a cancelled task as an error, which would keep the task alive.
-                raise cause from None
-            case ConnectionError() as cause:
-                raise self._unreachable(cause) from error
-            case cause if isinstance(cause, _BROKEN):
-                raise Retry(
-                    "rpc.broken",
-                    "The connection broke before the answer.",
-                    hint=f"Whether {self._address} did the work is unknown: look before trying again.",
-                ) from error
-            case cause:
-                # A message that cannot be encoded, a server that does not speak Connect: no matter of the network.
-                raise cause from None
+        cause = error.__cause__
+        if isinstance(cause, asyncio.CancelledError):
+            # Connect reports a cancelled task as an error, which would keep the task alive.
+            raise cause from None
+        if isinstance(cause, ConnectionError):
+            raise self._unreachable(cause) from error
+        if isinstance(cause, _BROKEN):
+            raise self._broken() from error
+        if cause is not None and error.code is Code.UNAVAILABLE:
+            # Connect says this of whatever else went wrong on this side, as of a message that cannot be encoded.
+            raise cause from None
+        found = wire.from_connect(error)
+        found.hint = found.hint or f"The server is {self._address}."
+        raise found from error
 
     def _unreachable(self, cause: BaseException) -> Retry | Unauthenticated:
         if "certificate" in str(cause).lower():
@@ -121,6 +117,13 @@ class Caller:
             "The server cannot be reached.",
             hint=f"Check that it runs and listens on {self._address}.",
         )
+
+    def _broken(self) -> Retry:
+        hint = f"Whether {self._address} did the work is unknown: look before trying again."
+        if self._address.startswith("https:"):
+            # A server refuses a client's certificate only after the handshake, by hanging up.
+            hint += " If it never works, check the client certificate."
+        return Retry("rpc.broken", "The connection broke before the answer.", hint=hint)
 
     def _late(self) -> Deadline:
         return Deadline(

@@ -106,6 +106,17 @@ def _sockets(tls: ClientTls | None) -> pyqwest.HTTPTransport:
             f"Cannot read {error.filename}: {error.strerror}.",
             hint="Name the PEM file for TLS.",
         ) from None
+    try:
+        return _transport(ca, cert, key)
+    except ValueError:
+        raise Invalid(
+            "rpc.bad_certificate",
+            "The files for TLS hold no certificate and key that fit.",
+            hint="Check the PEM files.",
+        ) from None
+
+
+def _transport(ca: bytes | None, cert: bytes | None, key: bytes | None) -> pyqwest.HTTPTransport:
     return pyqwest.HTTPTransport(
         tls_ca_cert=ca,
         tls_include_system_certs=ca is None,

@@ -13,6 +13,8 @@ from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
 
 NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
 
+# A loop may run a timer a little before its time.
+_TIMER_EARLY_S: Final = 0.001
 _DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-id", b"content-length")
 # What may stand in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -153,9 +155,7 @@ class Exchange:
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
     def _on_time(self) -> None:
-        if self._body is None:
-            self.cut(Deadline("rpc.slow_body", "The request's body did not arrive in time."))
-        elif self._loop.time() >= self._deadline:
+        if self._loop.time() + _TIMER_EARLY_S >= self._deadline:
             self.cut(
                 Deadline(
                     "rpc.deadline",
@@ -163,6 +163,8 @@ class Exchange:
                     hint="Whether it was done is unknown: look before trying again, or give it more time.",
                 )
             )
+        elif self._body is None:
+            self.cut(Deadline("rpc.slow_body", "The request's body did not arrive in time."))
         else:
             self._timer = self._loop.call_at(self._deadline, self._on_time)
 

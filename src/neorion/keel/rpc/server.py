@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -118,6 +119,23 @@ async def _bind(host: str, port: int) -> socket.socket:
 
 
 def _check_files(tls: ServerTls | None) -> None:
-    for file in (tls.cert, tls.key, tls.client_ca) if tls else ():
-        if file is not None and not file.is_file():
-            raise Invalid("rpc.no_such_file", f"There is no file {file}.", hint="Name the PEM file for TLS.")
+    """Granian aborts the whole process over an authority it cannot read."""
+    if tls is None:
+        return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(tls.cert, tls.key)
+        if tls.client_ca is not None:
+            context.load_verify_locations(tls.client_ca)
+    except ssl.SSLError:
+        raise Invalid(
+            "rpc.bad_certificate",
+            "The files for TLS hold no certificate and key that fit.",
+            hint="Check the PEM files.",
+        ) from None
+    except OSError as error:
+        raise Invalid(
+            "rpc.no_such_file",
+            f"Cannot read a file for TLS: {error.strerror}.",
+            hint=f"Check {tls.cert}, {tls.key} and {tls.client_ca or 'no authority'}.",
+        ) from None

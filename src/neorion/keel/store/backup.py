@@ -1,16 +1,18 @@
 """Backups: one portable form whatever the engine, a SQLite file and a manifest that vouches for it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import msgspec
 
-from neorion.keel.base import Conflict, Invalid, NotFound
+from neorion.keel.base import Conflict, Invalid, NotFound, Terminal
 from neorion.keel.clock import Clock
 from neorion.keel.store.dialect import for_sqlite, statements
-from neorion.keel.store.engine import Reader
-from neorion.keel.store.files import sync
+from neorion.keel.store.engine import Broken, Reader, full
+from neorion.keel.store.files import explaining, sync
 from neorion.keel.store.migrations import HISTORY_TABLE, Migration
 from neorion.keel.store.sqlite import OWNER_TABLE
 from neorion.keel.store.sqlite_link import Connection, connect
@@ -43,14 +45,27 @@ def write_backup(reader: Reader, migrations: Sequence[Migration], path: Path, cl
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
     try:
-        rows = _copy(reader, migrations, partial)
-        sync(partial)
-        ((epoch,),) = reader.execute("SELECT epoch FROM store_owner")
-        manifest = Manifest(_FORMAT, len(migrations), epoch, rows, _sha256(partial), str(clock.now()))
-        partial.rename(path)
+        with _writing(path):
+            rows = _copy(reader, migrations, partial)
+            sync(partial)
+            ((epoch,),) = reader.execute("SELECT epoch FROM store_owner")
+            manifest = Manifest(_FORMAT, len(migrations), epoch, rows, _sha256(partial), str(clock.now()))
+            partial.rename(path)
+            _write_durably(manifest_of(path), msgspec.json.format(msgspec.json.encode(manifest)))
     finally:
         partial.unlink(missing_ok=True)
-    _write_durably(manifest_of(path), msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+@contextmanager
+def _writing(path: Path) -> Generator[None]:
+    """A backup that cannot be written is an error of its caller; the store itself is well."""
+    try:
+        with explaining(path):
+            yield
+    except apsw.FullError as error:
+        raise full() from error
+    except (Broken, apsw.Error) as error:
+        raise Terminal("store.backup", f"The backup cannot be written: {error}.") from error
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn, Protocol
 
-from neorion.keel.base import Conflict, Duration, Error, Finding
+from neorion.keel.base import Conflict, Duration, Error, Finding, Retry
 from neorion.keel.store.protocols import Row, Value
 from neorion.keel.telemetry import logger
 
@@ -12,6 +12,8 @@ log = logger(__name__)
 
 # EX_IOERR of sysexits.h: a supervisor that knows it can tell a bad disk from a bug.
 _EXIT_CODE = 74
+# Space comes back when a person acts, not by the millisecond.
+_FULL_AFTER = Duration.of(seconds=5)
 
 
 class Lost(Exception):
@@ -33,6 +35,15 @@ def fenced() -> Fenced:
             "Another owner has taken over this store.",
             hint="Stop this process; the other one goes on.",
         )
+    )
+
+
+def full() -> Retry:
+    return Retry(
+        "store.full",
+        "The disk under the store is full; nothing was written.",
+        hint="Free some space: the store goes on by itself.",
+        after=_FULL_AFTER,
     )
 
 
@@ -100,7 +111,7 @@ class Engine(Statements, Protocol):
         ...
 
     def keep(self) -> None:
-        """Moves the mark here: the change before it stays."""
+        """Moves the mark here: what came before it stays."""
         ...
 
     def undo(self) -> None:

@@ -1,12 +1,14 @@
 """What a file must be before a database may live in it: ours alone, on a local disk, by one name."""
 
+import errno
 import fcntl
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from neorion.keel.base import Conflict, Invalid, NotFound
+from neorion.keel.base import Conflict, Denied, Invalid, NotFound
+from neorion.keel.store.engine import Broken, full
 
 # Their locks and their shared memory do not reach other machines, and a sync is only a promise.
 _NETWORK = frozenset(
@@ -14,6 +16,25 @@ _NETWORK = frozenset(
     | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.rclone"}
 )  # fmt: skip
 _MOUNTS = Path("/proc/self/mountinfo")
+
+
+@contextmanager
+def explaining(path: Path) -> Generator[None]:
+    """Says what an error of the operating system means for a store at `path`."""
+    try:
+        yield
+    except OSError as error:
+        match error.errno:
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                raise Denied(
+                    "store.denied",
+                    f"{path} may not be written: {error.strerror}.",
+                    hint="Run as the owner of the directory, or choose another one.",
+                ) from error
+            case errno.ENOSPC | errno.EDQUOT:
+                raise full() from error
+            case _:
+                raise Broken(error) from error
 
 
 def own(path: Path) -> Callable[[], None]:
@@ -25,16 +46,18 @@ def own(path: Path) -> Callable[[], None]:
     lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(lock, 20).decode(errors="replace").strip() or "unknown"
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    except BaseException as error:
+        holder = os.pread(lock, 20, 0).decode(errors="replace").strip() or "unknown"
         os.close(lock)
+        if not isinstance(error, BlockingIOError):
+            raise
         raise Conflict(
             "store.owned",
             f"The store {path} is in use by process {holder}.",
             hint="Stop that process first, or open another store.",
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     return lambda: os.close(lock)
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from neorion.keel.base import Error, Terminal
-from neorion.keel.store.engine import Broken, Engine, Lost, Statements
+from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Statements
 from neorion.keel.store.protocols import Row, Tx, Value
 
 Change = Callable[[Tx], Any]
@@ -57,9 +57,12 @@ class BoundTx:
             self.failure = error
             raise
 
-    def finish(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._over = True
-        if self.failure is not None:
+        if error is None and self.failure is not None:
             raise self.failure
 
     def _ready(self) -> None:
@@ -80,22 +83,27 @@ def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
     """
     try:
         engine.begin()
-        outcomes = [_apply(engine, change) for change in changes]
+        outcomes = list[Outcome]()
+        for change in changes:
+            if outcomes:
+                engine.keep()
+            outcomes.append(_apply(engine, change))
         engine.commit()
-    except Lost as lost:
+    except (Lost, Error) as error:
         engine.abandon()
-        if type(lost) is not Lost:
+        if isinstance(error, Fenced):
             raise
+        reason = error.error if isinstance(error, Lost) else error
         # A copy for each: an exception collects the traceback of whoever raises it.
-        return [Failed(copy(lost.error)) for _ in changes]
+        return [Failed(copy(reason)) for _ in changes]
     return outcomes
 
 
 def _apply(engine: Engine, change: Change) -> Outcome:
     tx = BoundTx(engine)
     try:
-        value = change(tx)
-        tx.finish()
+        with tx:
+            value = change(tx)
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it belongs to the caller
         if isinstance(tx.failure, Lost | Broken):
             raise tx.failure from None
@@ -104,5 +112,4 @@ def _apply(engine: Engine, change: Change) -> Outcome:
         return Failed(
             RuntimeError("the change raised StopIteration") if isinstance(error, StopIteration) else error
         )
-    engine.keep()
     return Done(value)

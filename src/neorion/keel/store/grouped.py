@@ -123,14 +123,16 @@ class GroupedStore:
                 await self._lane.run(self._engine.renew)
             except Fenced as fenced:
                 self._refuse(fenced.error)
-            except Lost as lost:
-                log.warning("lease not renewed", reason=str(lost.error))
+            except (Lost, Error) as error:
+                # There will be another time before the lease is over; and if not, the epoch decides.
+                log.warning("lease not renewed", reason=str(error))
 
     async def aclose(self) -> None:
         if self._closed:
             return
         self._closed = True
         self._refusal = self._refusal or Terminal("store.closed", "The store is closed.")
+        self._lost.set()
         with anyio.CancelScope(shield=True):
             if self._busy:
                 await self._idle.wait()
@@ -157,30 +159,24 @@ class GroupedStore:
             self._idle.set()
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        """On the lane. Answers go out before house-keeping; after a failure of the storage, none does."""
+        """On the lane. Answers go out before house-keeping."""
         deliver = self._lane.deliver
         try:
             outcomes = commit_together(self._engine, [waiting.change for waiting in batch])
-        except Fenced as fenced:
-            deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
-            deliver(partial(self._refuse, fenced.error))
-        except BaseException as error:  # noqa: BLE001 -- unknown state: nobody may be told that it went well
-            broken = Terminal("store.broken", f"The storage failed: {error}.", hint="Look at the disk.")
-            deliver(partial(self._refuse, broken))
-            deliver(partial(self._settle, batch, _all_failed(batch, broken)))
-            self._around.fatal(error.cause if isinstance(error, Broken) else error)
-        else:
             deliver(partial(self._settle, batch, outcomes))
-            self._tidy()
-
-    def _tidy(self) -> None:
-        try:
+            batch = []
             self._engine.tidy()
-        except Broken as broken:
-            self._lane.deliver(
-                partial(self._refuse, Terminal("store.broken", f"The storage failed: {broken.cause}."))
-            )
-            self._around.fatal(broken.cause)
+        except Fenced as fenced:
+            deliver(partial(self._refuse, fenced.error))
+            deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
+        except BaseException as error:  # noqa: BLE001 -- in an unknown state nobody may be told that it went well
+            cause = error.cause if isinstance(error, Broken) else error
+            broken = Terminal("store.broken", f"The storage failed: {cause}.", hint="Look at the disk.")
+            try:
+                self._around.fatal(cause)
+            finally:
+                deliver(partial(self._refuse, broken))
+                deliver(partial(self._settle, batch, _all_failed(batch, broken)))
 
     def _settle(self, batch: list[_Waiting], outcomes: Sequence[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
@@ -217,7 +213,11 @@ class GroupedStore:
         reader = self._begun_reader() if pooled else None
         if reader is None:
             reader = self._engine.reader()
-            reader.begin()
+            try:
+                reader.begin()
+            except BaseException:
+                reader.close()
+                raise
         try:
             return job(reader)
         finally:
@@ -256,10 +256,8 @@ class GroupedStore:
 
 
 def _answer(query: Callable[[Tx], T], reader: Reader) -> T:
-    tx = BoundTx(reader)
-    value = query(tx)
-    tx.finish()
-    return value
+    with BoundTx(reader) as tx:
+        return query(tx)
 
 
 def _all_failed(batch: list[_Waiting], error: Error) -> list[Failed]:

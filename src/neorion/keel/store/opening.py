@@ -22,6 +22,7 @@ from neorion.keel.store.protocols import Store
 LEASE = Duration.of(seconds=9)
 # Shorter ones could be lost to an ordinary pause.
 _LEASE_MIN = Duration.of(seconds=1)
+_EXAMPLES = "Write sqlite:///var/lib/neorion/store.db or postgresql://user@host/database."
 
 
 @asynccontextmanager
@@ -104,16 +105,17 @@ def _target(where: str | Path | MemoryDisk) -> Path | str | MemoryDisk:
         return where
     if "://" not in where:
         return Path(where)
-    parts = urlsplit(where)
+    try:
+        parts = urlsplit(where)
+    except ValueError as error:
+        raise Invalid("store.url", f"The address cannot be read: {error}.", hint=_EXAMPLES) from error
     match parts.scheme:
         case "postgresql" | "postgres":
             return where
         case "sqlite" if not parts.netloc and parts.path.strip("/"):
             return Path(unquote(parts.path))
         case "sqlite":
-            raise Invalid(
-                "store.url", "The address names no file.", hint="Write sqlite:///var/lib/neorion/store.db"
-            )
+            raise Invalid("store.url", "The address names no file.", hint=_EXAMPLES)
         case other:
             raise Invalid(
                 "store.url",

@@ -7,7 +7,7 @@ from typing import LiteralString, cast
 
 import psycopg
 
-from neorion.keel.base import Conflict, Duration, Finding, Invalid, Severity
+from neorion.keel.base import Conflict, Duration, Error, Finding, Invalid, NotFound, Severity
 from neorion.keel.store.dialect import for_postgres
 from neorion.keel.store.engine import Lost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
@@ -58,28 +58,17 @@ class PostgresReader:
     def findings(self) -> list[Finding]:
         """Reads every table whole: a page that cannot be read shows only when somebody reads it."""
         found = list[Finding]()
+        if self._run("SHOW data_checksums") == [("off",)]:
+            told = "The server does not detect changed bytes on its disk."
+            hint = "Stop it and run pg_checksums --enable."
+            found.append(Finding(Severity.WARNING, "store.checksums", "server", told, hint))
         for (table,) in self._run(_TABLES):
             try:
                 self._run(f'SELECT count(*) FROM "{table}"')  # noqa: S608 -- a name from the catalogue
-            except Lost:
-                raise
-            except Exception as error:  # noqa: BLE001 -- a doctor reports instead of falling ill
-                found.append(
-                    Finding(
-                        Severity.ERROR, "store.damaged", table, str(error), hint="Restore the newest backup."
-                    )
-                )
-                break
-        if self._run("SHOW data_checksums") == [("off",)]:
-            found.append(
-                Finding(
-                    Severity.WARNING,
-                    "store.checksums",
-                    "server",
-                    "The server does not detect changed bytes on its disk.",
-                    hint="Stop it and run pg_checksums --enable.",
-                )
-            )
+            except Error as error:
+                # The snapshot is gone with the error; one is enough to know what to do.
+                hint = "Restore the newest backup."
+                return [*found, Finding(Severity.ERROR, "store.damaged", table, str(error), hint)]
         return found
 
     def close(self) -> None:
@@ -112,6 +101,12 @@ class PostgresEngine:
         self._link = connect(url, self._limit)
 
     def applied(self) -> list[Row]:
+        if self._run("SELECT current_schema()") == [(None,)]:
+            raise NotFound(
+                "store.schema",
+                "The schema that the address names does not exist.",
+                hint="Create it: CREATE SCHEMA name",
+            )
         tables = {name for (name,) in self._run(_TABLES)}
         if "store_migration" in tables:
             return self._run("SELECT number, name, checksum FROM store_migration ORDER BY number")
@@ -162,13 +157,18 @@ class PostgresEngine:
     def begin(self, *, patient: bool = False) -> None:
         self._connect()
         self._patient = patient
-        self._run("BEGIN")
         # Shared: a successor has to wait until this transaction ends, so nothing of it can come after the successor.
-        if not self._run("SELECT 1 FROM store_owner WHERE epoch = %s FOR SHARE", (self.epoch,)):
+        # All in one round trip.
+        mine = f"SELECT 1 FROM store_owner WHERE epoch = {self.epoch:d} FOR SHARE"  # noqa: S608 -- a number of our own
+        try:
+            answers = self._link.execute(trusted(f"BEGIN; {mine}; SAVEPOINT change"), prepare=False)
+        except psycopg.Error as error:
+            raise explained(error, self._link) from error
+        answers.nextset()
+        if not answers.fetchall():
             raise fenced()
         if patient:
             self._run("SET LOCAL statement_timeout = 0")
-        self._run("SAVEPOINT change")
 
     def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
         return self._run(for_postgres(sql), args)

@@ -7,12 +7,11 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry, Terminal
-from neorion.keel.store.engine import Lost
+from neorion.keel.store.engine import Lost, full
 
 Connection = psycopg.Connection[TupleRow]
 
 _AGAIN_AFTER = Duration.of(seconds=1)
-_FULL_AFTER = Duration.of(seconds=5)
 # A dead server or a cut line is noticed in about ten seconds; the kernel's own defaults take two hours.
 _LINE = {
     "connect_timeout": 5,
@@ -116,12 +115,7 @@ def explained(error: psycopg.Error, link: Connection) -> Error | Lost:
     if state.startswith("23"):
         return Conflict("store.constraint", f"The change breaks a rule of its tables: {_told(error)}")
     if state in {"53100", "53400"}:
-        return Retry(
-            "store.full",
-            "The disk under the PostgreSQL server is full; nothing was written.",
-            hint="Free some space: the store goes on by itself.",
-            after=_FULL_AFTER,
-        )
+        return full()
     if state.startswith(("40", "53", "55", "57")):
         return Retry("store.busy", f"The server gave up on the statement: {_told(error)}", after=_AGAIN_AFTER)
     return Terminal("store.sql", f"The statement was refused: {_told(error)}")

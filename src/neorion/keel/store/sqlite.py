@@ -45,7 +45,10 @@ class SqliteReader:
             self.execute(sql, args)
 
     def stream(self, sql: str) -> Iterator[Row]:
-        return iter(self._connection.execute(for_sqlite(sql)))
+        try:
+            yield from self._connection.execute(for_sqlite(sql))
+        except apsw.Error as error:
+            raise _unreadable(error) from error
 
     def findings(self) -> list[Finding]:
         told = [str(text) for (text,) in self._run("PRAGMA integrity_check(100)")]
@@ -98,6 +101,8 @@ class SqliteEngine:
         self._release = release
         self._journal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
+        self._broken = False
+        self._closed = False
         connection.set_wal_hook(self._journal_grew)
 
     def applied(self) -> list[Row]:
@@ -133,7 +138,7 @@ class SqliteEngine:
         try:
             self._connection.executemany(for_sqlite(sql), rows)
         except apsw.Error as error:
-            raise explained(error) from error
+            raise self._explained(error) from error
 
     def keep(self) -> None:
         self._run("RELEASE change")
@@ -161,17 +166,29 @@ class SqliteEngine:
             raise _unreadable(error) from error
 
     def close(self) -> None:
-        # The last connection to close folds the journal in, so this one must be the last.
+        if self._closed:
+            return
+        self._closed = True
+        # Closing the last connection folds the journal in too, but says nothing when that fails. After a failure of
+        # the storage the journal stays untouched for the next owner.
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(self._broken))
         try:
-            self._connection.close()
+            if not self._broken:
+                self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
         finally:
+            self._connection.close()
             self._release()
 
     def _run(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
         try:
             return self._connection.execute(sql, args).fetchall()
         except apsw.Error as error:
-            raise explained(error) from error
+            raise self._explained(error) from error
+
+    def _explained(self, error: apsw.Error) -> Exception:
+        told = explained(error)
+        self._broken = self._broken or isinstance(told, Broken)
+        return told
 
     def _journal_grew(self, _connection: object, _name: str, pages: int) -> int:
         self._journal_pages = pages
@@ -182,7 +199,7 @@ class SqliteEngine:
             in_journal, folded = self._connection.wal_checkpoint("main", mode)
         except apsw.Error as error:
             # Busy or full: the journal stays as it is, and the next one tries again.
-            if isinstance(told := explained(error), Broken):
+            if isinstance(told := self._explained(error), Broken):
                 raise told from error
             in_journal, folded = self._journal_pages, 0
         # A reader that holds on to an old snapshot stops it half-way; asking again at once would only cost time.

@@ -7,11 +7,10 @@ from typing import Any, Protocol, cast
 import apsw
 
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
-from neorion.keel.store.engine import Broken, Lost, fenced
+from neorion.keel.store.engine import Broken, Lost, fenced, full
 from neorion.keel.store.protocols import Row, Value
 
 BUSY_AFTER = Duration.of(ms=500)
-_FULL_AFTER = Duration.of(seconds=5)
 _STATEMENTS = 256  # prepared ones kept by each connection
 # What the writer of a statement did wrong; the database itself is well.
 _STATEMENT_FAULTS = (
@@ -63,18 +62,13 @@ def connect(uri: str | Path, *, read_only: bool = False) -> Connection:
 
 def explained(error: apsw.Error) -> Exception:
     """What a failed call means for the transaction around it: an `Error`, `Lost`, or `Broken`."""
+    if _is_full(error):
+        return Lost(full())
+    if isinstance(error, _STATEMENT_FAULTS) or _code(error) == apsw.SQLITE_CONSTRAINT_DATATYPE:
+        return Terminal("store.sql", f"The statement was refused: {error}.")
     match error:
         case apsw.ConstraintError():
             return Conflict("store.constraint", f"The change breaks a rule of its tables: {error}.")
-        case apsw.FullError() | apsw.IOError() if _is_full(error):
-            return Lost(
-                Retry(
-                    "store.full",
-                    "The disk under the store is full; nothing was written.",
-                    hint="Free some space: the store goes on by itself.",
-                    after=_FULL_AFTER,
-                )
-            )
         case apsw.BusyError() | apsw.LockedError():
             return Lost(
                 Retry(
@@ -87,15 +81,15 @@ def explained(error: apsw.Error) -> Exception:
         case apsw.ConnectionClosedError():
             # The memory disk of a simulated crash: for its old owner the world has ended.
             return fenced()
-        case _ if isinstance(error, _STATEMENT_FAULTS):
-            return Terminal("store.sql", f"The statement was refused: {error}.")
         case _:
             return Broken(error)
+
+
+def _code(error: apsw.Error) -> int:
+    return getattr(error, "extendedresult", 0)
 
 
 def _is_full(error: apsw.Error) -> bool:
     # The index of the journal is extended before anything is written; for lack of space that is an I/O error of its own.
     # Lack of space reported by a sync is something else: then written pages may be gone.
-    return (
-        isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
-    )
+    return isinstance(error, apsw.FullError) or _code(error) == apsw.SQLITE_IOERR_SHMSIZE

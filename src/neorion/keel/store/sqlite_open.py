@@ -9,7 +9,7 @@ import apsw
 
 from neorion.keel.base import Conflict, Invalid, Terminal
 from neorion.keel.store.engine import Broken
-from neorion.keel.store.files import own, suitable, sync
+from neorion.keel.store.files import explaining, own, suitable, sync
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
 from neorion.keel.store.sqlite_link import Connection, connect, explained
@@ -26,10 +26,12 @@ _BUSY_MS = 2_000
 
 def open_file(path: Path) -> SqliteEngine:
     _refuse_old_engine(apsw.sqlite_lib_version())
-    path = suitable(path)
-    release = own(path)
+    with explaining(path):
+        path = suitable(path)
+        release = own(path)
     try:
-        _create_or_recognise(path)
+        with explaining(path):
+            _create_or_recognise(path)
         connection = _guarded(partial(_connect_writer, path))
     except BaseException:
         release()

@@ -1,0 +1,44 @@
+"""The `neorion` command: what this machine can do, what an error means, and the systems' own commands below it.
+
+Holds names and one line of help each. What a command does is imported when it is called.
+"""
+
+import sys
+from typing import Final
+
+from neorion.keel.cli import App, run
+
+_NEORION: Final = "Neorion"
+_MACHINE: Final = "This machine"
+
+
+def version() -> str:
+    from importlib.metadata import version as installed  # noqa: PLC0415 -- costs as much as click; few commands ask
+
+    return installed("neorion")
+
+
+app = App(
+    "neorion",
+    help="The control plane for a GPU fleet: jobs, nodes, development servers, conformance.",
+    env_prefix="NEORION",
+    version=version,
+)
+app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)
+app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
+app.mount(
+    "version",
+    "neorion.cli.versions:show_version",
+    help="Show the versions of Neorion and of what it runs on.",
+    heading=_NEORION,
+)
+app.mount(
+    "completion",
+    "neorion.keel.cli.kit.completion:completion",
+    help="Print the completion script for bash, zsh or fish.",
+    heading=_NEORION,
+)
+
+
+def main() -> None:
+    sys.exit(run(app))

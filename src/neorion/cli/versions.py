@@ -1,0 +1,36 @@
+"""`neorion version`."""
+
+import platform
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from neorion.cli import version
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Column, Output, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What is running here."""
+
+    version: str
+    python: str
+    platform: str
+
+
+_VERSIONS: Final[Table[Versions]] = Table(
+    (
+        Column("NEORION", lambda each: each.version),
+        Column("PYTHON", lambda each: each.python),
+        Column("PLATFORM", lambda each: each.platform),
+    ),
+    name=lambda each: each.version,
+)
+
+
+@click.command("version", cls=Command)
+def show_version(out: Output) -> None:
+    """Show the versions of Neorion and of what it runs on."""
+    out.show_one(Versions(version(), platform.python_version(), platform.platform()), _VERSIONS)

@@ -1,0 +1,23 @@
+"""One kit for every command line: this is the frame of commands, options, help, completion and exit codes.
+
+What commands use inside is in `neorion.keel.cli.kit`. Built on click, and cheap to import, so that `--help`
+answers at once: everything heavier is imported by the command that needs it. Knows no command of its own.
+"""
+
+from neorion.keel.cli.app import App, Command
+from neorion.keel.cli.exits import Exit
+from neorion.keel.cli.main import run
+from neorion.keel.cli.shared import Choices, ColorMode, Format, Shared, dry_run_option, yes_option
+
+__all__ = [
+    "App",
+    "Choices",
+    "ColorMode",
+    "Command",
+    "Exit",
+    "Format",
+    "Shared",
+    "dry_run_option",
+    "run",
+    "yes_option",
+]

@@ -1,0 +1,93 @@
+"""The one place where a command's result is shown: data on stdout, everything else on stderr."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from neorion.keel.cli.kit.data import as_json, as_json_line, as_yaml, plain
+from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
+from neorion.keel.cli.kit.terminal import Screen, Tone, escape
+from neorion.keel.cli.shared import Format, Shared
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Shows records in the format the user asked for, and tells the rest to the person."""
+
+    shared: Shared
+    out: Screen
+    err: Screen
+    env: Mapping[str, str]
+
+    @classmethod
+    def of(cls, shared: Shared, env: Mapping[str, str] | None = None) -> "Output":
+        env = os.environ if env is None else env
+        return cls(
+            shared, Screen.of(sys.stdout, shared.color, env), Screen.of(sys.stderr, shared.color, env), env
+        )
+
+    def show(self, records: Sequence[Record], table: Table[Record]) -> None:
+        """Any number of records. None at all is an empty list for machines and a sentence for people."""
+        match self.shared.output:
+            case Format.JSON:
+                self.out.write(as_json([plain(record) for record in records]))
+            case Format.YAML:
+                self.out.write(as_yaml([plain(record) for record in records]))
+            case Format.NAME:
+                self.out.write("".join(f"{escape(table.name(record))}\n" for record in records))
+            case _ if records:
+                self._lines(table_lines(table, records, self.out, wide=self._wide))
+            case _:
+                self.say(table.empty)
+
+    def show_one(self, record: Record, table: Table[Record]) -> None:
+        """One record: an object for machines, a block for people."""
+        match self.shared.output:
+            case Format.JSON:
+                self.out.write(as_json(plain(record)))
+            case Format.YAML:
+                self.out.write(as_yaml(plain(record)))
+            case Format.NAME:
+                self.out.write(f"{escape(table.name(record))}\n")
+            case _:
+                self._lines(block_lines(table, record, self.out))
+
+    def watch(self, table: Table[Record]) -> Callable[[Record], None]:
+        """Shows records as they come: one JSON object for each line, one YAML document, or one row."""
+        first = True
+
+        def emit(record: Record) -> None:
+            nonlocal first
+            match self.shared.output:
+                case Format.JSON:
+                    self.out.write(as_json_line(plain(record)))
+                case Format.YAML:
+                    self.out.write("---\n" + as_yaml(plain(record)))
+                case Format.NAME:
+                    self.out.write(f"{escape(table.name(record))}\n")
+                case _:
+                    self._lines(table_lines(table, [record], self.out, wide=self._wide, headers=first))
+            first = False
+
+        return emit
+
+    def text(self, text: str) -> None:
+        """A result that is a text by nature: a script, a log line. As it is."""
+        self.out.write(text)
+
+    def say(self, sentence: str) -> None:
+        """A remark for the person; `-q` silences it."""
+        if not self.shared.quiet:
+            self.err.write(f"{escape(sentence)}\n")
+
+    def warn(self, sentence: str) -> None:
+        if not self.shared.quiet:
+            self.err.write(f"{self.err.paint('warning:', Tone.WARNING)} {escape(sentence)}\n")
+
+    @property
+    def _wide(self) -> bool:
+        return self.shared.output is Format.WIDE
+
+    def _lines(self, lines: list[str]) -> None:
+        self.out.write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,99 @@
+"""What a stream can show: colour, width, and texts that cannot do anything to the terminal."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self, TextIO
+
+from neorion.keel.cli.shared import ColorMode
+
+# Where a terminal does not know its width, most people still see this much.
+_USUAL_WIDTH: Final = 80
+
+# Controls and escapes, the marks that turn the reading direction around, and characters nobody sees.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+class Tone(StrEnum):
+    """What a colour means; the value is the terminal's code for it."""
+
+    GOOD = "32"
+    WARNING = "33"
+    BAD = "31"
+    HEADING = "1"
+    QUIET = "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A stream with its abilities. `width` is None where nobody watches: nothing is shortened there."""
+
+    stream: TextIO
+    color: bool
+    width: int | None
+
+    @classmethod
+    def of(cls, stream: TextIO, mode: ColorMode, env: Mapping[str, str]) -> Self:
+        return cls(stream, wants_color(stream, mode, env), _width(stream, env))
+
+    def paint(self, text: str, tone: Tone | None) -> str:
+        return f"\x1b[{tone}m{text}\x1b[0m" if self.color and tone is not None and text else text
+
+    def write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+def wants_color(stream: TextIO, mode: ColorMode, env: Mapping[str, str]) -> bool:
+    """The option speaks first, then NO_COLOR, FORCE_COLOR, TERM, and whether anybody watches."""
+    if mode is not ColorMode.AUTO:
+        return mode is ColorMode.ALWAYS
+    if env.get("NO_COLOR"):
+        return False
+    if env.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return is_live(stream, env)
+
+
+def is_live(stream: TextIO, env: Mapping[str, str]) -> bool:
+    """A terminal that understands escapes."""
+    return env.get("TERM") != "dumb" and stream.isatty()
+
+
+def escape(text: str) -> str:
+    """Names and messages come from strangers; shown like this they cannot move the cursor or hide anything."""
+    return _UNSAFE.sub(lambda found: _written(ord(found[0])), text)
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+    )
+
+
+def _written(code: int) -> str:
+    if code < 0x100:
+        return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _width(stream: TextIO, env: Mapping[str, str]) -> int | None:
+    if not stream.isatty():
+        return None
+    told = env.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except OSError:
+        return _USUAL_WIDTH
