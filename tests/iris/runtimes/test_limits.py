@@ -86,7 +86,7 @@ async def test_the_kernel_holds_a_task_to_what_it_asked_for(
     (task,) = tree.children(forkserver(root))
     settings = held(task)
     if grouped(root):
-        assert settings["pids.max"] == str(limits.PIDS_MAX)
+        assert settings["pids.max"] == str(limits.pids_max(500))
         assert str(64 * MIB) in (settings.get("memory.limit_in_bytes"), settings.get("memory.max"))
         assert (settings.get("cpu.shares"), settings.get("cpu.weight")) in [("512", None), (None, "50")]
     else:
@@ -121,7 +121,7 @@ def test_groups_of_the_second_version_are_one_directory(tmp_path: Path):
     groups.join("attempt-1", limits.Asked(memory=1000, cpu_milli=2500))
     written = {path.name: path.read_text() for path in (tmp_path / "attempt-1").iterdir()}
     assert written == {
-        "pids.max": str(limits.PIDS_MAX),
+        "pids.max": str(limits.pids_max(2500)),
         "memory.max": "1000",
         "cpu.weight": "250",
         "cgroup.procs": "0",
