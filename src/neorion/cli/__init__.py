@@ -10,6 +10,7 @@ from neorion.keel.cli import App, run
 
 _NEORION: Final = "Neorion"
 _MACHINE: Final = "This machine"
+_SYSTEMS: Final = "Systems"
 
 
 def version() -> str:
@@ -23,6 +24,12 @@ app = App(
     help="The control plane for a GPU fleet: jobs, nodes, development servers, conformance.",
     env_prefix="NEORION",
     version=version,
+)
+app.mount(
+    "iris",
+    "neorion.iris.cli:app",
+    help="Jobs: run them, follow them, and see where they run.",
+    heading=_SYSTEMS,
 )
 app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)
 app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
