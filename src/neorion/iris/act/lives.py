@@ -41,7 +41,7 @@ _ENDS = {
 class Lives:
     """Moves records from state to state as the rules of `decide.lifecycle` say.
 
-    What moved is collected until `told` takes it: attempts to start and to stop, and jobs that ended. Whoever carries
+    What moved is collected for whoever tells it: attempts to start, to stop and that are over, and jobs that ended. Whoever carries
     that outside waits for the journal first.
     """
 
@@ -50,6 +50,7 @@ class Lives:
         self._book = deck.book
         self.starts: list[Attempt] = []
         self.stops: list[Attempt] = []
+        self.over: list[Attempt] = []
         self.ended: list[JobId] = []
 
     def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...]) -> None:
@@ -96,6 +97,7 @@ class Lives:
         started = attempt.state is not AttemptState.ASSIGNED
         ATTEMPT.check(attempt.id, attempt.state, state)
         self._book.put_attempt(replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending))
+        self.over.append(attempt)
         # Its place is free now, and that may be what others wait for.
         self._deck.wake()
         task = self._book.tasks[attempt.job][attempt.index]

@@ -1,8 +1,11 @@
 """The scheduler's tick: view, plan, re-check, carry out."""
 
+from collections.abc import Callable
+
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.shelf import LogShelf
 from neorion.iris.decide import Plan, schedule
 from neorion.iris.model import JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
 from neorion.keel.telemetry import logger
@@ -16,14 +19,17 @@ PORT_FIRST, PORT_LAST = 20_000, 29_999
 class Scheduler:
     """Places what waits. `reasons` says of every job that still waits, why."""
 
-    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch) -> None:
+    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch, shelf: LogShelf) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
         self._dispatch = dispatch
+        self._shelf = shelf
         self._next_port: dict[str, int] = {}
         self.reasons: dict[JobId, Reason] = {}
         self.plan: Plan | None = None
+        # Told after every pass; the autoscaler listens.
+        self.after: Callable[[], None] = lambda: None
 
     async def tick(self) -> None:
         if self._book.waits():
@@ -33,20 +39,23 @@ class Scheduler:
             self._carry_out(plan)
         else:
             self.plan, self.reasons = None, {}
+        self.after()
         await self.tell()
 
     async def tell(self) -> None:
         """Carries what moved to those outside, once it is durable."""
         lives = self._lives
-        starts, stops, ended = lives.starts, lives.stops, lives.ended
-        if not (starts or stops or ended):
+        starts, stops, over, ended = lives.starts, lives.stops, lives.over, lives.ended
+        if not (starts or stops or over or ended):
             return
-        lives.starts, lives.stops, lives.ended = [], [], []
+        lives.starts, lives.stops, lives.over, lives.ended = [], [], [], []
         await self._deck.journal.durable()
         for attempt in starts:
             self._dispatch.start(attempt)
         for attempt in stops:
             self._dispatch.stop(attempt)
+        for attempt in over:
+            self._shelf.close(attempt.id)
         for job in ended:
             self._deck.bells.ring(job)
 

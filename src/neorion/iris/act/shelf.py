@@ -45,12 +45,11 @@ class LogShelf:
         log.grew = asyncio.Event()
         return log.size
 
-    def close(self, job: JobId, attempt: AttemptId) -> None:
+    def close(self, attempt: AttemptId) -> None:
         """No more will come: followers may go."""
-        log = self._open(job, attempt)
-        log.whole = True
-        log.grew.set()
-        self._logs.pop(attempt, None)
+        if (log := self._logs.pop(attempt, None)) is not None:
+            log.whole = True
+            log.grew.set()
 
     async def read(
         self, job: JobId, attempt: AttemptId, offset: int, *, follow: bool

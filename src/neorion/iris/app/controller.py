@@ -26,8 +26,8 @@ from neorion.iris.serve.workers import Workers
 from neorion.iris.state import load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
-from neorion.keel.rpc import ANYONE, App, Authenticator, Limits, Request, Response, Route, Service, serve
-from neorion.keel.run import Crew, Loop, Pace
+from neorion.keel.rpc import ANYONE, App, Authenticator, Request, Response, Route, Service, serve
+from neorion.keel.run import Crew, Loop, Pace, Watch
 from neorion.keel.store import Store, migrations_in, open_store
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 
@@ -35,6 +35,8 @@ SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
 _SCHEDULE = Pace(Duration.of(seconds=10))
 _WATCH = Pace(RENEW_EVERY * 0.5)
+# Calls in flight at the end: long polls are told to come back, the rest is quick.
+_GRACE = Duration.of(seconds=2)
 USERS = {"admin", "user"}
 OPERATORS = {"admin"}
 
@@ -50,28 +52,38 @@ class Settings:
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A controller that answers."""
+
+    address: str
+    desk: Desk
+    watch: Watch
+
+
 @asynccontextmanager
-async def controller(settings: Settings, crew: Crew, clock: Clock, rng: Rng, ids: Ids) -> AsyncGenerator[str]:
-    """Runs a controller while the block runs; gives the address it answers at."""
+async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> AsyncGenerator[Running]:
+    """Runs a controller while the block runs."""
     settings.folder.mkdir(parents=True, exist_ok=True)
     async with open_store(
         settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
     ) as store:
         deck = Deck.over(store, clock, ids, rng)
-        crew.spawn("iris.journal", deck.journal.run)
         await load(store, deck.book)
         desk = assemble(settings, deck, store)
         metrics = Metrics()
         watch = LoopMetrics(metrics)
-        placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
-        deck.wake = placing.wake
-        crew.loop(placing)
-        crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
-        app = App(
-            services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator, limits=Limits()
-        )
-        async with serve(app, settings.host, settings.port) as server:
-            yield server.address
+        # A crew of its own, because the store must outlive whoever writes to it.
+        async with Crew(clock, rng) as crew:
+            crew.spawn("iris.journal", deck.journal.run)
+            placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
+            deck.wake = placing.wake
+            crew.loop(placing)
+            crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+            app = App(services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator)
+            async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
+                yield Running(server.address, desk, watch)
+            crew.cancel()
 
 
 def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
@@ -84,7 +96,7 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
         store=store,
         lives=lives,
         dispatch=dispatch,
-        scheduler=Scheduler(deck, lives, dispatch),
+        scheduler=Scheduler(deck, lives, dispatch, shelf),
         reports=Reports(deck, lives, blobs),
         blobs=blobs,
         shelf=shelf,

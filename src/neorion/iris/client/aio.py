@@ -1,8 +1,10 @@
 """The client: every verb, for asyncio. `IrisClient` has the same verbs without it."""
 
 import getpass
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -10,6 +12,7 @@ from neorion.iris.client.options import Options, Payload, Work, chunks, spec_of
 from neorion.iris.client.result import Results, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
+from neorion.iris.model.tokens import token_file
 from neorion.keel.base import Deadline, Invalid
 from neorion.keel.clock import SystemClock, SystemIds
 from neorion.keel.rpc import Channel, connect
@@ -77,7 +80,8 @@ class AsyncIrisClient:
 
     @classmethod
     def remote(cls, url: str = "http://localhost:10000", *, token: str | None = None, user: str = "") -> Self:
-        return cls(connect(url, ids=SystemIds(), token=token), user or _user())
+        """`token`, or `IRIS_TOKEN`, or the one that a controller of this user on this machine left."""
+        return cls(connect(url, ids=SystemIds(), token=token or _token(url)), user or _user())
 
     async def submit(
         self,
@@ -232,6 +236,18 @@ class AsyncIrisClient:
     def path(self, name: str) -> str:
         """The whole name of a job: what does not begin with "/" is one of the user's own."""
         return name if name.startswith("/") else f"/{self._user}/{name}"
+
+
+def _token(url: str) -> str | None:
+    if given := os.environ.get("IRIS_TOKEN"):
+        return given
+    host, _, port = url.rpartition("/")[2].rpartition(":")
+    if host not in ("localhost", "127.0.0.1", "[::1]") or not port.isdecimal():
+        return None
+    try:
+        return Path(token_file(os.environ, int(port))).read_text().strip() or None
+    except OSError:
+        return None
 
 
 def _user() -> str:

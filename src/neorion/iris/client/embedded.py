@@ -20,17 +20,8 @@ class Embedded(AbstractContextManager["Embedded"]):
         self.url = ""
 
     def __enter__(self) -> Self:
-        command = [
-            sys.executable,
-            "-m",
-            "neorion.iris",
-            "local",
-            "--folder",
-            self._folder.name,
-            "--port",
-            "0",
-        ]
-        command += ["--workers", str(self._workers)]
+        command = [sys.executable, "-m", "neorion.iris", "local", "--leash", "--port", "0"]
+        command += ["--folder", self._folder.name, "--workers", str(self._workers)]
         # Its standard input is a leash: when this process ends, however it ends, the other sees the end of it and goes.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 -- our own program
         assert self._process.stdout is not None  # noqa: S101 -- a pipe was asked for

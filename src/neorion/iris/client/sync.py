@@ -1,6 +1,5 @@
 """The client without asyncio: the same verbs, each carried out on a loop of its own. Works inside a running loop too."""
 
-import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -85,7 +84,6 @@ class IrisClient:
 
     @classmethod
     def remote(cls, url: str = "http://localhost:10000", *, token: str | None = None, user: str = "") -> Self:
-        token = token or os.environ.get("IRIS_TOKEN") or None
         return cls(lambda: AsyncIrisClient.remote(url, token=token, user=user))
 
     @classmethod

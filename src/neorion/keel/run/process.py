@@ -25,7 +25,7 @@ def run_process(
     clock: Clock | None = None,
     rng: Rng | None = None,
 ) -> None:
-    """Runs `main` until it returns, fails, or SIGTERM or SIGINT arrives.
+    """Runs `main` until it returns, fails, or SIGTERM or SIGINT arrives. When it returns, the rest of its crew is cancelled.
 
     The first signal stops the crew within `grace`, the second cancels it at once, the third ends the process. If the
     cancelled crew has not ended a few seconds later, the stacks of all threads are printed and the process exits with 1.
@@ -36,15 +36,16 @@ def run_process(
 async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration, clock: Clock, rng: Rng) -> None:
     crew = Crew(clock, rng, grace)
 
-    async def main_then_stop() -> None:
+    async def main_then_end() -> None:
         await main(crew)
-        crew.stop()
+        # It has ended what it began, in its order; what is left only waits for more to do.
+        crew.cancel()
 
     try:
         async with anyio.create_task_group() as outer:
             outer.start_soon(_obey_signals, crew, grace)
             async with crew:
-                crew.spawn("main", main_then_stop)
+                crew.spawn("main", main_then_end)
             outer.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise only_error(group) from None

@@ -1,0 +1,117 @@
+"""A controller with its platform: what scale groups ask for really comes."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from neorion.iris.act.scale import Autoscaler, Home
+from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, scale_groups
+from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
+from neorion.iris.app.controller import Settings, controller
+from neorion.iris.model.tokens import token_file
+from neorion.keel.base import Invalid
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
+from neorion.keel.config import loads
+from neorion.keel.rpc import Principal, Tokens
+from neorion.keel.run import Crew, Loop, Pace
+
+_LOCAL = """
+platform: {{ local: {{}} }}
+controller: {{ local: {{}} }}
+defaults:
+  autoscaler: {{ evaluation_interval: 1s, scale_up_delay: 0, scale_down_delay: 1m, startup_grace_period: 1m }}
+scale_groups:
+  local:
+    accelerator_type: cpu
+    accelerator_variant: cpu
+    num_vms: 1
+    resources: {{ cpu: {cpu}, ram: {ram}, disk: 100GB, gpu_count: 0 }}
+    min_slices: {workers}
+    max_slices: {workers}
+    slice_template: {{ accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: {{}} }}
+"""
+
+
+def local_file(workers: int) -> ClusterFile:
+    """A cluster of this machine's own cores and memory, shared evenly between workers."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cpu = max(1, (os.cpu_count() or 1))
+    text = _LOCAL.format(cpu=cpu, ram=int(memory * 0.8 / max(1, workers)), workers=max(1, workers))
+    return loads(text, ClusterFile, {}, file="the local cluster")
+
+
+async def run_cluster(
+    crew: Crew,
+    file: ClusterFile,
+    folder: Path,
+    place: tuple[str, int],
+    *,
+    tell: Callable[[str], None],
+    leash: bool,
+) -> None:
+    if file.platform.local is None:
+        raise Invalid(
+            "iris.platform",
+            f"This version runs clusters of the platform local, not {file.arm}.",
+            hint="replace the platform, controller and slice_template sections by local ones to try the file here",
+        )
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    folder.mkdir(parents=True, exist_ok=True)
+    secret, worker_secret = ids.secret(), ids.secret()
+    owners = {
+        account.token.reveal(): Principal(user, frozenset({"user"}))
+        for user, account in file.auth.users.items()
+    }
+    owners[secret] = Principal("admin", frozenset({"admin", "user"}))
+    owners[worker_secret] = Principal("worker", frozenset({"worker"}))
+    groups = scale_groups(file)
+    settings = Settings(folder, *place, authenticator=Tokens(owners))
+    async with controller(settings, clock, rng, ids) as running:
+        _leave_token(running.address, secret)
+        local = LocalSettings(folder / "slices", running.address, _variables(), behaviours(file))
+        async with LocalPlatform(local, worker_command, clock) as platform:
+            home = Home(running.address, worker_secret)
+            desk = running.desk
+            scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
+            desk.shapes += scaler.shapes()
+            await scaler.adopt()
+            pace = Pace(file.defaults.autoscaler.evaluation_interval)
+            scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
+            scaler.wake = desk.scheduler.after = scaling.wake
+            # A crew of its own, which ends before the platform it listens to.
+            async with Crew(clock, rng) as parts:
+                parts.spawn("iris.scale.watch", scaler.watch)
+                parts.spawn("iris.scale.work", scaler.work)
+                parts.loop(scaling)
+                tell(running.address)
+                if leash:
+                    crew.spawn("iris.leash", lambda: _end_with_stdin(crew))
+                await crew.stopping.wait()
+                parts.cancel()
+            if leash:
+                await platform.shutdown()
+
+
+def _leave_token(address: str, secret: str) -> None:
+    """For clients of the same user on this machine."""
+    path = Path(token_file(os.environ, int(address.rpartition(":")[2])))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secret)
+
+
+async def _end_with_stdin(crew: Crew) -> None:
+    await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
+    crew.stop()
+
+
+def _variables() -> dict[str, str]:
+    """What a worker needs of this process's environment, and no secret of it."""
+    wanted = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
+    return {name: os.environ[name] for name in wanted if name in os.environ}

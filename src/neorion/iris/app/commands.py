@@ -1,0 +1,145 @@
+"""`controller serve`, `worker serve` and `local`."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.app.cluster import local_file, run_cluster
+from neorion.iris.app.worker import run_worker
+from neorion.iris.model import Resources
+from neorion.iris.worker import Identity
+from neorion.keel.base import Invalid, Quantity, UnitError
+from neorion.keel.cli import App, Command
+from neorion.keel.cli.kit import Output
+from neorion.keel.config import load
+from neorion.keel.run import Crew, run_process
+from neorion.keel.telemetry.setup import Form, setup
+
+controller = App("controller", help="The process that keeps and places jobs.")
+worker = App("worker", help="The process that runs tasks on a machine.")
+
+_config = click.option("--config", type=click.Path(path_type=Path), help="The cluster file.")
+_log = click.option(
+    "--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log."
+)
+
+
+class _Amount(click.ParamType[Quantity]):
+    """Cores, bytes: "4", "500m", "512Mi", "2048GB"."""
+
+    name = "amount"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Quantity:  # noqa: ANN401 -- click's own
+        try:
+            return Quantity.parse(value)
+        except UnitError as error:
+            self.fail(str(error), param, ctx)
+
+
+@controller.command("serve")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
+@_config
+@click.option("--bundle-prefix", default="", help="Where large blobs go; without it below the state folder.")
+@_log
+def controller_serve(
+    out: Output, host: str, port: int, config: Path | None, bundle_prefix: str, log: str
+) -> None:
+    """Run a controller until it is told to stop."""
+    setup(Form(log))
+    if config is None:
+        raise Invalid("iris.no_config", "A controller needs a cluster file.", hint="name it: --config FILE")
+    if "://" in bundle_prefix:
+        raise Invalid(
+            "iris.bundle_prefix",
+            f"{bundle_prefix.partition('://')[0]}:// is not served by this version.",
+            hint="name a folder, or leave it out",
+        )
+    file = load(config, ClusterFile, os.environ)
+    _run_cluster(out, file, Path(file.storage.state_dir).expanduser(), (host, port))
+
+
+@worker.command("serve", cls=Command)
+@_config
+@click.option("--runtime", help="How tasks are run.", type=click.Choice(["process"]))
+@click.option("--controller", "address", default="", help="Where the controller answers.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where the worker keeps its files.")
+@click.option("--slice", "piece", default="slice-by-hand", help="The slice this machine belongs to.")
+@click.option("--host", default="", help="The name by which other machines reach this one.")
+@click.option("--cpu", type=_Amount(), default=str(os.cpu_count() or 1), help="Cores to offer.")
+@click.option("--memory", type=_Amount(), default="4Gi", help="Memory to offer.")
+@click.option("--disk", type=_Amount(), default="10Gi", help="Disk to offer.")
+@click.option("--gpus", default=0, help="GPUs to offer.")
+@click.option("--gpu-variant", default="", help="What kind of GPUs.")
+@click.option("--attribute", "attributes", multiple=True, help="KEY=VALUE, for constraints.")
+@click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
+@_log
+def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
+    """Run a worker until it is told to stop."""
+    setup(Form(options["log"]))
+    address = options["address"] or os.environ.get("IRIS_CONTROLLER_ADDRESS", "")
+    if not address:
+        address = _address_in(options["config"])
+    token = sys.stdin.read().strip() if options["token_stdin"] else os.environ.get("IRIS_TOKEN", "")
+    identity = Identity(
+        slice=options["piece"],
+        host=options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname(),
+        total=Resources(
+            options["cpu"].milli,
+            options["memory"].whole,
+            options["disk"].whole,
+            options["gpus"],
+            options["gpu_variant"],
+        ),
+        attributes=dict(text.partition("=")[::2] for text in options["attributes"]),
+    )
+    folder = options["folder"] or Path("/var/cache/iris")
+    out.say(f"worker of {address}")
+
+    async def main(crew: Crew) -> None:
+        await run_worker(crew, identity, address, token or None, folder)
+
+    run_process(main)
+
+
+@click.command("local", cls=Command)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where everything is kept.")
+@click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
+@click.option("--workers", default=2, help="Workers that are always there.")
+@_config
+@click.option("--leash", is_flag=True, help="End when standard input ends, and say only what is wrong.")
+def local(out: Output, folder: Path, port: int, workers: int, config: Path | None, *, leash: bool) -> None:
+    """Run a controller and its workers on this machine until told to stop. Prints its address first."""
+    setup(Form.PEOPLE, level="warning" if leash else "info")
+    file = load(config, ClusterFile, os.environ) if config else local_file(workers)
+    _run_cluster(out, file, folder, ("127.0.0.1", port), leash=leash)
+
+
+def _run_cluster(
+    out: Output, file: ClusterFile, folder: Path, place: tuple[str, int], *, leash: bool = False
+) -> None:
+    async def main(crew: Crew) -> None:
+        await run_cluster(
+            crew, file, folder, place, tell=lambda address: out.text(f"{address}\n"), leash=leash
+        )
+
+    run_process(main)
+
+
+def _address_in(config: Path | None) -> str:
+    if config is None:
+        raise Invalid(
+            "iris.no_controller", "Where is the controller?", hint="--controller HOST:PORT, or --config FILE"
+        )
+    file = load(config, ClusterFile, os.environ)
+    if file.platform.coreweave is None or file.controller.coreweave is None:
+        raise Invalid(
+            "iris.no_controller", "The cluster file does not say where workers find the controller."
+        )
+    found = file.controller.coreweave
+    return f"{found.service_name}.{file.platform.coreweave.namespace}.svc.cluster.local:{found.port}"
