@@ -3,7 +3,7 @@
 Holds names and one line of help each. What a command does is imported when it is called.
 """
 
-import sys
+import os
 from typing import Final
 
 from neorion.keel.cli import App, run
@@ -48,4 +48,6 @@ app.mount(
 
 
 def main() -> None:
-    sys.exit(run(app))
+    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
+    # them aborts, and the exit code with it.
+    os._exit(run(app))

@@ -4,7 +4,7 @@ Speaks to a controller through the client alone. What a command declares stands 
 does is imported when it is called, because the client brings a whole RPC stack along.
 """
 
-import sys
+import os
 from typing import Final
 
 from neorion.keel.cli import App, run
@@ -32,4 +32,6 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    sys.exit(run(app))
+    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
+    # them aborts, and the exit code with it.
+    os._exit(run(app))

@@ -38,22 +38,23 @@ WHY: Final[Table[Why]] = Table(
 
 def exit_code(job: pb.Job) -> int:
     """As if the program had been run here. 125: it did not end by itself, so it has none of its own."""
-    if job.state == "succeeded":
-        return Exit.OK
-    if job.state == "cancelled":
-        return _TERMINATED
     ending = job.ending or pb.Ending()
-    match ending.cause:
-        case "signal":
-            return _SIGNALLED + ending.code
-        case "out_of_memory":
-            return _KILLED
-        case "ran_too_long" | "waited_too_long":
-            return Exit.TIMEOUT
-        case "exit_code" | "gang_broken" if ending.code:
-            return ending.code
+    match job.state, ending.cause:
+        case "succeeded", _:
+            code = Exit.OK
+        case "cancelled", _:
+            code = _TERMINATED
+        case _, "signal":
+            code = _SIGNALLED + ending.code
+        case _, "out_of_memory":
+            code = _KILLED
+        case _, "ran_too_long" | "waited_too_long":
+            code = Exit.TIMEOUT
+        case _, "exit_code" | "gang_broken" if ending.code:
+            code = ending.code
         case _:
-            return Exit.NOT_STARTED
+            code = Exit.NOT_STARTED
+    return code
 
 
 def why(job: pb.Job) -> Why:

@@ -61,6 +61,7 @@ class Follow:
 
     async def run(self) -> pb.Job:
         """The job as it ended, once all that it wrote has been shown."""
+        answer = pb.WaitResponse()
         async with anyio.create_task_group() as group:
             answer = await self._watch(group)
             group.cancel_scope.cancel()

@@ -16,7 +16,9 @@ _job = click.argument("name", metavar="JOB")
 @job.command("list")
 @click.argument("prefix", default="")
 @state_option
-@click.option("--all", "everything", is_flag=True, allow_from_autoenv=False, help="Also those that have ended.")
+@click.option(
+    "--all", "everything", is_flag=True, allow_from_autoenv=False, help="Also those that have ended."
+)
 @click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes as they come.")
 @controller_option
 def list_command(
@@ -26,10 +28,7 @@ def list_command(
     from neorion.iris.cli import jobs  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- as above
 
-    if everything or states:
-        chosen = list(states)
-    else:
-        chosen = ["pending", "running"]
+    chosen = list(states) if everything or states else ["pending", "running"]
     question = jobs.watch if watch else jobs.show_list
     ask(out, controller, lambda client: question(client, out, prefix, chosen))
 
@@ -49,9 +48,9 @@ class Which(TypedDict):
     """Which part of a job's logs is meant."""
 
     task: int | None
-    attempt: int
+    attempt: int | None
     follow: bool
-    tail: int
+    tail: int | None
 
 
 @job.command("logs")
@@ -60,20 +59,11 @@ class Which(TypedDict):
 @click.option(
     "--attempt",
     type=click.IntRange(min=1),
-    default=0,
-    show_default=False,
     metavar="N",
     help="This try of it; the last one if none is given.",
 )
 @click.option("-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until the job has ended.")
-@click.option(
-    "--tail",
-    type=click.IntRange(min=1),
-    default=0,
-    show_default=False,
-    metavar="BYTES",
-    help="Only the last of each task.",
-)
+@click.option("--tail", type=click.IntRange(min=1), metavar="BYTES", help="Only the last of each task.")
 @controller_option
 def logs_command(out: Output, controller: str, name: str, **which: Unpack[Which]) -> None:
     """Show what a job writes. Of several tasks, each line carries its task's number."""
@@ -100,9 +90,7 @@ def wait_command(out: Output, controller: str, name: str, timeout: str | None) -
 @dry_run_option
 @yes_option
 @controller_option
-def cancel_command(
-    out: Output, controller: str, names: tuple[str, ...], *, dry_run: bool, yes: bool
-) -> None:
+def cancel_command(out: Output, controller: str, names: tuple[str, ...], *, dry_run: bool, yes: bool) -> None:
     """Cancel jobs, and with each every job submitted from within it."""
     from neorion.iris.cli import jobs  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- as above

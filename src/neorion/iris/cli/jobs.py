@@ -76,15 +76,17 @@ async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) ->
             # A task that was never tried has no log; whoever asks for that very task is told.
             if task.tries or (only is not None and not follow):
                 number = which["attempt"] or task.tries
-                request = pb.LogsRequest(job=job, task=task.index, attempt=number, tail_bytes=which["tail"])
+                request = pb.LogsRequest(
+                    job=job, task=task.index, attempt=number, tail_bytes=which["tail"] or 0
+                )
                 following.begin(task.index, number, await past(client, request, show))
         if follow:
             await following.run()
 
 
-async def wait(client: AsyncIrisClient, out: Output, name: str, timeout: str | None) -> int:
+async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None) -> int:
     try:
-        limit = None if timeout is None else Duration.parse(timeout).seconds
+        limit = None if most is None else Duration.parse(most).seconds
     except UnitError as error:
         raise Invalid("iris.limits", f"timeout: {error}.") from None
     try:

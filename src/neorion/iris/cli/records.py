@@ -174,7 +174,9 @@ def workers_table(now: Instant) -> Table[WorkerRecord]:
             Column("HOST", lambda worker: worker.host, priority=4),
             Column("JOINED", lambda worker: ago(now, worker.joined), priority=5),
             Column("JOINED AT", lambda worker: worker.joined, wide=True),
-            Column("ATTRIBUTES", lambda worker: [f"{k}={v}" for k, v in worker.attributes.items()], wide=True),
+            Column(
+                "ATTRIBUTES", lambda worker: [f"{k}={v}" for k, v in worker.attributes.items()], wide=True
+            ),
         ),
         name=lambda worker: worker.id,
         empty="There are no workers.",

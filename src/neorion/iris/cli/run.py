@@ -1,5 +1,6 @@
 """`iris run`: a command, on the cluster, as if it ran here."""
 
+from functools import partial
 from typing import TypedDict, Unpack
 
 import click
@@ -7,6 +8,9 @@ import click
 from neorion.iris.cli.options import BANDS, controller_option
 from neorion.keel.cli import Choices, Command, dry_run_option
 from neorion.keel.cli.kit import Output
+
+# What may be given more than once is not taken from the environment: a variable would be cut at its spaces.
+_many = partial(click.option, multiple=True, allow_from_autoenv=False)
 
 
 class Wanted(TypedDict):
@@ -32,11 +36,6 @@ class Wanted(TypedDict):
     exclude: tuple[str, ...]
     detach: bool
     dry_run: bool
-
-
-def _many(*names: str, metavar: str, help: str) -> "click.decorators.FC":  # noqa: A002 -- click's word
-    # Not from the environment: a variable would be cut at its spaces.
-    return click.option(*names, multiple=True, allow_from_autoenv=False, metavar=metavar, help=help)
 
 
 @click.command(

@@ -48,7 +48,7 @@ _SUBMITTED: Final[Table[Submitted]] = Table(
         Column("COMMAND", lambda it: " ".join(it.command)),
         Column("TASKS", lambda it: it.replicas),
         Column("RESOURCES", lambda it: resources(it.resources)),
-        Column("BUNDLE", lambda it: f"{it.bundle_files} files, {size(it.bundle_bytes)}"),
+        Column("BUNDLE", lambda it: f"{size(it.bundle_bytes)}, files: {it.bundle_files}"),
     ),
     name=lambda it: it.name,
 )
@@ -92,7 +92,9 @@ async def _attached(
         group.cancel_scope.cancel()
 
     if replicas > TASKS_MAX:
-        out.warn(f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task")
+        out.warn(
+            f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task"
+        )
     with shown(out, several=replicas > 1) as show:
         async with anyio.create_task_group() as group:
             group.start_soon(listen)
@@ -144,7 +146,7 @@ def _name(command: Sequence[str]) -> str:
 
 async def _send(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
     """A bundle the controller has is not sent again."""
-    told = f"bundle: {packed.files} files, {size(len(packed.body))}"
+    told = f"bundle of {size(len(packed.body))}, files: {packed.files}"
     try:
         await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
     except NotFound:
