@@ -20,7 +20,7 @@ system: ## system packages for the tests: installed as root on Debian, otherwise
 	@$(PYTHON) tools/system.py
 
 demo: $(READY) ## the embedded stack, one job, one fault, healed
-	@echo "make demo comes with iris: until then, try '.venv/bin/neorion doctor'."
+	@$(BIN)/neorion demo
 
 test: $(READY) system ## every test this machine can run, then the checks
 	@$(BIN)/pytest -n auto -m "not slow" $(ARGS)

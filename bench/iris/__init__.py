@@ -1,1 +1,1 @@
-"""Measurements of iris: how fast it decides."""
+"""Benchmarks of the job system."""

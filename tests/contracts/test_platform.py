@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+import anyio
 import pytest
 
 from neorion.iris.adapters.platforms.faults import Behaviour
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.anyio
 
 STANDIN = Path(__file__).parent.parent / "iris" / "standin.py"
 SECOND = Duration.of(seconds=1)
+# A wait that fails ends the test in time for its processes to be cleaned up.
+PATIENCE_S = 10
 
 
 class Breakable(Platform, Protocol):
@@ -97,9 +100,10 @@ def order(name: str = "a", group: str = "h100", machines: int = 1) -> SliceOrder
 
 
 async def until(changes: AsyncIterator[SliceSeen], piece: SliceId, state: SliceState) -> SliceSeen:
-    async for seen in changes:
-        if seen.id == piece and seen.state is state:
-            return seen
+    with anyio.fail_after(PATIENCE_S):
+        async for seen in changes:
+            if seen.id == piece and seen.state is state:
+                return seen
     pytest.fail(f"the platform closed before {piece} was {state}")
 
 

@@ -31,6 +31,12 @@ app.mount(
     help="Jobs: run them, follow them, and see where they run.",
     heading=_SYSTEMS,
 )
+app.mount(
+    "demo",
+    "neorion.stack.command:demo",
+    help="Show a whole life on this machine: scale up, lose a machine, heal, return every result.",
+    heading=_MACHINE,
+)
 app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)
 app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
 app.mount(

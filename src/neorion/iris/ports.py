@@ -1,6 +1,6 @@
 """What iris needs from outside: a way to run tasks, and a place to get machines from."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -110,7 +110,7 @@ class Runtime(Protocol):
         """Every attempt that was started and not forgotten."""
         ...
 
-    def changes(self) -> AsyncIterator[Sequence[Seen]]:
+    def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
         """First everything that is known, then each change as it happens, several at once where they happened together.
 
         A reader that falls behind hears of each attempt only how it is by then. Close the iterator (`aclosing`) to leave early.

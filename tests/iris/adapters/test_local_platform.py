@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -26,6 +27,13 @@ pytestmark = pytest.mark.anyio
 STANDIN = Path(__file__).parent.parent / "standin.py"
 ROOT = Path(__file__).parent.parent.parent.parent
 TOKEN = "s3cret-of-the-slice"
+# A wait that fails ends the test in time for its processes to be cleaned up.
+PATIENCE_S = 10
+
+
+async def readable(descriptor: int) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        await anyio.wait_readable(descriptor)
 
 
 class Ear:
@@ -41,7 +49,7 @@ class Ear:
         """The words after `about` in the next line that begins with it."""
         while True:
             while b"\n" not in self._heard:
-                await anyio.wait_readable(self._descriptor)
+                await readable(self._descriptor)
                 self._heard += os.read(self._descriptor, 65536)
             line, _, self._heard = self._heard.partition(b"\n")
             first, *rest = line.decode().split()
@@ -71,7 +79,9 @@ async def reopen(tmp_path: Path, ear: Ear) -> AsyncGenerator[Open, None]:
         return LocalPlatform(settings(tmp_path, more), lambda _: command, clock or ManualClock())
 
     yield opened
-    async with opened() as platform:
+    # Without grace: some stand-ins ignore the order to end, and no clock moves any more.
+    at_once = replace(settings(tmp_path), grace=Duration(0))
+    async with LocalPlatform(at_once, lambda _: ["true"], ManualClock()) as platform:
         await platform.shutdown()
 
 
@@ -98,9 +108,10 @@ def shown(pid: str, file: str) -> str:
 
 
 async def until(changes: AsyncIterator[SliceSeen], state: SliceState) -> SliceSeen:
-    async for seen in changes:
-        if seen.state is state:
-            return seen
+    with anyio.fail_after(PATIENCE_S):
+        async for seen in changes:
+            if seen.state is state:
+                return seen
     pytest.fail(f"the platform closed before a slice was {state}")
 
 
@@ -203,7 +214,7 @@ async def test_everything_that_a_worker_started_ends_with_it(reopen: Open, ear: 
             await platform.terminate(order().id)
             await until_gone(platform, changes)
         for child in children:
-            await anyio.wait_readable(child)
+            await readable(child)
             os.close(child)
 
 

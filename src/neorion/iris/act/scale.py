@@ -5,7 +5,7 @@ Calls to the platform run beside the loop, one after the other per slice, and ne
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -69,11 +69,14 @@ class Autoscaler:
         self._ready: dict[SliceId, Instant] = {}
         self._troubles: dict[str, Trouble] = {}
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
-        self.reasons: dict[JobId, Reason] = {}
+        self._reasons: Mapping[JobId, Reason] = {}
         self.wake: Callable[[], None] = lambda: None
 
     def shapes(self) -> list[WorkerShape]:
         return [_shape(group) for group in self._groups.values()]
+
+    def reason(self, job: JobId) -> Reason | None:
+        return self._reasons.get(job)
 
     async def adopt(self) -> None:
         """After a start: what the book and the platform know of each other is brought together."""
@@ -113,7 +116,7 @@ class Autoscaler:
         plan = self._scheduler.plan
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
         decided = autoscale(self._views(now), demand, now, promised)
-        self.reasons = dict(decided.reasons)
+        self._reasons = decided.reasons
         asked = self._carry_out(decided)
         await self._deck.journal.durable()
         for piece in asked:
@@ -179,7 +182,8 @@ class Autoscaler:
             self._move(piece, SliceState.BOOTSTRAPPING)
         elif seen.state is SliceState.FAILED and piece.state is not SliceState.FAILED:
             self._lose_workers(piece, seen.message)
-            self._fail(piece, seen.message, TroubleKind.FAILED)
+            # One that has served and is lost says nothing about whether another can be had.
+            self._fail(piece, seen.message, None if piece.state is SliceState.READY else TroubleKind.FAILED)
 
     def _welcome(self, now: Instant) -> None:
         """A slice is ready when all of its workers have joined."""
@@ -226,11 +230,12 @@ class Autoscaler:
             for group in self._groups.values()
         ]
 
-    def _fail(self, piece: Slice, why: str, kind: TroubleKind) -> None:
+    def _fail(self, piece: Slice, why: str, kind: TroubleKind | None) -> None:
         log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
-        before = self._troubles.get(piece.group)
-        times = before.times + 1 if before is not None and before.kind is kind else 1
-        self._troubles[piece.group] = Trouble(kind, times, self._deck.clock.now())
+        if kind is not None:
+            before = self._troubles.get(piece.group)
+            times = before.times + 1 if before is not None and before.kind is kind else 1
+            self._troubles[piece.group] = Trouble(kind, times, self._deck.clock.now())
         self._move(replace(piece, message=why), SliceState.FAILED)
 
     def _gone(self, piece: Slice, why: str) -> None:

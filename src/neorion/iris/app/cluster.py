@@ -2,7 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -44,6 +46,15 @@ def local_file(workers: int) -> ClusterFile:
     return loads(text, ClusterFile, {}, file="the local cluster")
 
 
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that runs. `token` is its administrator's."""
+
+    address: str
+    token: str
+    platform: LocalPlatform
+
+
 async def run_cluster(
     crew: Crew,
     file: ClusterFile,
@@ -53,6 +64,18 @@ async def run_cluster(
     tell: Callable[[str], None],
     leash: bool,
 ) -> None:
+    """Runs until the crew is to stop; on a leash, until standard input ends too, and its slices end with it."""
+    async with cluster(file, folder, place) as running:
+        tell(running.address)
+        if leash:
+            crew.spawn("iris.leash", lambda: _end_with_stdin(crew))
+        await crew.stopping.wait()
+        if leash:
+            await running.platform.shutdown()
+
+
+@asynccontextmanager
+async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> AsyncGenerator[Cluster]:
     if file.platform.local is None:
         raise Invalid(
             "iris.platform",
@@ -68,16 +91,15 @@ async def run_cluster(
     }
     owners[secret] = Principal("admin", frozenset({"admin", "user"}))
     owners[worker_secret] = Principal("worker", frozenset({"worker"}))
-    groups = scale_groups(file)
     settings = Settings(folder, *place, authenticator=Tokens(owners))
     async with controller(settings, clock, rng, ids) as running:
         _leave_token(running.address, secret)
         local = LocalSettings(folder / "slices", running.address, _variables(), behaviours(file))
         async with LocalPlatform(local, worker_command, clock) as platform:
-            home = Home(running.address, worker_secret)
-            desk = running.desk
-            scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
+            desk, home = running.desk, Home(running.address, worker_secret)
+            scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
+            desk.scaling_reason = scaler.reason
             await scaler.adopt()
             pace = Pace(file.defaults.autoscaler.evaluation_interval)
             scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
@@ -87,13 +109,10 @@ async def run_cluster(
                 parts.spawn("iris.scale.watch", scaler.watch)
                 parts.spawn("iris.scale.work", scaler.work)
                 parts.loop(scaling)
-                tell(running.address)
-                if leash:
-                    crew.spawn("iris.leash", lambda: _end_with_stdin(crew))
-                await crew.stopping.wait()
-                parts.cancel()
-            if leash:
-                await platform.shutdown()
+                try:
+                    yield Cluster(running.address, secret, platform)
+                finally:
+                    parts.cancel()
 
 
 def _leave_token(address: str, secret: str) -> None:

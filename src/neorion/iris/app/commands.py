@@ -13,7 +13,7 @@ from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.worker import run_worker
 from neorion.iris.model import Resources
 from neorion.iris.worker import Identity
-from neorion.keel.base import Invalid, Quantity, UnitError
+from neorion.keel.base import Invalid, Quantity, Unauthenticated, UnitError
 from neorion.keel.cli import App, Command
 from neorion.keel.cli.kit import Output
 from neorion.keel.config import load
@@ -86,6 +86,9 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     if not address:
         address = _address_in(options["config"])
     token = sys.stdin.read().strip() if options["token_stdin"] else os.environ.get("IRIS_TOKEN", "")
+    if options["token_stdin"] and not token:
+        # Whoever started us went away before it let us go: we are not on anybody's record.
+        raise Unauthenticated("iris.no_token", "There was no token on standard input.", hint="start it again")
     identity = Identity(
         slice=options["piece"],
         host=options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname(),

@@ -207,6 +207,12 @@ class AsyncIrisClient:
         async for chunk in self.calls.logs(request):
             yield chunk.text
 
+    async def workers(self) -> list[pb.Worker]:
+        return (await self.cluster.workers(pb.WorkersRequest())).workers
+
+    async def slices(self) -> list[pb.Slice]:
+        return (await self.cluster.slices(pb.SlicesRequest())).slices
+
     async def put_blob(self, digest: str, body: bytes) -> None:
         for offset in range(0, max(1, len(body)), PART_BYTES):
             part = body[offset : offset + PART_BYTES]

@@ -1,5 +1,6 @@
 """What the services share: the controller's parts, by name."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.act.blobs import Blobs
@@ -29,6 +30,8 @@ class Desk:
     shelf: LogShelf
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
+    scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
 
     async def look_after_workers(self) -> None:
         """Finds workers that fell silent, and carries on what follows from it."""
@@ -36,7 +39,7 @@ class Desk:
         await self.scheduler.tell()
 
     def reason(self, job: JobId) -> Reason | None:
-        return self.scheduler.reasons.get(job)
+        return self.scaling_reason(job) or self.scheduler.reasons.get(job)
 
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""

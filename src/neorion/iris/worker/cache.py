@@ -33,7 +33,9 @@ class BlobCache:
         if path.exists():
             return
         if hashlib.sha256(body).hexdigest() != digest:
-            raise Retry("iris.blob_hash", f"The blob {digest} arrived damaged.", hint="It is fetched again.")
+            raise Retry(
+                "iris.blob_damaged", f"The blob {digest} arrived damaged.", hint="It is fetched again."
+            )
         partial = path.with_suffix(".part")
         partial.write_bytes(body)
         partial.replace(path)

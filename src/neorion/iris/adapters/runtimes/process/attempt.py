@@ -43,6 +43,9 @@ class Attempt:
 
     def end(self, ended: Ended) -> None:
         self.ended, self.phase, self.pid, self.job = ended, Phase.ENDED, 0, None
+        self.cancel_timers()
+
+    def cancel_timers(self) -> None:
         for timer in self.timers:
             timer.cancel()
         self.timers.clear()

@@ -75,7 +75,7 @@ def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
         os._exit(NOT_RUNNABLE)
 
 
-# What a pool's process says before its first task begins; exit codes are never negative.
+# What a pool's process says before each task; exit codes are never negative.
 RUNNING = -1
 
 
@@ -96,6 +96,7 @@ class _Pool:
         _redirect(self._host.files.log(job.attempt))
         if not self._ready:
             self._prepare(job, place)
+        self._line.sendall(frame([RUNNING]))
         os.environ.clear()
         os.environ.update(surroundings.variables(job, self._home, self._packages))
         code = _call(job, place, self._load)
@@ -109,7 +110,6 @@ class _Pool:
         except (NotStarted, OSError) as error:
             _refuse(place, error if isinstance(error, NotStarted) else NotStarted(NOT_RUNNABLE, str(error)))
             os._exit(NOT_RUNNABLE)
-        self._line.sendall(frame([RUNNING]))
         self._ready = True
 
 

@@ -20,10 +20,11 @@ class Lease:
         self.bell, self._ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def renew(self, life_ns: int) -> None:
-        was_over = self.over
-        self._until[0] = boottime_ns() + life_ns
-        if was_over:
-            # The guardian sleeps without a timeout while there is nothing to guard.
+        until = boottime_ns() + life_ns
+        # The guardian sleeps until the time it knows of, and without an end while there is nothing to guard.
+        too_late = self.over or until < self._until[0]
+        self._until[0] = until
+        if too_late:
             os.write(self._ring, b"!")
 
     @property

@@ -8,6 +8,8 @@ import os
 import signal
 import struct
 import time
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SIGKILL = int(signal.SIGKILL)
@@ -60,11 +62,16 @@ def punch(fd: int, length: int) -> None:
     _checked(_LIBC.fallocate(fd, _FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, length))
 
 
-class Modifications:
+class Modifications(AbstractContextManager["Modifications"]):
     """Tells of the next change of each watched file, once: a busy writer costs one event until it is watched again."""
 
     def __init__(self) -> None:
         self.fd = _checked(_LIBC.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
 
     def watch(self, path: str) -> int:
         return _checked(_LIBC.inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_ONESHOT))

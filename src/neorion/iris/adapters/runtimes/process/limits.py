@@ -16,6 +16,8 @@ log = logger(__name__)
 
 # Threads count too: a node's worth of data loaders fits, and a fork bomb leaves most of the machine's pids to others.
 PIDS_MAX = 8192
+# What even a small task may have; each core it asks for brings a thousand more.
+_PIDS_LEAST = 512
 _CPU_SHARES_PER_CORE = 1024
 _CPU_SHARES_MIN = 2
 _CPU_WEIGHT_PER_CORE = 100
@@ -28,6 +30,10 @@ class Asked:
 
     memory: int
     cpu_milli: int
+
+
+def pids_max(cpu_milli: int) -> int:
+    return min(PIDS_MAX, _PIDS_LEAST + cpu_milli)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Groups:
                 (parent / name).rmdir()
 
     def _settings(self, name: str, asked: Asked) -> Iterator[tuple[Path, str]]:
-        yield self.pids / name / "pids.max", str(PIDS_MAX)
+        yield self.pids / name / "pids.max", str(pids_max(asked.cpu_milli))
         cores = asked.cpu_milli / 1000
         if self.version == 2:
             if asked.memory:

@@ -24,11 +24,14 @@ BURIAL_NS = 5_000_000_000
 class Nursery:
     """Knows every child of the fork server, those it started and those that came to it as orphans."""
 
-    def __init__(self, host: Host, loop: Loop, began: Callable[[Attempt], None]) -> None:
-        """`began` hears of attempts whose preparation is over."""
+    def __init__(
+        self, host: Host, loop: Loop, began: Callable[[Attempt], None], again: Callable[[Attempt], None]
+    ) -> None:
+        """`began` hears of attempts whose preparation is over, `again` of those that need another process."""
         self._host = host
         self._loop = loop
         self._began = began
+        self._again = again
         self._mains: dict[int, Attempt | Warm] = {}
         self._spawned: dict[int, Attempt] = {}
         self._pools = Pools(loop, self._pool_says)
@@ -113,6 +116,7 @@ class Nursery:
         if attempt is None:
             return
         if word == RUNNING:
+            warm.begun = True
             if attempt.phase is Phase.BUILDING:
                 self._began(attempt)
             return
@@ -126,6 +130,10 @@ class Nursery:
         if warm.attempt is None:
             self._remove(warm.group)
         self._host.files.discard(f"{self._host.files.pools}/{warm.group}")
+        if warm.attempt is not None and warm.attempt.cause is None and warm.proven and not warm.begun:
+            # It was killed while it was idle, and the attempt was given to the dead.
+            self._again(warm.attempt)
+            return None
         return warm.attempt
 
     def _with_memory(self, group: str, attempt: Attempt, ending: Exit) -> Exit:

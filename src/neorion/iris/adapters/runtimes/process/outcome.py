@@ -28,7 +28,8 @@ _NO_HEAD = bytes(_HEAD.size)
 _UNFINISHED = ".unfinished"
 _dump: Callable[[object, BinaryIO], None] = cast("Any", cloudpickle).dump
 _dumps: Callable[[object], bytes] = cast("Any", cloudpickle).dumps
-_PLAIN = {type(None), bool, int, float, str, bytes}
+# Most functions return nothing or little: that needs no cloudpickle and no buffers, whose pages would have to be copied.
+_SMALL = {type(None), bool, int, float}
 # A traceback longer than this helps nobody: its end, where the error is, is kept.
 TEXT_BYTES_MAX = 256 << 10
 
@@ -41,6 +42,9 @@ class Status(IntEnum):
 
     VALUE = 0
     ERROR = 1
+
+
+_VALUE = int(Status.VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +62,14 @@ def worth_flushing(began_ns: int) -> bool:
 
 def write_value(path: str, value: object, *, flush: bool) -> bool:
     """Writes the value, or the error of pickling it; says whether it was the value."""
+    if type(value) in _SMALL and not flush:
+        _write_small(path, pickle.dumps(value))
+        return True
     unfinished = path + _UNFINISHED
     with open(unfinished, "wb") as out:
         out.write(_NO_HEAD)
         try:
-            # Most functions return nothing or little; that needs no cloudpickle, whose pages would have to be copied.
-            if type(value) in _PLAIN:
-                pickle.dump(value, out)
-            else:
-                _dump(value, out)
+            _dump(value, out)
         except BaseException as error:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
             failure = Terminal(
                 "runtime.unpicklable",
@@ -115,6 +118,14 @@ def _read_head(file: BinaryIO, path: PurePath) -> Head:
         if magic == _MAGIC and whole:
             return Head(Status(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes)
     raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="run the task again")
+
+
+def _write_small(path: str, data: bytes) -> None:
+    unfinished = path + _UNFINISHED
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(fd, _HEAD.pack(_MAGIC, _VALUE, 0, len(data)) + data)
+    os.close(fd)
+    os.rename(unfinished, path)
 
 
 def _write_error(out: BinaryIO, error: BaseException, text: bytes) -> bool:

@@ -24,13 +24,15 @@ def key_of(job: Job) -> Key:
 
 @dataclass(slots=True, eq=False)
 class Warm:
-    """One process; `attempt` is what it runs now."""
+    """One process; `attempt` is what it was given last. It is `proven` once an attempt has ended in it."""
 
     pid: int
     key: Key
     group: str
     line: socket.socket
     attempt: Attempt | None = None
+    begun: bool = False
+    proven: bool = False
     codec: Codec[int] = field(default_factory=words)
     idle: Timer | None = None
 
@@ -61,10 +63,10 @@ class Pools:
         warm.line.settimeout(GIVE_S_MAX)
         warm.line.sendall(frame([job]))
         warm.line.setblocking(False)
-        warm.attempt = attempt
+        warm.attempt, warm.begun = attempt, False
 
     def rest(self, warm: Warm) -> None:
-        warm.attempt = None
+        warm.attempt, warm.proven = None, True
         self._idle.setdefault(warm.key, []).append(warm)
         # A closed line tells the process to end.
         warm.idle = self._loop.after(IDLE_NS, lambda: self.remove(warm))

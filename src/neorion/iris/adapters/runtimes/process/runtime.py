@@ -1,7 +1,7 @@
 """The worker's side: the runtime port, over the fork server's."""
 
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,7 @@ from neorion.iris.model import AttemptId, Call, Command
 from neorion.iris.ports import End, Order, Seen, Stats
 from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock
+from neorion.keel.run import only_error
 
 
 class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
@@ -42,12 +43,17 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._states: dict[str, State] = {}
         self._listeners: set[_Listener] = set()
         self._lease_until = 0.0
+        self._trash = anyio.Event()
         self._group = anyio.create_task_group()
         self._link = Link(self._files, self._told, self._renewal)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        await self._group.start(self._link.run)
+        try:
+            await self._group.start(self._link.run)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         self._group.start_soon(self._take_out_the_trash)
         return self
 
@@ -55,7 +61,13 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(kind, error, trace)
+        try:
+            return await self._group.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            only = only_error(group)
+            if only is error:
+                return False
+            raise only from None
 
     async def start(self, order: Order) -> None:
         await self._ask(Start(self._link.next_id(), _job(order)))
@@ -66,12 +78,12 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     async def forget(self, attempt: AttemptId) -> None:
         await self._ask(Forget(self._link.next_id(), str(attempt)))
         self._states.pop(attempt, None)
-        await self._take_out_the_trash()
+        self._trash.set()
 
     async def seen(self) -> Sequence[Seen]:
         return [self._seen(state) for state in self._states.values()]
 
-    async def changes(self) -> AsyncIterator[Sequence[Seen]]:
+    async def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
         listener = _Listener(dict(self._states))
         self._listeners.add(listener)
         try:
@@ -139,7 +151,11 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
                 return
 
     async def _take_out_the_trash(self) -> None:
-        await anyio.to_thread.run_sync(_empty, self._files.trash)
+        """What was forgotten while the last was deleted is deleted together; what an earlier worker left, at once."""
+        while True:
+            self._trash = anyio.Event()
+            await anyio.to_thread.run_sync(_empty, self._files.trash)
+            await self._trash.wait()
 
 
 class _Listener:
@@ -164,7 +180,7 @@ class _Listener:
 def _job(order: Order) -> Job:
     if not is_safe(order.attempt):
         raise Invalid(
-            "runtime.attempt", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
+            "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
         )
     match order.entry:
         case Command(argv):

@@ -67,7 +67,7 @@ class ForkServer:
         self._live: dict[str, Attempt] = {}
         self._waiting: dict[Attempt, Job] = {}
         self._news: list[Attempt] = []
-        self._nursery = Nursery(host, self._loop, self._began)
+        self._nursery = Nursery(host, self._loop, self._began, self._again)
         self._caps = Caps(self._loop.after)
         self._loop.watch(self._caps.fd, self._caps.read)
         self._lingers = True
@@ -229,9 +229,14 @@ class ForkServer:
         if attempt.ended is None and attempt.job is not None:
             attempt.phase = Phase.RUNNING
             self._news.append(attempt)
-            for timer in attempt.timers:
-                timer.cancel()
+            attempt.cancel_timers()
             self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT)
+
+    def _again(self, attempt: Attempt) -> None:
+        if attempt.job is not None:
+            attempt.cancel_timers()
+            attempt.pid, attempt.phase = 0, Phase.BUILDING
+            self._waiting[attempt] = attempt.job
 
     def _limit(self, attempt: Attempt, span_ns: int, cause: Ended) -> None:
         def over() -> None:

@@ -1,0 +1,238 @@
+"""What is made ready before a task: files, packages, setup."""
+
+import importlib
+import stat
+import zipfile
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from neorion.iris.adapters.runtimes.process import bundle
+from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
+from neorion.iris.model import Environment
+from neorion.iris.ports import EndKind, Phase
+from neorion.iris.testing.runtime import ended, written
+from neorion.keel.base import Duration, Invalid
+from tests.iris.runtimes.conftest import Orders
+from tests.iris.runtimes.test_calls import log_of, run, value_of
+
+pytestmark = pytest.mark.anyio
+
+
+def archive(path: Path, *entries: tuple[str, str, int]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, text, mode in entries:
+            info = zipfile.ZipInfo(name)
+            info.filename = name
+            info.external_attr = mode << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            out.writestr(info, text)
+    return path
+
+
+FILE, PROGRAM, LINK, DEVICE = (
+    stat.S_IFREG | 0o644,
+    stat.S_IFREG | 0o755,
+    stat.S_IFLNK | 0o777,
+    stat.S_IFBLK | 0o644,
+)
+
+HOSTILE: dict[str, tuple[tuple[str, str, int], ...]] = {
+    "climbs out": (("ok", "", FILE), ("../out", "x", FILE)),
+    "climbs out in the middle": (("ok", "", FILE), ("a/../../out", "x", FILE)),
+    "absolute": (("ok", "", FILE), ("/out", "x", FILE)),
+    "backslash": (("ok", "", FILE), ("..\\out", "x", FILE)),
+    "drive": (("ok", "", FILE), ("c:/out", "x", FILE)),
+    "link": (("ok", "", FILE), ("out", "/etc/passwd", LINK)),
+    "device": (("ok", "", FILE), ("out", "", DEVICE)),
+    "twice": (("ok", "", FILE), ("ok", "x", FILE)),
+    "file and directory": (("ok", "", FILE), ("ok/x", "x", FILE)),
+    "nothing": (("ok", "", FILE), ("./", "x", FILE)),
+    "bomb": (("ok", "", FILE), ("out", "\0" * (bundle.RATIO_FREE_BYTES + 1), FILE)),
+}
+
+
+@pytest.mark.parametrize("entries", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_hostile_archive_is_refused_before_the_first_write(
+    tmp_path: Path, entries: tuple[tuple[str, str, int], ...]
+):
+    target = tmp_path / "deep" / "work"
+    target.mkdir(parents=True)
+    with pytest.raises(Invalid) as caught:
+        bundle.unpack(archive(tmp_path / "bundle.zip", *entries), target)
+    assert caught.value.code == "runtime.bundle"
+    assert {path.name for path in tmp_path.rglob("*")} == {"deep", "work", "bundle.zip"}
+
+
+@pytest.mark.parametrize("limit", ["ENTRIES_MAX", "BYTES_MAX"])
+def test_an_archive_over_a_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str):
+    monkeypatch.setattr(bundle, limit, 1)
+    target = tmp_path / "work"
+    target.mkdir()
+    with pytest.raises(Invalid, match="1 at most"):
+        bundle.unpack(archive(tmp_path / "b.zip", ("a", "xx", FILE), ("b", "xx", FILE)), target)
+    assert list(target.iterdir()) == []
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def flip(data: bytes) -> bytes:
+    middle = data.index(b"PK\x01\x02") - 10
+    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+
+def wipe(data: bytes) -> bytes:
+    return data[:0]
+
+
+@pytest.mark.parametrize("damage", [cut, flip, wipe])
+def test_a_damaged_archive_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]):
+    whole = archive(tmp_path / "b.zip", ("a", "".join(map(str, range(5000))), FILE))
+    whole.write_bytes(damage(whole.read_bytes()))
+    (tmp_path / "work").mkdir()
+    with pytest.raises(Invalid, match="damaged"):
+        bundle.unpack(whole, tmp_path / "work")
+
+
+def test_a_directory_is_copied_and_links_in_it_are_refused(tmp_path: Path):
+    source = tmp_path / "source"
+    (source / "a").mkdir(parents=True)
+    (source / "a" / "file").write_text("x")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    bundle.unpack(source, tmp_path / "one")
+    assert (tmp_path / "one" / "a" / "file").read_text() == "x"
+    (source / "link").symlink_to("/etc/passwd")
+    with pytest.raises(Invalid, match="neither a file nor a directory"):
+        bundle.unpack(source, tmp_path / "two")
+    assert list((tmp_path / "two").iterdir()) == []
+
+
+async def test_a_bundle_is_the_working_directory_and_its_modules_can_be_imported(
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+):
+    zipped = archive(
+        tmp_path / "b.zip", ("mine.py", "ANSWER = 42", FILE), ("bin/run", "#!/bin/sh\nls", PROGRAM)
+    )
+
+    def uses_it() -> object:
+        return importlib.import_module("mine").ANSWER
+
+    assert value_of(await run(runtime, replace(orders.call(uses_it), bundle=zipped))) == 42
+    order = replace(orders.command("bin/run"), bundle=zipped)
+    assert (await run(runtime, order)).well
+    assert log_of(runtime, order) == "bin\nmine.py\n"
+
+
+async def test_an_attempt_with_a_hostile_bundle_is_not_started(
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+):
+    zipped = archive(tmp_path / "b.zip", *HOSTILE["climbs out"])
+    end = await run(runtime, replace(orders.command("true"), bundle=zipped))
+    assert end.kind is EndKind.NOT_STARTED
+    assert "leads out of the working directory" in end.message
+
+
+def wheel(folder: Path, value: str) -> str:
+    """A package that needs no index to install."""
+    path = folder / f"tiny_{value}-1.0-py3-none-any.whl"
+    entries = {
+        f"tiny_{value}.py": f"VALUE = {value!r}",
+        f"tiny_{value}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: tiny-{value}\nVersion: 1.0\n",
+        f"tiny_{value}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"tiny_{value}-1.0.dist-info/RECORD": "",
+    }
+    with zipfile.ZipFile(path, "w") as out:
+        for name, text in entries.items():
+            out.writestr(name, text)
+    return f"tiny-{value} @ {path.as_uri()}"
+
+
+async def test_packages_are_installed_once_for_all_who_ask(
+    runtime: ProcessRuntime, orders: Orders, root: Path, tmp_path: Path
+):
+    environment = Environment(packages=(wheel(tmp_path, "one"),))
+
+    def uses_it() -> object:
+        return importlib.import_module("tiny_one").VALUE
+
+    calls = [replace(orders.call(uses_it), environment=environment) for _ in range(2)]
+    program = replace(
+        orders.command("python", "-c", "import tiny_one; print(tiny_one.VALUE)"), environment=environment
+    )
+    for order in (*calls, program):
+        await runtime.start(order)
+    for order in calls:
+        assert value_of(await ended(runtime, order.attempt)) == "one"
+    assert (await ended(runtime, program.attempt)).well
+    logs = [log_of(runtime, order) for order in (*calls, program)]
+    assert sum("Successfully installed" in text for text in logs) == 1
+    assert logs[2].endswith("one\n")
+    assert len([path for path in (root / "packages").iterdir() if path.is_dir()]) == 1
+
+
+async def test_a_failed_installation_is_told_with_its_last_lines_and_not_kept(
+    runtime: ProcessRuntime, orders: Orders, root: Path, tmp_path: Path
+):
+    wanted = wheel(tmp_path, "two")
+    file = tmp_path / "tiny_two-1.0-py3-none-any.whl"
+    whole = file.read_bytes()
+    file.write_bytes(b"broken")
+    order = replace(orders.command("true"), environment=Environment(packages=(wanted,)))
+    end = await run(runtime, order)
+    assert end.kind is EndKind.NOT_STARTED
+    assert "could not be installed" in end.message
+    assert "ERROR" in end.message
+    assert not [path for path in (root / "packages").iterdir() if path.is_dir()]
+    file.write_bytes(whole)
+    assert (await run(runtime, replace(orders.command("true"), environment=order.environment))).well
+
+
+async def test_setup_runs_in_the_working_directory_and_is_seen_as_building(
+    runtime: ProcessRuntime, orders: Orders
+):
+    order = replace(
+        orders.shell("cat made"), environment=Environment(setup=("echo preparing", "echo made > made"))
+    )
+    phases = list[Phase]()
+    async with aclosing(runtime.changes()) as changes:
+        await runtime.start(order)
+        async for batch in changes:
+            phases += [seen.phase for seen in batch]
+            if phases[-1:] == [Phase.ENDED]:
+                break
+    assert phases == [Phase.BUILDING, Phase.RUNNING, Phase.ENDED]
+    assert log_of(runtime, order) == "preparing\nmade\n"
+
+
+async def test_a_failed_setup_is_not_started_and_shows_its_last_lines(
+    runtime: ProcessRuntime, orders: Orders
+):
+    order = replace(
+        orders.command("true"), environment=Environment(setup=("echo so far so good; exit 3", "echo never"))
+    )
+    end = await run(runtime, order)
+    assert end.kind is EndKind.NOT_STARTED
+    assert "ended with 3" in end.message
+    assert "so far so good" in end.message
+    assert "never" not in log_of(runtime, order)
+
+
+async def test_a_build_can_be_stopped(runtime: ProcessRuntime, orders: Orders):
+    order = replace(
+        orders.shell("echo never"),
+        environment=Environment(setup=("trap '' TERM; echo building; while :; do sleep 1000; done",)),
+    )
+    await runtime.start(order)
+    await written(runtime.log(order.attempt), "building")
+    with anyio.fail_after(2):
+        await runtime.stop(order.attempt, Duration.of(ms=50))
+        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+    assert log_of(runtime, order) == "building\n"

@@ -1,0 +1,192 @@
+"""Deaths: of the worker, of the fork server, of the lease."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from neorion.iris.adapters.runtimes.process import tree
+from neorion.iris.adapters.runtimes.process.files import Files
+from neorion.iris.adapters.runtimes.process.link import Link
+from neorion.iris.adapters.runtimes.process.outcome import load
+from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
+from neorion.iris.model import AttemptId
+from neorion.iris.ports import EndKind, Phase
+from neorion.iris.testing.runtime import ended, said, written
+from neorion.keel.base import Conflict, Duration, Invalid
+from neorion.keel.clock import SystemClock
+from tests.iris.runtimes.conftest import LEASE, Orders, forkserver, gone
+from tests.iris.runtimes.test_trees import daemon
+
+pytestmark = pytest.mark.anyio
+
+# A worker that starts one attempt and then waits for the end that the test has in mind for it.
+WORKER = """
+import pathlib, pickle, signal, sys
+import anyio
+from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock
+
+async def main():
+    async with ProcessRuntime(pathlib.Path(sys.argv[1]), SystemClock()) as runtime:
+        await runtime.renew(Duration.of(seconds=25))
+        await runtime.start(pickle.load(open(sys.argv[2], "rb")))
+        print("started", flush=True)
+        signal.pause()
+
+anyio.run(main)
+"""
+
+
+@contextmanager
+def worker(root: Path, order: Path) -> "Generator[subprocess.Popen[str]]":
+    command = [sys.executable, "-c", WORKER, str(root), str(order)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        yield process
+
+
+async def test_a_killed_worker_loses_no_task_and_no_exit_code(root: Path, orders: Orders, tmp_path: Path):
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    order = orders.shell(f"echo ready; read line < {fifo}; exit 42")
+    (tmp_path / "order").write_bytes(pickle.dumps(order))
+    with worker(root, tmp_path / "order") as process:
+        process.kill()
+    async with ProcessRuntime(root, SystemClock()) as adopted:
+        (seen,) = await adopted.seen()
+        assert (seen.attempt, seen.phase) == (order.attempt, Phase.RUNNING)
+        await said(adopted, order.attempt, "ready")
+        await anyio.to_thread.run_sync(fifo.write_text, "\n")
+        assert (await ended(adopted, order.attempt)).code == 42
+
+
+async def test_a_killed_fork_server_loses_its_tasks_and_leaves_no_process(
+    runtime: ProcessRuntime, root: Path, orders: Orders, tmp_path: Path
+):
+    pids = [tmp_path / "one", tmp_path / "two"]
+    tasks = [orders.call(daemon(stays=True), str(pids[0])), orders.program(daemon(stays=True), str(pids[1]))]
+    kept = orders.call(lambda: "kept")
+    await runtime.start(kept)
+    await ended(runtime, kept.attempt)
+    for order, pid in zip(tasks, pids, strict=True):
+        pid.touch()
+        await runtime.start(order)
+        await written(pid, "\n")
+    old = forkserver(root)
+    os.kill(old, signal.SIGKILL)
+    for order, pid in zip(tasks, pids, strict=True):
+        assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+        # Told only when it is true: the next fork server waits for the burial.
+        assert tree.read(int(pid.read_text())) is None
+    end = await ended(runtime, kept.attempt)
+    assert end.result is not None
+    assert load(end.result) == "kept"
+    # The lease is the worker's, not the dead fork server's: the next task starts.
+    after = orders.command("true")
+    await runtime.start(after)
+    assert (await ended(runtime, after.attempt)).well
+    assert forkserver(root) != old
+
+
+async def test_a_killed_guardian_takes_everything_with_it(
+    runtime: ProcessRuntime, root: Path, orders: Orders
+):
+    order = orders.call(signal.pause)
+    await runtime.start(order)
+    server = forkserver(root)
+    (task,) = (os.pidfd_open(pid) for pid in tree.children(server))
+    process = tree.read(server)
+    assert process is not None
+    os.kill(process.parent, signal.SIGKILL)
+    await gone(task)
+    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+
+
+async def test_the_lease_ends_tasks_even_when_the_fork_server_is_stuck(
+    runtime: ProcessRuntime, root: Path, orders: Orders
+):
+    order = orders.call(signal.pause)
+    await runtime.start(order)
+    server = forkserver(root)
+    (task,) = (os.pidfd_open(pid) for pid in tree.children(server))
+    await runtime.renew(Duration.of(ms=300))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        await gone(task)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+
+
+async def test_the_lease_ends_tasks_when_the_worker_is_dead(root: Path, orders: Orders):
+    order = orders.call(signal.pause)
+    async with ProcessRuntime(root, SystemClock()) as runtime:
+        await runtime.renew(LEASE)
+        await runtime.start(order)
+        server = forkserver(root)
+        (task,) = (os.pidfd_open(pid) for pid in tree.children(server))
+        await runtime.renew(Duration.of(ms=100))
+    await gone(task)
+    # With nothing left to look after, and nobody to look after it for, the fork server ends too.
+    await gone(os.pidfd_open(server))
+    async with ProcessRuntime(root, SystemClock()) as runtime:
+        assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+
+
+async def test_of_two_workers_the_newer_one_stays(root: Path, orders: Orders):
+    async def older() -> None:
+        async with ProcessRuntime(root, SystemClock()) as first:
+            connected.set()
+            async for _ in first.changes():
+                continue
+
+    connected = anyio.Event()
+    with pytest.RaisesGroup(pytest.RaisesExc(Conflict, match="taken over")):
+        async with anyio.create_task_group() as group:
+            group.start_soon(older)
+            await connected.wait()
+            async with ProcessRuntime(root, SystemClock()) as second:
+                await second.renew(LEASE)
+                await anyio.sleep_forever()
+    async with ProcessRuntime(root, SystemClock()) as third:
+        await third.renew(LEASE)
+        await third.start(order := orders.command("true"))
+        assert (await ended(third, order.attempt)).well
+
+
+async def test_requests_without_an_answer_are_sent_again(runtime: ProcessRuntime, root: Path, orders: Orders):
+    many = [orders.command("true") for _ in range(50)]
+    async with anyio.create_task_group() as group:
+        for order in many:
+            group.start_soon(runtime.start, order)
+        await anyio.lowlevel.checkpoint()
+        os.kill(forkserver(root), signal.SIGKILL)
+    ends = {(await ended(runtime, order.attempt)).kind for order in many}
+    assert ends <= {EndKind.EXIT, EndKind.LOST}
+
+
+async def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path):
+    with pytest.raises(Invalid, match="too long"):
+        Link(Files(tmp_path / ("x" * 120)), lambda _: None, lambda: None)
+
+
+@pytest.mark.parametrize("name", ["../escape", ".hidden", "a/b", "", "x" * 200, "a\0b"])
+async def test_an_attempt_whose_id_is_no_file_name_is_refused(
+    runtime: ProcessRuntime, orders: Orders, name: str
+):
+    with pytest.raises(Invalid):
+        await runtime.start(replace(orders.command("true"), attempt=AttemptId(name)))
+    assert await runtime.seen() == []
