@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +15,16 @@ from tests.iris.cli.calling import PROGRAM, Done, Iris, Start
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def short_folder() -> Iterator[Path]:
+    """Names of sockets may have a hundred characters, and pytest's own folders use up most of them."""
+    with tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def cluster(short_folder: Path) -> Iterator[dict[str, str]]:
     """The variables by which a command finds a cluster of one worker."""
-    folder = tmp_path_factory.mktemp("iris")
+    folder = short_folder
     env = {"XDG_STATE_HOME": str(folder / "state")}
     command = [sys.executable, "-m", "neorion.iris", "local", "--folder", str(folder / "local")]
     with subprocess.Popen(
@@ -35,9 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 
 @pytest.fixture
-def environment(
-    cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Path:
+def environment(cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The cluster's variables, and an empty folder to stand in."""
     for name, value in cluster.items():
         monkeypatch.setenv(name, value)

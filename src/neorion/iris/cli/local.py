@@ -69,31 +69,36 @@ async def start(folder: Path, port: int, workers: int, clock: Clock) -> LocalClu
     """Starts a cluster in a session of its own and waits until it says where it answers."""
     folder.mkdir(parents=True, exist_ok=True)
     said, log = folder / "address", folder / "log"
-    with said.open("wb") as stdout, log.open("ab") as stderr:
-        process = subprocess.Popen(  # noqa: ASYNC220, S603 -- our own program, which is to outlive this one
-            _command(folder, port, workers),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
+    said.write_text("")
+    pid = _spawn(_command(folder, port, workers), said, log)
     until = clock.monotonic() + START_MOST.seconds
     while not (address := said.read_text()).endswith("\n"):
-        if process.poll() is not None:
+        if not _began(pid):
             raise Terminal(
                 "iris.cluster_start",
                 f"The cluster ended while it started: {log.read_text()[-_LOG_TAIL_CHARS:].strip()}",
                 hint=f"see {log}",
             )
         if clock.monotonic() > until:
-            process.terminate()
+            os.kill(pid, signal.SIGTERM)
             raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"see {log}")
         await clock.sleep(_LOOK_EVERY)
-    cluster = LocalCluster(address.strip(), process.pid, _began(process.pid), str(folder), str(log))
+    cluster = LocalCluster(address.strip(), pid, _began(pid), str(folder), str(log))
     partial = _record(folder).with_suffix(".part")
     partial.write_text(json.dumps(asdict(cluster)))
     partial.replace(_record(folder))
     return cluster
+
+
+def _spawn(argv: list[str], out: Path, log: Path) -> int:
+    """A process that is to outlive this one: no terminal, no stream of ours."""
+    write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(out), write, 0o644),
+        (os.POSIX_SPAWN_OPEN, 2, str(log), write, 0o644),
+    ]
+    return os.posix_spawn(argv[0], argv, os.environ, file_actions=files, setsid=True)
 
 
 def watch_over(folder: Path, port: int, workers: int, show: Callable[[LocalCluster], None]) -> None:
