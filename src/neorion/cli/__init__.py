@@ -3,13 +3,14 @@
 Holds names and one line of help each. What a command does is imported when it is called.
 """
 
-import sys
+import os
 from typing import Final
 
 from neorion.keel.cli import App, run
 
 _NEORION: Final = "Neorion"
 _MACHINE: Final = "This machine"
+_SYSTEMS: Final = "Systems"
 
 
 def version() -> str:
@@ -23,6 +24,12 @@ app = App(
     help="The control plane for a GPU fleet: jobs, nodes, development servers, conformance.",
     env_prefix="NEORION",
     version=version,
+)
+app.mount(
+    "iris",
+    "neorion.iris.cli:app",
+    help="Jobs: run them, follow them, and see where they run.",
+    heading=_SYSTEMS,
 )
 app.mount(
     "demo",
@@ -47,4 +54,6 @@ app.mount(
 
 
 def main() -> None:
-    sys.exit(run(app))
+    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
+    # them aborts, and the exit code with it.
+    os._exit(run(app))

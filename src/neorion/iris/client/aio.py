@@ -95,7 +95,7 @@ class AsyncIrisClient:
     ) -> AsyncJob:
         """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
         payload = Payload()
-        spec = spec_of(work, self._path(name), options, payload)
+        spec = spec_of(work, self.path(name), options, payload)
         spec.replicas = replicas
         if args or kwargs:
             if not callable(work):
@@ -110,7 +110,7 @@ class AsyncIrisClient:
     ) -> AsyncJob:
         """Tasks that start together or not at all, on workers that share their `within`."""
         payload = Payload()
-        spec = spec_of(work, self._path(name), options, payload)
+        spec = spec_of(work, self.path(name), options, payload)
         spec.replicas, spec.gang = replicas, within
         return await self.send(spec, payload, options.get("key", ""))
 
@@ -141,7 +141,7 @@ class AsyncIrisClient:
     ) -> AsyncJob:
         payload = Payload()
         parts = chunks(items, chunk or max(1, -(-len(items) // CHUNKS)))
-        spec = spec_of(_Each(function), self._path(name or f"map-{self._ids.secret()[:8]}"), options, payload)
+        spec = spec_of(_Each(function), self.path(name or f"map-{self._ids.secret()[:8]}"), options, payload)
         spec.replicas, spec.warm = len(parts), True
         nothing: dict[str, Any] = {}
         spec.inputs = [payload.pickled(((part,), nothing), "An item") for part in parts]
@@ -239,7 +239,8 @@ class AsyncIrisClient:
     ) -> None:
         await self.aclose()
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
+        """The whole name of a job: what does not begin with "/" is one of the user's own."""
         return name if name.startswith("/") else f"/{self._user}/{name}"
 
 

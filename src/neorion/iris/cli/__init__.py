@@ -1,0 +1,37 @@
+"""The command line of iris, `iris` or `neorion iris`: work for the cluster, and the cluster itself.
+
+Speaks to a controller through the client alone. What a command declares stands in the module of its noun; what it
+does is imported when it is called, because the client brings a whole RPC stack along.
+"""
+
+import os
+from typing import Final
+
+from neorion.keel.cli import App, run
+
+_WORK: Final = "Work"
+_CLUSTER: Final = "Cluster"
+
+app = App("iris", help="Jobs: run them, follow them, and see where they run.", env_prefix="IRIS")
+app.mount("run", "neorion.iris.cli.run:run_command", help="Run a command on the cluster.", heading=_WORK)
+app.mount("job", "neorion.iris.cli.job:job", help="See, follow, await and cancel jobs.", heading=_WORK)
+app.mount("task", "neorion.iris.cli.task:task", help="See the tasks of a job.", heading=_WORK)
+app.mount(
+    "why", "neorion.iris.cli.why:why_command", help="Say why a job waits, or how it ended.", heading=_WORK
+)
+app.mount(
+    "cluster", "neorion.iris.cli.cluster:cluster", help="See, start and stop a cluster.", heading=_CLUSTER
+)
+app.mount(
+    "worker", "neorion.iris.cli.worker:worker", help="See workers, and empty them of work.", heading=_CLUSTER
+)
+app.mount("slice", "neorion.iris.cli.slices:slices", help="See slices of machines.", heading=_CLUSTER)
+app.mount("config", "neorion.iris.cli.config:config", help="Check cluster files.", heading=_CLUSTER)
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
+    # them aborts, and the exit code with it.
+    os._exit(run(app))

@@ -1,0 +1,46 @@
+"""A command's conversation with the controller: open, ask, close; and what to say when nobody answers."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from neorion.iris.client import AsyncIrisClient
+from neorion.keel.base import Retry
+from neorion.keel.cli.kit import Output
+from neorion.keel.run import only_error
+
+T = TypeVar("T")
+
+_JOB_ID = re.compile(r"job-[0-9a-z]{26}")
+
+
+def ask(out: Output, controller: str, question: Callable[[AsyncIrisClient], Awaitable[T]]) -> T:
+    """Runs `question` with a client of its own."""
+
+    async def converse() -> T:
+        async with AsyncIrisClient.remote(controller, token=out.env.get("IRIS_TOKEN") or None) as client:
+            return await question(client)
+
+    try:
+        return anyio.run(converse)
+    except BaseExceptionGroup as group:
+        raise _told(only_error(group), controller) from None
+    except Retry as error:
+        raise _told(error, controller) from None
+
+
+def named(client: AsyncIrisClient, text: str) -> str:
+    """The job somebody means: an id, a whole name, or the last part of one of their own."""
+    return text if _JOB_ID.fullmatch(text) else client.path(text)
+
+
+def _told(error: BaseException, controller: str) -> BaseException:
+    if isinstance(error, Retry) and error.code == "rpc.unreachable":
+        return Retry(
+            "iris.unreachable",
+            f"No controller answers at {controller}.",
+            hint="start one here: iris cluster start --local --detach; or name another: --controller URL",
+        )
+    return error

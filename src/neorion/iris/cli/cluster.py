@@ -1,0 +1,100 @@
+"""`iris cluster`: what is there, and a cluster of one's own on this machine."""
+
+from pathlib import Path
+
+import click
+
+from neorion.iris.cli.options import controller_option
+from neorion.keel.base import Invalid
+from neorion.keel.cli import App
+from neorion.keel.cli.kit import Output, require_extra
+
+cluster = App("cluster", help="See, start and stop a cluster.")
+
+_folder = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where it keeps everything; a folder of the user's own if none is given.",
+)
+
+
+@cluster.command("status")
+@controller_option
+def status_command(out: Output, controller: str) -> None:
+    """Show how many jobs, tasks, workers and slices there are."""
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.status import StatusRecord, status_table  # noqa: PLC0415 -- as above
+    from neorion.iris.model.gen import iris_pb as pb  # noqa: PLC0415 -- as above
+    from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
+
+    answer = ask(out, controller, lambda client: client.cluster.status(pb.StatusRequest()))
+    out.show_one(StatusRecord.of(controller, answer), status_table(SystemClock().now()))
+
+
+@cluster.command("start")
+@click.option("--local", "here", is_flag=True, allow_from_autoenv=False, help="On this machine.")
+@click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
+@click.option("--workers", default=2, type=click.IntRange(min=1), help="How many workers there are.")
+@_folder
+@click.option(
+    "--detach", is_flag=True, allow_from_autoenv=False, help="Return when it answers, and leave it running."
+)
+def start_command(
+    out: Output, *, here: bool, port: int, workers: int, folder: Path | None, detach: bool
+) -> None:
+    """Start a cluster on this machine."""
+    if not here:
+        raise Invalid(
+            "iris.cluster_where", "Only a cluster on this machine can be started.", hint="add --local"
+        )
+    require_extra("server")
+    from neorion.iris.cli import local  # noqa: PLC0415 -- the help does not need it
+
+    place = (folder or local.default_folder(out.env)).absolute()
+    running = local.found(place)
+    if running:
+        out.say(f"A cluster already runs at {running.address}.")
+        out.show_one(running, local.LOCAL)
+    elif detach:
+        _detached(out, place, port, workers)
+    else:
+        local.watch_over(place, port, workers, lambda started: out.show_one(started, local.LOCAL))
+
+
+def _detached(out: Output, place: Path, port: int, workers: int) -> None:
+    import anyio  # noqa: PLC0415 -- the help does not need it
+
+    from neorion.iris.cli import local  # noqa: PLC0415 -- as above
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- as above
+    from neorion.iris.cli.options import DEFAULT_CONTROLLER  # noqa: PLC0415 -- as above
+    from neorion.iris.cli.status import first_worker  # noqa: PLC0415 -- as above
+    from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
+
+    clock = SystemClock()
+    started = anyio.run(local.start, place, port, workers, clock)
+    ask(out, started.address, lambda client: first_worker(client, clock))
+    default = DEFAULT_CONTROLLER.rpartition(":")[2]
+    if started.address.rpartition(":")[2] != default:
+        out.say(f"Commands find it with: export IRIS_CONTROLLER={started.address}")
+    out.say(
+        f"It ends with: iris cluster stop{f' --folder {place}' if place != local.default_folder(out.env) else ''}"
+    )
+    out.show_one(started, local.LOCAL)
+
+
+@cluster.command("stop")
+@_folder
+def stop_command(out: Output, folder: Path | None) -> None:
+    """End the cluster that was started on this machine; what it knows stays in its folder."""
+    require_extra("server")
+    import anyio  # noqa: PLC0415 -- the help does not need it
+
+    from neorion.iris.cli import local  # noqa: PLC0415 -- as above
+    from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
+
+    place = (folder or local.default_folder(out.env)).absolute()
+    ended = anyio.run(local.stop, place, SystemClock())
+    if ended:
+        out.say(f"The cluster at {ended.address} has ended.")
+    out.show([ended] if ended else [], local.LOCAL)

@@ -1,0 +1,76 @@
+"""How a job ended, as an exit code and as a sentence: the program's own code wherever there is one."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from neorion.iris.client import JobCancelled, JobFailed
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.cli import Exit
+from neorion.keel.cli.kit import Column, Table
+
+_SIGNALLED: Final = 128
+_TERMINATED: Final = 128 + 15
+_KILLED: Final = 128 + 9
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """One sentence about where a job is, and what to do about it. `code` is the reason it waits or the cause of its end."""
+
+    name: str
+    state: str
+    code: str
+    sentence: str
+    hint: str
+
+
+WHY: Final[Table[Why]] = Table(
+    (
+        Column("JOB", lambda why: why.name),
+        Column("STATE", lambda why: why.state),
+        Column("WHY", lambda why: why.sentence),
+        Column("HINT", lambda why: why.hint),
+        Column("CODE", lambda why: why.code),
+    ),
+    name=lambda why: why.code,
+)
+
+
+def exit_code(job: pb.Job) -> int:
+    """As if the program had been run here. 125: it did not end by itself, so it has none of its own."""
+    ending = job.ending or pb.Ending()
+    match job.state, ending.cause:
+        case "succeeded", _:
+            code = Exit.OK
+        case "cancelled", _:
+            code = _TERMINATED
+        case _, "signal":
+            code = _SIGNALLED + ending.code
+        case _, "out_of_memory":
+            code = _KILLED
+        case _, "ran_too_long" | "waited_too_long":
+            code = Exit.TIMEOUT
+        case _, "exit_code" | "gang_broken" if ending.code:
+            code = ending.code
+        case _:
+            code = Exit.NOT_STARTED
+    return code
+
+
+def why(job: pb.Job) -> Why:
+    """Why it waits, that it runs, or how it ended."""
+    ending = job.ending or pb.Ending()
+    match job.state:
+        case "failed" | "cancelled":
+            story = (JobCancelled if job.state == "cancelled" else JobFailed)(job, ending)
+            return Why(job.name, job.state, ending.cause, story.sentence, story.hint)
+        case "succeeded":
+            return Why(job.name, job.state, "done", f"{job.name} ended well.", "")
+        case _ if job.reason:
+            return Why(job.name, job.state, job.reason.code, job.reason.sentence, job.reason.hint)
+        case "running":
+            running, every = job.tasks.get("running", 0), sum(job.tasks.values())
+            hint = f"follow what it writes: iris job logs -f {job.name}"
+            return Why(job.name, job.state, "running", f"It runs: {running} of {every} tasks do.", hint)
+        case _:
+            return Why(job.name, job.state, "new", "It has just come in and is looked at next.", "")

@@ -1,0 +1,167 @@
+"""What a job writes, through all attempts of its tasks, and what becomes of it, until it has ended."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from neorion.iris.client import AsyncIrisClient
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Deadline, Duration, NotFound, Retry
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.run import Backoff
+
+T = TypeVar("T")
+
+# More at once is a stream that nobody reads; `--task` chooses another.
+TASKS_MAX: Final = 32
+# The controller is asked this often what has changed: at first often, because most jobs start at once.
+_ASK_FIRST_MS: Final = 50
+_ASK_MOST_MS: Final = 1000
+# A controller that restarts is back long before that.
+_PATIENCE: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=100)
+
+
+class _Place:
+    """How far one task's output has been shown: in which attempt, up to which byte."""
+
+    def __init__(self, number: int = 1, offset: int = 0) -> None:
+        self.number = number
+        self.offset = offset
+        # The newest attempt somebody streams now; 0 if nobody does.
+        self.streamed = 0
+        self.stream = anyio.CancelScope()
+
+
+class Follow:
+    """Follows one job. `show` gets what its tasks write, `tell` the sentences about it."""
+
+    def __init__(
+        self,
+        client: AsyncIrisClient,
+        job: str,
+        show: Callable[[int, bytes], None],
+        tell: Callable[[str], None],
+        only: int | None = None,
+    ) -> None:
+        self._client = client
+        self._job = job
+        self._show = show
+        self._tell = tell
+        self._only = only
+        self._places: dict[int, _Place] = {}
+        self._reason = ""
+        self._clock = SystemClock()
+        self._rng = system_rng()
+
+    def begin(self, index: int, number: int, offset: int) -> None:
+        """So much of a task has been shown already."""
+        self._places[index] = _Place(number, offset)
+
+    async def run(self) -> pb.Job:
+        """The job as it ended, once all that it wrote has been shown."""
+        answer = pb.WaitResponse()
+        async with anyio.create_task_group() as group:
+            answer = await self._watch(group)
+            group.cancel_scope.cancel()
+        for task in answer.tasks:
+            if self._wanted(task) and task.tries:
+                await self._steady(lambda task=task: self._write(task.index, task.tries, follow=False))
+        return answer.job or pb.Job()
+
+    async def _watch(self, group: TaskGroup) -> pb.WaitResponse:
+        pause = _ASK_FIRST_MS
+        while True:
+            request = pb.WaitRequest(job=self._job, timeout_ms=pause)
+            answer = await self._steady(lambda request=request: self._client.calls.wait(request))
+            if answer.tasks:
+                return answer
+            changed = self._told(answer.job or pb.Job())
+            for task in await self._steady(lambda: self._client.tasks(self._job)):
+                changed |= self._wanted(task) and self._stream(task, group)
+            pause = _ASK_FIRST_MS if changed else min(_ASK_MOST_MS, pause * 2)
+
+    def _told(self, job: pb.Job) -> bool:
+        sentence = job.reason.sentence if job.reason else ""
+        changed = sentence != self._reason
+        if changed and sentence:
+            self._tell(f"waiting: {sentence}")
+        self._reason = sentence
+        return changed
+
+    def _wanted(self, task: pb.Task) -> bool:
+        return task.index < TASKS_MAX if self._only is None else task.index == self._only
+
+    def _stream(self, task: pb.Task, group: TaskGroup) -> bool:
+        """Streams the task's attempt if that is a new one; says whether it is."""
+        place = self._places.setdefault(task.index, _Place())
+        if task.state != "running" or place.streamed >= task.tries:
+            return False
+        again = f", try {task.tries}" if task.tries > 1 else ""
+        self._tell(f"task {task.index} runs on {task.worker}{again}")
+        place.stream.cancel()
+        place.stream, place.streamed = anyio.CancelScope(), task.tries
+        group.start_soon(self._live, task.index, place)
+        return True
+
+    async def _live(self, index: int, place: _Place) -> None:
+        number = place.streamed
+        with place.stream:
+            await self._steady(lambda: self._write(index, number, follow=True))
+
+    async def _write(self, index: int, last: int, *, follow: bool) -> None:
+        """Shows what has not been shown of the task's attempts up to `last`."""
+        place = self._places.setdefault(index, _Place())
+        while True:
+            request = pb.LogsRequest(
+                job=self._job,
+                task=index,
+                attempt=place.number,
+                offset=place.offset,
+                follow=follow and place.number == last,
+            )
+            try:
+                async for chunk in self._client.calls.logs(request):
+                    place.offset = chunk.offset + len(chunk.text)
+                    self._show(index, chunk.text)
+            except NotFound:
+                # An attempt that nobody remembers has left nothing to read.
+                pass
+            if place.number >= last:
+                return
+            place.number, place.offset = place.number + 1, 0
+
+    async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A controller that restarts takes nothing with it: the job goes on, and so do we."""
+        for failures, wait in enumerate(_PATIENCE.waits(self._rng)):
+            try:
+                return await call()
+            except Retry as error:
+                if isinstance(error, Deadline):
+                    raise
+                if not failures:
+                    self._tell("lost touch with the controller; trying again")
+                await self._clock.sleep(wait)
+        return await call()
+
+
+class Lines:
+    """Output of several tasks at once: whole lines, each after the number of its task."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self._open: dict[int, bytes] = {}
+
+    def show(self, index: int, text: bytes) -> None:
+        whole, newline, rest = (self._open.get(index, b"") + text).rpartition(b"\n")
+        self._open[index] = rest
+        if newline:
+            mark = b"[%d] " % index
+            self._write(b"".join(mark + line + b"\n" for line in whole.split(b"\n")))
+
+    def close(self) -> None:
+        """What the tasks left without an end of line."""
+        for index in sorted(self._open):
+            if self._open[index]:
+                self.show(index, b"\n")

@@ -1,0 +1,25 @@
+"""Options and words that the commands share. Cheap to import: every help passes through here."""
+
+from typing import Final
+
+import click
+
+from neorion.keel.cli import Choices
+
+DEFAULT_CONTROLLER: Final = "http://localhost:10000"
+# The model's own words; the model itself is too heavy for a help.
+STATES: Final = ("pending", "running", "succeeded", "failed", "cancelled")
+BANDS: Final = ("production", "interactive", "batch")
+
+controller_option = click.option(
+    "--controller", default=DEFAULT_CONTROLLER, metavar="URL", help="Where the controller answers."
+)
+state_option = click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=Choices(STATES),
+    allow_from_autoenv=False,
+    metavar="STATE",
+    help="Only these; may be given more than once.",
+)

@@ -1,0 +1,170 @@
+"""What `iris run` does: pack, submit, follow, and end as the command ended."""
+
+import re
+import signal
+from collections.abc import AsyncIterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from neorion.iris.cli.bundle import Bundle, bundle
+from neorion.iris.cli.ending import exit_code, why
+from neorion.iris.cli.follow import TASKS_MAX, Follow
+from neorion.iris.cli.logs import shown
+from neorion.iris.cli.run import Wanted
+from neorion.iris.cli.words import amounts, resources, size
+from neorion.iris.client import AsyncIrisClient, Options
+from neorion.iris.client.options import Payload, spec_of
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Invalid, NotFound
+from neorion.keel.cli import Exit
+from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.clock import SystemIds
+
+# An offset past every end: the answer then brings a blob's size and none of its bytes.
+_PAST_THE_END: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job as it was, or would be, submitted."""
+
+    name: str
+    id: str
+    command: list[str]
+    replicas: int
+    resources: dict[str, object]
+    bundle: str
+    bundle_files: int
+    bundle_bytes: int
+
+
+_SUBMITTED: Final[Table[Submitted]] = Table(
+    (
+        Column("JOB", lambda it: it.name),
+        Column("ID", lambda it: it.id),
+        Column("COMMAND", lambda it: " ".join(it.command)),
+        Column("TASKS", lambda it: it.replicas),
+        Column("RESOURCES", lambda it: resources(it.resources)),
+        Column("BUNDLE", lambda it: f"{size(it.bundle_bytes)}, files: {it.bundle_files}"),
+    ),
+    name=lambda it: it.name,
+)
+
+
+async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: Wanted) -> int:
+    packed = bundle(Path.cwd(), wanted["exclude"]) if wanted["bundle"] else Bundle(b"", "", 0)
+    spec = _spec(client, command, wanted, packed)
+    request = pb.SubmitRequest(spec=spec, key=SystemIds().secret(), dry_run=wanted["dry_run"])
+    if packed.digest and not wanted["dry_run"]:
+        await _send(client, out, packed)
+    # From here on a signal is about the job.
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        answer = await client.calls.submit(request)
+        if wanted["dry_run"] or wanted["detach"]:
+            out.say("It would be accepted." if wanted["dry_run"] else f"submitted {answer.name}")
+            out.show_one(_submitted(answer, spec, packed), _SUBMITTED)
+            return Exit.OK
+        out.say(f"submitted {answer.name} ({answer.id})")
+        return await _attached(client, out, answer, spec.replicas, signals)
+
+
+async def _attached(
+    client: AsyncIrisClient,
+    out: Output,
+    job: pb.SubmitResponse,
+    replicas: int,
+    signals: AsyncIterable[signal.Signals],
+) -> int:
+    """Follows the job to its end. The first signal cancels it, a second one leaves it to itself."""
+    caught: list[int] = []
+    ended: list[pb.Job] = []
+
+    async def listen() -> None:
+        async for number in signals:
+            if caught:
+                break
+            caught.append(number)
+            out.say(f"cancelling {job.name}")
+            await client.cancel(job.id)
+        group.cancel_scope.cancel()
+
+    if replicas > TASKS_MAX:
+        out.warn(
+            f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task"
+        )
+    with shown(out, several=replicas > 1) as show:
+        async with anyio.create_task_group() as group:
+            group.start_soon(listen)
+            ended.append(await Follow(client, job.id, show, out.say).run())
+            group.cancel_scope.cancel()
+    for one in ended:
+        if one.state != "succeeded":
+            end = why(one)
+            out.say(f"{end.sentence} {end.hint}".rstrip() if one.state == "failed" else end.sentence)
+    return 128 + caught[0] if caught else exit_code(ended[0])
+
+
+def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packed: Bundle) -> pb.JobSpec:
+    every = {name: wanted[name] for name in ("gpu", "cpu", "memory", "disk")}
+    options = Options(
+        resources={name: amount for name, amount in every.items() if amount is not None},
+        env=_variables(wanted["env"]),
+        packages=wanted["packages"],
+        setup=wanted["setup"],
+        require=wanted["require"],
+        prefer=wanted["prefer"],
+        priority=wanted["priority"] or "",
+        timeout=wanted["timeout"] or 0,
+        scheduling_timeout=wanted["scheduling_timeout"] or 0,
+    )
+    if wanted["retries"] is not None:
+        options["retries"] = wanted["retries"]
+    spec = spec_of(command, client.path(wanted["name"] or _name(command)), options, Payload())
+    spec.replicas = wanted["replicas"]
+    spec.gang = wanted["gang"] or ""
+    if spec.environment is not None:
+        spec.environment.bundle = packed.digest
+    return spec
+
+
+def _variables(pairs: Sequence[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="write --env KEY=VALUE")
+    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def _name(command: Sequence[str]) -> str:
+    """The program's own name, and enough chance to be alone with it."""
+    program = re.sub(r"[^A-Za-z0-9]+", "-", Path(command[0]).name).strip("-")[:40] or "job"
+    chance = "".join(filter(str.isalnum, SystemIds().secret()))[:6].lower()
+    return f"{program}-{chance}"
+
+
+async def _send(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
+    """A bundle the controller has is not sent again."""
+    told = f"bundle of {size(len(packed.body))}, files: {packed.files}"
+    try:
+        await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
+    except NotFound:
+        await client.put_blob(packed.digest, packed.body)
+        out.say(f"{told}, sent")
+    else:
+        out.say(f"{told}, unchanged")
+
+
+def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> Submitted:
+    argv = list(spec.entry.value.argv) if spec.entry and spec.entry.field == "command" else []
+    return Submitted(
+        name=answer.name,
+        id=answer.id,
+        command=argv,
+        replicas=spec.replicas,
+        resources=amounts(spec.resources),
+        bundle=packed.digest,
+        bundle_files=packed.files,
+        bundle_bytes=len(packed.body),
+    )

@@ -1,0 +1,85 @@
+"""What goes along with a job, and what does not."""
+
+import io
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neorion.iris.cli.bundle import BYTES_MAX, bundle
+from neorion.iris.cli.follow import Lines
+from neorion.keel.base import Invalid
+
+
+def files(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+
+
+def names(folder: Path, *exclude: str) -> list[str]:
+    return zipfile.ZipFile(io.BytesIO(bundle(folder, exclude).body)).namelist()
+
+
+def test_the_same_files_are_the_same_bytes(tmp_path: Path):
+    files(tmp_path, "b.py", "a/c.py")
+    first = bundle(tmp_path, ())
+    os.utime(tmp_path / "b.py", (1, 1))
+    assert bundle(tmp_path, ()) == first
+    (tmp_path / "b.py").chmod(0o755)
+    assert bundle(tmp_path, ()).digest != first.digest
+
+
+def test_in_a_repository_git_decides(tmp_path: Path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    files(tmp_path, "kept.py", "secret.env", "sub/new.py", ".hidden", "gone.py")
+    (tmp_path / ".gitignore").write_text("*.env\n")
+    subprocess.run(["git", "-C", tmp_path, "add", "."], check=True)
+    (tmp_path / "gone.py").unlink()
+    files(tmp_path, "untracked.py")
+    assert names(tmp_path) == [".gitignore", ".hidden", "kept.py", "sub/new.py", "untracked.py"]
+    assert names(tmp_path / "sub") == ["new.py"]
+
+
+def test_elsewhere_what_machines_make_and_what_is_hidden_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    files(tmp_path, "a.py", ".git-credentials", "venv/x.py", "pkg/__pycache__/a.pyc", ".cache/y", "pkg/b.py")
+    assert names(tmp_path) == ["a.py", "pkg/b.py"]
+
+
+def test_what_is_excluded_stays(tmp_path: Path):
+    files(tmp_path, "a.py", "data/x.bin", "runs/old/1.txt", "runs/new/1.txt", "deep/data/y")
+    assert names(tmp_path, "data", "runs/old") == ["a.py", "runs/new/1.txt"]
+    assert names(tmp_path, "*.txt", "deep/") == ["a.py", "data/x.bin"]
+
+
+def test_too_much_is_refused_with_the_names_of_the_largest(tmp_path: Path):
+    files(tmp_path, "small.py")
+    (tmp_path / "weights.bin").write_bytes(os.urandom(BYTES_MAX + 1))
+    with pytest.raises(Invalid, match=r"weights\.bin \(25Mi\), small\.py") as refused:
+        bundle(tmp_path, ())
+    assert refused.value.code == "iris.bundle_large"
+    with (tmp_path / "weights.bin").open("wb") as huge:
+        huge.truncate(100 * BYTES_MAX)
+    with pytest.raises(Invalid, match=r"weights\.bin"):
+        bundle(tmp_path, ())
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"\n", b"bc\nd", b"", b"\n\n"]))))
+def test_lines_stay_whole_however_they_come(chunks: list[tuple[int, bytes]]):
+    written: list[bytes] = []
+    lines = Lines(written.append)
+    for index, text in chunks:
+        lines.show(index, text)
+    lines.close()
+    shown = b"".join(written)
+    for index in range(3):
+        mark = b"[%d] " % index
+        mine = [line.removeprefix(mark) for line in shown.splitlines() if line.startswith(mark)]
+        assert mine == b"".join(text for who, text in chunks if who == index).splitlines()

@@ -1,0 +1,128 @@
+"""Clusters on this machine: started, found again, stopped; and what is said when there is none."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from neorion.iris.cli import app
+from neorion.keel.cli import Exit, run
+from tests.iris.cli.calling import PROGRAM
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def shown(capfd: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    capfd.readouterr()
+    code = run(app, [*args])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def folder(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(short_folder / "other"))
+    place = Path(tempfile.mkdtemp(dir=short_folder))
+    yield place
+    run(app, ["cluster", "stop", "--folder", str(place), "-q"])
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("cluster status", Exit.UNREACHABLE),
+        ("job list", Exit.UNREACHABLE),
+        ("worker list", Exit.UNREACHABLE),
+        ("why x", Exit.UNREACHABLE),
+        ("run --no-bundle -- true", Exit.NOT_STARTED),
+    ],
+)
+def test_a_controller_that_does_not_answer_is_told_with_the_way_to_one(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, code: int
+):
+    monkeypatch.setenv("IRIS_CONTROLLER", NOWHERE)
+    told = shown(capfd, *command.split())
+    assert told[:2] == (code, "")
+    assert f"No controller answers at {NOWHERE}." in told[2]
+    assert "iris cluster start --local --detach" in told[2]
+
+
+def test_a_cluster_is_started_found_and_stopped(folder: Path, capfd: pytest.CaptureFixture[str]):
+    start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "1"]
+    code, out, err = shown(capfd, *start, "--folder", str(folder), "-o", "json")
+    cluster = json.loads(out)
+    assert code == 0
+    assert f"iris cluster stop --folder {folder}" in err
+    handle = os.pidfd_open(cluster["pid"])
+
+    status = json.loads(
+        shown(capfd, "cluster", "status", "--controller", cluster["address"], "-o", "json")[1]
+    )
+    assert status["workers"] == {"ready": 1}
+    assert json.loads(shown(capfd, *start, "--folder", str(folder), "-o", "json")[1]) == cluster
+
+    code, out, err = shown(capfd, "cluster", "stop", "--folder", str(folder), "-o", "json")
+    assert (code, json.loads(out)) == (0, [cluster])
+    assert "has ended" in err
+    assert select.select([handle], [], [], 0)[0]
+    os.close(handle)
+    assert not list((folder / "slices").glob("slice-*"))
+    assert shown(capfd, "cluster", "stop", "--folder", str(folder), "-o", "json")[:2] == (0, "[]\n")
+
+
+def test_a_process_that_only_has_the_number_of_a_cluster_is_left_alone(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        record = {"address": NOWHERE, "pid": stranger.pid, "began": 1, "folder": str(folder), "log": ""}
+        (folder / "cluster.json").write_text(json.dumps(record))
+        assert shown(capfd, "cluster", "stop", "--folder", str(folder), "-o", "json")[:2] == (0, "[]\n")
+        assert stranger.poll() is None
+        stranger.communicate(b"\n")
+
+
+def test_a_cluster_in_the_foreground_ends_with_its_command(folder: Path):
+    command = ["cluster", "start", "--local", "--port", "0", "--folder", str(folder), "-o", "json"]
+    with subprocess.Popen([*PROGRAM, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(7)]
+        handle = os.pidfd_open(json.loads(b"".join(lines))["pid"])
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == Exit.INTERRUPTED
+    assert select.select([handle], [], [], 10)[0]
+    os.close(handle)
+
+
+def test_a_cluster_that_cannot_start_says_why(folder: Path, capfd: pytest.CaptureFixture[str]):
+    (folder / "iris.db").write_text("no database, by far no database, and long enough to be none" * 40)
+    code, out, err = shown(capfd, "cluster", "start", "--local", "--detach", "--folder", str(folder))
+    assert (code, out) == (Exit.FAILED, "")
+    assert "The cluster ended while it started: " in err
+    assert shown(capfd, "cluster", "start")[0] == Exit.USAGE
+
+
+FILES = Path(__file__).parent.parent / "cluster_files"
+
+
+def test_cluster_files_are_checked(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    good = sorted(FILES.glob("*.yaml"))
+    assert good
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("platfrom: { local: {} }\n")
+    code, out, _ = shown(capfd, "config", "validate", str(wrong), "-o", "json")
+    assert code == Exit.FAILED
+    assert any("platform" in one["sentence"] + one["hint"] for one in json.loads(out))
+    assert shown(capfd, "config", "validate", str(tmp_path / "none.yaml"))[0] != 0
+
+
+def test_the_schema_of_cluster_files_is_json(capfd: pytest.CaptureFixture[str]):
+    code, out, _ = shown(capfd, "config", "schema")
+    assert code == 0
+    assert "scale_groups" in json.loads(out)["properties"]
