@@ -27,7 +27,7 @@ from neorion.iris.state import load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, App, Authenticator, Limits, Request, Response, Route, Service, serve
-from neorion.keel.run import Crew, Loop, Pace
+from neorion.keel.run import Crew, Loop, Pace, Watch
 from neorion.keel.store import Store, migrations_in, open_store
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 
@@ -57,21 +57,27 @@ async def controller(settings: Settings, crew: Crew, clock: Clock, rng: Rng, ids
     async with open_store(
         settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
     ) as store:
-        deck = Deck.over(store, clock, ids, rng)
-        crew.spawn("iris.journal", deck.journal.run)
-        await load(store, deck.book)
-        desk = assemble(settings, deck, store)
         metrics = Metrics()
-        watch = LoopMetrics(metrics)
-        placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
-        deck.wake = placing.wake
-        crew.loop(placing)
-        crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+        deck = Deck.over(store, clock, ids, rng)
+        desk = await start(settings, deck, store, crew, LoopMetrics(metrics))
         app = App(
             services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator, limits=Limits()
         )
         async with serve(app, settings.host, settings.port) as server:
             yield server.address
+
+
+async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch: Watch) -> Desk:
+    """Reads what is known and sets the loops going."""
+    crew.spawn("iris.journal", deck.journal.run)
+    await load(store, deck.book)
+    desk = assemble(settings, deck, store)
+    clock, rng = deck.clock, deck.rng
+    placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
+    deck.wake = placing.wake
+    crew.loop(placing)
+    crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+    return desk
 
 
 def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
