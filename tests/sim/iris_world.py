@@ -17,7 +17,7 @@ from neorion.iris.model.gen.iris_connect import JobServiceClient
 from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk
 from neorion.iris.testing.runtime import Fate, MemoryRuntime
-from neorion.iris.worker import Identity, Worker
+from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import Rng
 from neorion.keel.rpc import App, Channel, connect
@@ -29,7 +29,6 @@ from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
 WORKER = Resources(4000, 4, 4)
 GANG_KEY = "slice"
-REPORT_TIMEOUT = Duration.of(seconds=30)
 _MIGRATIONS = migrations_in(SCHEMA)
 
 
@@ -76,7 +75,7 @@ class Iris:
             machine.engine.start(partial(_run_engine, machine))
             machine.daemon.start(self._work)
 
-    def channel(self, host: Host, timeout: Duration = REPORT_TIMEOUT) -> Channel:
+    def channel(self, host: Host, timeout: Duration = CALL_TIMEOUT) -> Channel:
         transport = StreamTransport(self.world.network)
         return connect("controller:1", ids=host.ids, timeout=timeout, transport=transport)
 
