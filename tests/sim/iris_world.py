@@ -62,6 +62,7 @@ class Iris:
         self.desk: Desk | None = None
         self.workers: dict[str, Worker] = {}
         self._disk = MemoryDisk()
+        self._inspected = 0
         self._fates = world.chance("fates")
         for number in range(1, machines + 1):
             engine = world.host(f"engine-{number}")
@@ -131,9 +132,9 @@ class Iris:
 
     async def check_quiet(self) -> None:
         """Everything has ended: what is left over is let go, and then nothing is written and nothing is kept."""
+        await self.world.sleep(12)
         desk = self.desk
         assert desk is not None
-        await self.world.sleep(12)
         writes = self.lane.jobs
         await self.world.sleep(3)
         assert self.lane.jobs == writes, "something is written though nothing happens"
@@ -144,8 +145,10 @@ class Iris:
             assert not leftover, f"kept for nobody: {leftover}"
 
     def _violations(self) -> list[Any]:
-        if self.desk is not None:
-            self.truth.inspect(self.desk)
+        desk: Any = self.desk
+        if desk is not None and desk.deck.journal._noted != self._inspected:
+            self._inspected = desk.deck.journal._noted
+            self.truth.inspect(desk)
         return self.truth.violations()
 
     def _fate(self, order: Order) -> Fate:
@@ -212,7 +215,5 @@ def kept(desk: Desk) -> list[Any]:
         private.shelf._logs,
         {worker: line for worker, line in private.dispatch._lines.items() if line.start or line.stop},
         private.dispatch._lines.keys() - private.deck.book.workers.keys(),
-        desk.lives.starts,
-        desk.lives.stops,
-        desk.lives.ended,
+        desk.lives.moved.is_set(),
     ]

@@ -1,7 +1,6 @@
 """The scheduler's tick: view, plan, re-check, carry out."""
 
 from neorion.iris.act.deck import Deck
-from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.lives import Lives
 from neorion.iris.decide import Plan, schedule
 from neorion.iris.model import JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
@@ -16,11 +15,10 @@ PORT_FIRST, PORT_LAST = 20_000, 29_999
 class Scheduler:
     """Places what waits. `reasons` says of every job that still waits, why."""
 
-    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch) -> None:
+    def __init__(self, deck: Deck, lives: Lives) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
-        self._dispatch = dispatch
         self._next_port: dict[str, int] = {}
         self.reasons: dict[JobId, Reason] = {}
         self.plan: Plan | None = None
@@ -33,34 +31,29 @@ class Scheduler:
             self._carry_out(plan)
         else:
             self.plan, self.reasons = None, {}
-        await self.tell()
-
-    async def tell(self) -> None:
-        """Carries what moved to those outside, once it is durable."""
-        lives = self._lives
-        starts, stops, ended = lives.starts, lives.stops, lives.ended
-        if not (starts or stops or ended):
-            return
-        lives.starts, lives.stops, lives.ended = [], [], []
-        await self._deck.journal.durable()
-        for attempt in starts:
-            self._dispatch.start(attempt)
-        for attempt in stops:
-            self._dispatch.stop(attempt)
-        for job in ended:
-            self._deck.bells.ring(job)
 
     def _carry_out(self, plan: Plan) -> None:
         for preemption in plan.preemptions:
             attempt = self._book.attempts.get(preemption.attempt)
             if attempt is not None:
                 self._lives.stop(attempt, StopCause.PREEMPTED)
-        for job, index, worker in plan.assignments:
-            # The plan is of a moment ago; what it rests on is looked at once more.
-            task = self._book.tasks[job][index]
-            host = self._book.workers.get(worker)
-            if task.state is TaskState.PENDING and host is not None and host.state is WorkerState.READY:
-                self._lives.begin(job, index, worker, self._ports(job, worker))
+        # The plan is of a moment ago; what it rests on is looked at once more.
+        places = [
+            (job, index, worker, self._ports(job, worker))
+            for job, index, worker in plan.assignments
+            if self._fits(job, index, worker)
+        ]
+        meets = {job: self._address(worker, ports) for job, index, worker, ports in places if index == 0}
+        for job, index, worker, ports in places:
+            self._lives.begin(job, index, worker, ports, meets.get(job, ""))
+
+    def _fits(self, job: JobId, index: int, worker: WorkerId) -> bool:
+        host = self._book.workers.get(worker)
+        pending = self._book.tasks[job][index].state is TaskState.PENDING
+        return pending and host is not None and host.state is WorkerState.READY
+
+    def _address(self, worker: WorkerId, ports: tuple[int, ...]) -> str:
+        return f"{self._book.workers[worker].host}:{ports[0]}" if ports else ""
 
     def _ports(self, job: JobId, worker: WorkerId) -> tuple[int, ...]:
         spec = self._book.jobs[job].spec

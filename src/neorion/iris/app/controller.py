@@ -8,6 +8,7 @@ from pathlib import Path
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
+from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import RENEW_EVERY, Reports
 from neorion.iris.act.schedule import Scheduler
@@ -35,6 +36,8 @@ SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
 _SCHEDULE = Pace(Duration.of(seconds=10))
 _WATCH = Pace(RENEW_EVERY * 0.5)
+# Limits are given in seconds at the least.
+_DEADLINES = Pace(Duration.of(seconds=0.5))
 USERS = {"admin", "user"}
 OPERATORS = {"admin"}
 
@@ -75,8 +78,10 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     clock, rng = deck.clock, deck.rng
     placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
     deck.wake = placing.wake
+    crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
     crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+    crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
     return desk
 
 
@@ -84,13 +89,14 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
     lives = Lives(deck)
     blobs = Blobs(deck.journal, store, FolderBlobs(settings.folder / "blobs"))
     shelf = LogShelf(settings.folder / "logs")
-    dispatch = Dispatch(deck.book, blobs)
+    dispatch = Dispatch(deck, blobs)
     return Desk(
         deck=deck,
         store=store,
         lives=lives,
         dispatch=dispatch,
-        scheduler=Scheduler(deck, lives, dispatch),
+        herald=Herald(deck, lives, dispatch, shelf),
+        scheduler=Scheduler(deck, lives),
         reports=Reports(deck, lives, blobs),
         blobs=blobs,
         shelf=shelf,

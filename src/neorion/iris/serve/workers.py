@@ -48,7 +48,6 @@ class Workers(WorkerService):
             if seen.log is not None:
                 self._keep(seen.log)
         unknown = await self._desk.reports.take(request)
-        await self._desk.scheduler.tell()
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
             await self._desk.deck.journal.durable()
