@@ -1,8 +1,8 @@
 """A whole iris in one simulated world: controller, workers with their engines, and a client with a list of wishes."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,7 @@ class Iris:
         self.workers: dict[str, Worker] = {}
         self._disk = MemoryDisk()
         self._inspected = 0
+        self._troubled: dict[str, None] = {}
         self._fates = world.chance("fates")
         for number in range(1, machines + 1):
             engine = world.host(f"engine-{number}")
@@ -116,7 +117,18 @@ class Iris:
             if answer.tasks:
                 self.truth.hear(answer)
                 heard += 1
-                await self.world.sleep(self.world.rng.uniform(0, 3))
+                await self.world.sleep(self.world.rng.uniform(0, 1))
+
+    @contextmanager
+    def trouble(self, name: str) -> Generator[bool]:
+        """For as long as the block runs, this part is in trouble; True if it was already."""
+        spared = name in self._troubled
+        self._troubled[name] = None
+        try:
+            yield spared
+        finally:
+            if not spared:
+                del self._troubled[name]
 
     def story(self) -> str:
         """Who has not ended, for the message of a failure."""
@@ -132,7 +144,7 @@ class Iris:
 
     async def check_quiet(self) -> None:
         """Everything has ended: what is left over is let go, and then nothing is written and nothing is kept."""
-        await self.world.sleep(12)
+        await self.world.sleep(7)
         desk = self.desk
         assert desk is not None
         writes = self.lane.jobs
@@ -153,11 +165,11 @@ class Iris:
 
     def _fate(self, order: Order) -> Fate:
         rng = self._fates
-        run_s = rng.choice((0.02, 0.3, 1.0, 4.0)) * rng.uniform(0.5, 1)
+        run_s = rng.choice((0.01, 0.02, 0.3, 1.0, 4.0)) * rng.uniform(0.5, 1)
         fails = dict(order.environment.variables)["FAILS"]
         failed = rng.random() < float(fails)
         value = b"" if failed else order.attempt.encode()
-        return Fate(rng.uniform(0, 0.2), run_s, int(failed), value)
+        return Fate(rng.choice((0.001, 0.1)), run_s, int(failed), value)
 
     async def _control(self, host: Host) -> None:
         self.desk = None
