@@ -46,9 +46,13 @@ def run(report: Report) -> None:
         report.compare(
             f"map over {ITEMS} items",
             "items/s",
-            lambda: ITEMS / timed(lambda name: client.map(lambda item: item + 1, range(ITEMS), name)),
+            lambda: ITEMS / timed(lambda name: client.map(_next, range(ITEMS), name)),
             ("one process, a loop", _loop),
         )
+
+
+def _next(item: int) -> int:
+    return item + 1
 
 
 def _forks(count: int) -> float:

@@ -21,7 +21,8 @@ from neorion.keel.rpc import Channel, connect
 POLL_MS = 30_000
 # Blobs up to this size in all travel with the submission itself.
 INLINE_BYTES_MAX = 2 * 1024 * 1024
-PART_BYTES = 4 * 1024 * 1024
+# A message holds 4 MiB, its envelope counted in.
+PART_BYTES = 2 * 1024 * 1024
 # Chunks per map: enough to share the work evenly, few enough that none is mostly overhead.
 CHUNKS = 64
 PAGE = 500

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deadline import give_up_late
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
+from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.schedule import Scheduler
@@ -24,6 +26,7 @@ class Desk:
     store: Store
     lives: Lives
     dispatch: Dispatch
+    herald: Herald
     scheduler: Scheduler
     reports: Reports
     blobs: Blobs
@@ -34,9 +37,12 @@ class Desk:
     scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
 
     async def look_after_workers(self) -> None:
-        """Finds workers that fell silent, and carries on what follows from it."""
+        """Finds workers that fell silent."""
         self.reports.watch()
-        await self.scheduler.tell()
+
+    async def look_at_the_time(self) -> None:
+        """Finds tasks that waited longer than they may."""
+        give_up_late(self.deck, self.lives)
 
     def reason(self, job: JobId) -> Reason | None:
         return self.scaling_reason(job) or self.scheduler.reasons.get(job)

@@ -39,6 +39,8 @@ class Book:
         self.slices: dict[SliceId, Slice] = {}
         self.names: dict[JobName, JobId] = {}
         self.keys: dict[str, JobId] = {}
+        # Jobs with a limit for waiting that have not ended.
+        self.impatient: dict[JobId, None] = {}
         self.children: dict[JobId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
@@ -97,6 +99,10 @@ class Book:
         self.names[job.spec.name] = job.id
         if job.key:
             self.keys[job.key] = job.id
+        if job.spec.limits.wait is not None and not job.state.ended:
+            self.impatient[job.id] = None
+        else:
+            self.impatient.pop(job.id, None)
         if job.parent:
             self.children.setdefault(job.parent, {})[job.id] = None
         if job.id not in self.tasks:
