@@ -101,6 +101,29 @@ async def test_a_killed_fork_server_loses_its_tasks_and_leaves_no_process(
     assert forkserver(root) != old
 
 
+async def test_nothing_is_told_to_be_lost_before_it_is_gone(
+    runtime: ProcessRuntime, root: Path, orders: Orders, tmp_path: Path
+):
+    pid = tmp_path / "pid"
+    pid.touch()
+    order = orders.program(daemon(stays=True), str(pid))
+    await runtime.start(order)
+    await written(pid, "\n")
+    server = tree.read(forkserver(root))
+    assert server is not None
+    os.kill(server.parent, signal.SIGSTOP)
+    try:
+        os.kill(server.pid, signal.SIGKILL)
+        with anyio.move_on_after(1) as waited:
+            await ended(runtime, order.attempt)
+        assert waited.cancelled_caught
+        assert tree.read(int(pid.read_text())) is not None
+    finally:
+        os.kill(server.parent, signal.SIGCONT)
+    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+    assert tree.read(int(pid.read_text())) is None
+
+
 async def test_a_killed_guardian_takes_everything_with_it(
     runtime: ProcessRuntime, root: Path, orders: Orders
 ):
