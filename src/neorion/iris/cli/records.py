@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from neorion.iris.cli.ending import why
 from neorion.iris.cli.words import TONES, ago, amounts, counts, lasted, moment, resources
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Instant
@@ -12,7 +13,7 @@ from neorion.keel.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job. `reason` says why it waits."""
+    """A job. `reason` says why it waits, or how it failed."""
 
     name: str
     id: str
@@ -43,7 +44,7 @@ class JobRecord:
             priority=job.band,
             command=job.entry,
             parent=job.parent,
-            reason=job.reason.sentence if job.reason else "",
+            reason=why(job).sentence if job.reason or job.state in ("failed", "cancelled") else "",
             cause=ending.cause,
             exit_code=ending.code,
             message=ending.message,
@@ -65,7 +66,7 @@ def jobs_table(clock: Clock) -> Table[JobRecord]:
             Column("ID", lambda job: job.id, wide=True),
             Column("PARENT", lambda job: job.parent, wide=True),
             Column("COMMAND", lambda job: job.command, wide=True),
-            Column("WHY", lambda job: job.reason or job.message or job.cause, priority=5, wrap=True),
+            Column("WHY", lambda job: job.reason, priority=5, wrap=True),
         ),
         name=lambda job: job.name,
         empty="No such jobs. Those that have ended are shown with --all.",
