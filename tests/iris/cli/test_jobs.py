@@ -89,6 +89,7 @@ def test_a_watcher_sees_a_job_come_and_go(iris: Iris, start: Start):
 def test_a_description_says_how_the_job_ended(iris: Iris, ended: str):
     shown = json.loads(iris("job", "describe", ended, "-o", "json").out)
     assert (shown["state"], shown["cause"], shown["exit_code"]) == ("failed", "exit_code", 3)
+    assert shown["reason"] == f"{shown['name']} ended with exit code 3."
     assert shown["resources"] == {"cpu": "1", "memory": "1Gi"}
     assert shown["submitted"] < shown["ended"]
     block = iris("job", "describe", ended).out

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from neorion.iris.model.tokens import token_file
 from neorion.keel.cli import Exit
 from tests.iris.cli.calling import Iris, Start
+from tests.iris.cli.wire import Wire
 
 
 def ends(handle: int) -> bool:
@@ -48,6 +50,28 @@ def test_output_comes_while_the_command_still_runs(start: Start, tmp_path: Path)
     gate.write_text("it\n")
     assert process.stdout.readline() == "got it\n"
     assert process.wait() == 0
+
+
+def test_a_broken_connection_costs_nothing(
+    cluster: dict[str, str], start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    port = int(cluster["IRIS_CONTROLLER"].rpartition(":")[2])
+    token = Path(token_file(cluster, port)).read_text()
+    monkeypatch.setenv("IRIS_TOKEN", token)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with Wire(port) as wire:
+        address = f"http://127.0.0.1:{wire.port}"
+        script = f"echo one; read word < {gate}; echo $word; exit 4"
+        process = start("run", "--no-bundle", "--controller", address, "--", "sh", "-c", script)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "one\n"
+        wire.cut()
+        assert any(line.startswith("lost touch") for line in process.stderr)
+        gate.write_text("two\n")
+        assert process.stdout.read() == "two\n"
+        assert process.wait() == 4
 
 
 def test_lines_of_several_tasks_carry_their_number(iris: Iris):

@@ -29,7 +29,7 @@ def status_command(out: Output, controller: str) -> None:
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
     answer = ask(out, controller, lambda client: client.cluster.status(pb.StatusRequest()))
-    out.show_one(StatusRecord.of(controller, answer), status_table(SystemClock().now()))
+    out.show_one(StatusRecord.of(controller, answer), status_table(SystemClock()))
 
 
 @cluster.command("start")

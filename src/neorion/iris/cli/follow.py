@@ -8,7 +8,7 @@ from anyio.abc import TaskGroup
 
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.base import Deadline, Duration, NotFound, Retry
+from neorion.keel.base import Duration, NotFound, Retry
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.run import Backoff
 
@@ -137,9 +137,7 @@ class Follow:
         for failures, wait in enumerate(_PATIENCE.waits(self._rng)):
             try:
                 return await call()
-            except Retry as error:
-                if isinstance(error, Deadline):
-                    raise
+            except Retry:
                 if not failures:
                     self._tell("lost touch with the controller; trying again")
                 await self._clock.sleep(wait)

@@ -55,10 +55,13 @@ class Which(TypedDict):
 
 @job.command("logs")
 @_job
-@click.option("--task", type=click.IntRange(min=0), metavar="N", help="Only this task.")
+@click.option(
+    "--task", type=click.IntRange(min=0), allow_from_autoenv=False, metavar="N", help="Only this task."
+)
 @click.option(
     "--attempt",
     type=click.IntRange(min=1),
+    allow_from_autoenv=False,
     metavar="N",
     help="This try of it; the last one if none is given.",
 )

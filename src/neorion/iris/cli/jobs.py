@@ -38,13 +38,13 @@ async def listed(client: AsyncIrisClient, out: Output, prefix: str, states: list
 
 
 async def show_list(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> None:
-    out.show(await listed(client, out, prefix, states), jobs_table(SystemClock().now()))
+    out.show(await listed(client, out, prefix, states), jobs_table(SystemClock()))
 
 
 async def watch(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> None:
     """Each job once, then again whenever it has changed. A job that leaves the chosen states is shown once more."""
     clock = SystemClock()
-    emit = out.watch(jobs_table(clock.now()))
+    emit = out.watch(jobs_table(clock))
     known: dict[str, JobRecord] = {}
     while True:
         now = {record.id: record for record in await listed(client, out, prefix, states)}
@@ -58,7 +58,7 @@ async def watch(client: AsyncIrisClient, out: Output, prefix: str, states: list[
 
 async def describe(client: AsyncIrisClient, out: Output, name: str) -> None:
     found = await client.get(named(client, name))
-    out.show_one(JobRecord.of(found), jobs_table(SystemClock().now()))
+    out.show_one(JobRecord.of(found), jobs_table(SystemClock()))
 
 
 async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) -> None:
@@ -97,7 +97,7 @@ async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None
     if out.shared.output in (Format.TABLE, Format.WIDE):
         out.say(why(ended.job).sentence)
     else:
-        out.show_one(JobRecord.of(ended.job), jobs_table(SystemClock().now()))
+        out.show_one(JobRecord.of(ended.job), jobs_table(SystemClock()))
     return exit_code(ended.job)
 
 

@@ -68,9 +68,23 @@ def found(folder: Path) -> LocalCluster | None:
 async def start(folder: Path, port: int, workers: int, clock: Clock) -> LocalCluster:
     """Starts a cluster in a session of its own and waits until it says where it answers."""
     folder.mkdir(parents=True, exist_ok=True)
-    said, log = folder / "address", folder / "log"
+    # Of this start alone: another one beside it must not be taken for it.
+    said, log = folder / f"address.{os.getpid()}", folder / "log"
     said.write_text("")
-    pid = _spawn(_command(folder, port, workers), said, log)
+    try:
+        pid = _spawn(_command(folder, port, workers), said, log)
+        address = await _said(pid, said, log, clock)
+    finally:
+        said.unlink()
+    cluster = LocalCluster(address, pid, _began(pid), str(folder), str(log))
+    partial = _record(folder).with_suffix(".part")
+    partial.write_text(json.dumps(asdict(cluster)))
+    partial.replace(_record(folder))
+    return cluster
+
+
+async def _said(pid: int, said: Path, log: Path, clock: Clock) -> str:
+    """The first line a new cluster writes."""
     until = clock.monotonic() + START_MOST.seconds
     while not (address := said.read_text()).endswith("\n"):
         if not _began(pid):
@@ -83,11 +97,7 @@ async def start(folder: Path, port: int, workers: int, clock: Clock) -> LocalClu
             os.kill(pid, signal.SIGTERM)
             raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"see {log}")
         await clock.sleep(_LOOK_EVERY)
-    cluster = LocalCluster(address.strip(), pid, _began(pid), str(folder), str(log))
-    partial = _record(folder).with_suffix(".part")
-    partial.write_text(json.dumps(asdict(cluster)))
-    partial.replace(_record(folder))
-    return cluster
+    return address.strip()
 
 
 def _spawn(argv: list[str], out: Path, log: Path) -> int:

@@ -3,15 +3,17 @@
 from dataclasses import dataclass
 from typing import Final
 
+from neorion.iris.cli.ending import why
 from neorion.iris.cli.words import TONES, ago, amounts, counts, lasted, moment, resources
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Table
+from neorion.keel.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job. `reason` says why it waits."""
+    """A job. `reason` says why it waits, or how it failed."""
 
     name: str
     id: str
@@ -42,20 +44,20 @@ class JobRecord:
             priority=job.band,
             command=job.entry,
             parent=job.parent,
-            reason=job.reason.sentence if job.reason else "",
+            reason=why(job).sentence if job.reason or job.state in ("failed", "cancelled") else "",
             cause=ending.cause,
             exit_code=ending.code,
             message=ending.message,
         )
 
 
-def jobs_table(now: Instant) -> Table[JobRecord]:
+def jobs_table(clock: Clock) -> Table[JobRecord]:
     return Table(
         (
             Column("NAME", lambda job: job.name),
             Column("STATE", lambda job: job.state, tone=lambda job: TONES.get(job.state)),
             Column("TASKS", lambda job: counts(job.tasks), priority=2),
-            Column("SUBMITTED", lambda job: ago(now, job.submitted), priority=1),
+            Column("SUBMITTED", lambda job: ago(clock.now(), job.submitted), priority=1),
             Column("LASTED", lambda job: lasted(job.submitted, job.ended), priority=4),
             Column("RESOURCES", lambda job: resources(job.resources), priority=3),
             Column("PRIORITY", lambda job: job.priority, wide=True),
@@ -64,7 +66,7 @@ def jobs_table(now: Instant) -> Table[JobRecord]:
             Column("ID", lambda job: job.id, wide=True),
             Column("PARENT", lambda job: job.parent, wide=True),
             Column("COMMAND", lambda job: job.command, wide=True),
-            Column("WHY", lambda job: job.reason or job.message or job.cause, priority=5, wrap=True),
+            Column("WHY", lambda job: job.reason, priority=5, wrap=True),
         ),
         name=lambda job: job.name,
         empty="No such jobs. Those that have ended are shown with --all.",
@@ -107,13 +109,13 @@ class TaskRecord:
         )
 
 
-def tasks_table(now: Instant) -> Table[TaskRecord]:
+def tasks_table(clock: Clock) -> Table[TaskRecord]:
     return Table(
         (
             Column("TASK", lambda task: task.index, right=True),
             Column("STATE", lambda task: task.state, tone=lambda task: TONES.get(task.state)),
             Column("TRIES", lambda task: task.tries, right=True, priority=2),
-            Column("SINCE", lambda task: ago(now, task.since), priority=1),
+            Column("SINCE", lambda task: ago(clock.now(), task.since), priority=1),
             Column("WORKER", lambda task: task.worker, priority=3),
             Column("SINCE AT", lambda task: task.since, wide=True),
             Column("FAILURES", lambda task: task.failures, right=True, wide=True),
@@ -162,7 +164,7 @@ class WorkerRecord:
         return f"{self.state}, draining" if self.draining else self.state
 
 
-def workers_table(now: Instant) -> Table[WorkerRecord]:
+def workers_table(clock: Clock) -> Table[WorkerRecord]:
     return Table(
         (
             Column("WORKER", lambda worker: worker.id),
@@ -172,7 +174,7 @@ def workers_table(now: Instant) -> Table[WorkerRecord]:
             Column("TOTAL", lambda worker: resources(worker.total), priority=2),
             Column("SLICE", lambda worker: worker.slice, priority=3),
             Column("HOST", lambda worker: worker.host, priority=4),
-            Column("JOINED", lambda worker: ago(now, worker.joined), priority=5),
+            Column("JOINED", lambda worker: ago(clock.now(), worker.joined), priority=5),
             Column("JOINED AT", lambda worker: worker.joined, wide=True),
             Column(
                 "ATTRIBUTES", lambda worker: [f"{k}={v}" for k, v in worker.attributes.items()], wide=True
@@ -206,13 +208,13 @@ class SliceRecord:
         )
 
 
-def slices_table(now: Instant) -> Table[SliceRecord]:
+def slices_table(clock: Clock) -> Table[SliceRecord]:
     return Table(
         (
             Column("SLICE", lambda piece: piece.id),
             Column("GROUP", lambda piece: piece.group),
             Column("STATE", lambda piece: piece.state, tone=lambda piece: TONES.get(piece.state)),
-            Column("SINCE", lambda piece: ago(now, piece.since), priority=1),
+            Column("SINCE", lambda piece: ago(clock.now(), piece.since), priority=1),
             Column("SINCE AT", lambda piece: piece.since, wide=True),
             Column("WORKERS", lambda piece: len(piece.workers), right=True, priority=2),
             Column("MESSAGE", lambda piece: piece.message, priority=3, wrap=True),

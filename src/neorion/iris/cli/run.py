@@ -42,7 +42,9 @@ class Wanted(TypedDict):
     "run", cls=Command, runs_user_command=True, context_settings={"allow_interspersed_args": False}
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
-@click.option("--name", help="The job's name; made from the command if none is given.")
+@click.option(
+    "--name", allow_from_autoenv=False, help="The job's name; made from the command if none is given."
+)
 @click.option("--gpu", metavar="KIND:N", help='GPUs for each task: "H100:8", "H100", "8".')
 @click.option("--cpu", default="1", metavar="AMOUNT", help="Cores for each task.")
 @click.option("--memory", default="1Gi", metavar="AMOUNT", help="Memory for each task.")
@@ -66,7 +68,7 @@ class Wanted(TypedDict):
 @_many("--setup", metavar="COMMAND", help="A shell command to run before it.")
 @click.option("--bundle/--no-bundle", default=True, help="Send the working directory along.")
 @_many("--exclude", metavar="GLOB", help="Leave such files out of it.")
-@click.option("--detach", is_flag=True, help="Do not wait for the end.")
+@click.option("--detach", is_flag=True, allow_from_autoenv=False, help="Do not wait for the end.")
 @dry_run_option
 @controller_option
 def run_command(out: Output, controller: str, command: tuple[str, ...], **wanted: Unpack[Wanted]) -> int:

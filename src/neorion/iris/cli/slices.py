@@ -21,4 +21,4 @@ def list_command(out: Output, controller: str, group: str | None) -> None:
 
     answer = ask(out, controller, lambda client: client.cluster.slices(pb.SlicesRequest()))
     chosen = [SliceRecord.of(one) for one in answer.slices if group in (None, one.group)]
-    out.show(chosen, slices_table(SystemClock().now()))
+    out.show(chosen, slices_table(SystemClock()))

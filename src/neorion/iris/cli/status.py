@@ -42,12 +42,12 @@ class StatusRecord:
         )
 
 
-def status_table(now: Instant) -> Table[StatusRecord]:
+def status_table(clock: Clock) -> Table[StatusRecord]:
     return Table(
         (
             Column("CONTROLLER", lambda it: it.address),
             Column("VERSION", lambda it: it.version),
-            Column("STARTED", lambda it: ago(now, it.started)),
+            Column("STARTED", lambda it: ago(clock.now(), it.started)),
             Column("STARTED AT", lambda it: it.started),
             Column("JOBS", lambda it: counts(it.jobs)),
             Column("TASKS", lambda it: counts(it.tasks)),

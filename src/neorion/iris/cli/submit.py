@@ -102,8 +102,7 @@ async def _attached(
             group.cancel_scope.cancel()
     for one in ended:
         if one.state != "succeeded":
-            end = why(one)
-            out.say(f"{end.sentence} {end.hint}".rstrip() if one.state == "failed" else end.sentence)
+            out.say(why(one).sentence)
     return 128 + caught[0] if caught else exit_code(ended[0])
 
 

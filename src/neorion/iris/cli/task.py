@@ -21,4 +21,4 @@ def list_command(out: Output, controller: str, name: str, states: tuple[str, ...
 
     tasks = ask(out, controller, lambda client: client.tasks(named(client, name)))
     chosen = [TaskRecord.of(one) for one in tasks if not states or one.state in states]
-    out.show(chosen, tasks_table(SystemClock().now()))
+    out.show(chosen, tasks_table(SystemClock()))

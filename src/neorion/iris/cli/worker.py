@@ -21,7 +21,7 @@ def list_command(out: Output, controller: str) -> None:
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
     answer = ask(out, controller, lambda client: client.cluster.workers(pb.WorkersRequest()))
-    out.show([WorkerRecord.of(one) for one in answer.workers], workers_table(SystemClock().now()))
+    out.show([WorkerRecord.of(one) for one in answer.workers], workers_table(SystemClock()))
 
 
 @worker.command("drain")
