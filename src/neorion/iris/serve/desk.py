@@ -9,6 +9,7 @@ from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import Reports
+from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.decide import feasible
@@ -30,6 +31,7 @@ class Desk:
     reports: Reports
     blobs: Blobs
     shelf: LogShelf
+    retention: Retention
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
 
