@@ -11,6 +11,7 @@ from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import RENEW_EVERY, Reports
+from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.adapters.blobs.folder import FolderBlobs
@@ -40,6 +41,8 @@ _WATCH = Pace(RENEW_EVERY * 0.5)
 _GRACE = Duration.of(seconds=2)
 # Limits are given in seconds at the least.
 _DEADLINES = Pace(Duration.of(seconds=0.5))
+# Jobs are kept for days, but their number grows by the minute.
+_RETENTION = Pace(Duration.of(minutes=1))
 USERS = {"admin", "user"}
 OPERATORS = {"admin"}
 
@@ -94,6 +97,7 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     crew.loop(placing)
     crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
     crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
+    crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
     return desk
 
 
@@ -112,6 +116,7 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
         reports=Reports(deck, lives, blobs),
         blobs=blobs,
         shelf=shelf,
+        retention=Retention(deck, store, blobs, shelf),
         started=deck.clock.now(),
         shapes=settings.shapes,
     )

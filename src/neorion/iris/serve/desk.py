@@ -10,6 +10,7 @@ from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import Reports
+from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.decide import feasible
@@ -31,6 +32,7 @@ class Desk:
     reports: Reports
     blobs: Blobs
     shelf: LogShelf
+    retention: Retention
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.

@@ -78,6 +78,7 @@ class Book:
         self._journal.erase(job)
         del self.tasks[job], self.counts[job]
         self._waiting.pop(job, None)
+        self.impatient.pop(job, None)
         if self.names.get(record.spec.name) == job:
             del self.names[record.spec.name]
         self.keys.pop(record.key, None)
