@@ -1,5 +1,7 @@
 """What a user does first, with real processes."""
 
+import os
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -41,14 +43,16 @@ def test_an_exception_is_raised_here_with_the_traceback_of_there(client: IrisCli
     assert any("in divide" in note for note in caught.value.__notes__)
 
 
+def square(number: int) -> int:
+    return number * number
+
+
 def test_map_gives_values_in_order(client: IrisClient):
-    assert client.map(lambda number: number * number, range(100), "squares") == [n * n for n in range(100)]
+    assert client.map(square, range(100), "squares") == [n * n for n in range(100)]
 
 
 def test_a_gang_knows_its_ranks_and_one_meeting_point(client: IrisClient):
     def surroundings() -> dict[str, str]:
-        import os
-
         names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "IRIS_NUM_TASKS")
         return {name: os.environ[name] for name in names}
 
@@ -59,7 +63,7 @@ def test_a_gang_knows_its_ranks_and_one_meeting_point(client: IrisClient):
     assert found[0]["MASTER_PORT"].isdecimal()
 
 
-def test_cancel_ends_the_whole_process_tree(client: IrisClient, running: Cluster, tmp_path: Path):
+def test_cancel_ends_the_whole_process_tree(client: IrisClient, tmp_path: Path):
     mark = tmp_path / "pids"
     job = client.submit(
         f"setsid sleep 987 & echo $! > {mark}.part; mv {mark}.part {mark}; echo up; sleep 987", "tree"
@@ -81,8 +85,6 @@ def test_followed_logs_end_with_the_task(client: IrisClient):
 
 
 def test_wrong_input_is_refused_with_a_reason(client: IrisClient):
-    import threading
-
     lock = threading.Lock()
     with pytest.raises(Invalid, match="cannot be pickled"):
         client.submit(lambda: lock, "unpicklable")
@@ -99,14 +101,16 @@ def test_wrong_input_is_refused_with_a_reason(client: IrisClient):
 
 def test_large_values_and_arguments_go_both_ways(client: IrisClient):
     body = b"x" * (9 * 1024 * 1024)
-    job = client.submit(lambda given: given + b"!", "large", args=(body,))
+
+    def shout(given: bytes) -> bytes:
+        return given + b"!"
+
+    job = client.submit(shout, "large", args=(body,))
     assert client.wait(job, timeout=120) == body + b"!"
 
 
 def test_an_unpicklable_value_is_an_error_with_a_reason(client: IrisClient):
     def make() -> Any:
-        import threading
-
         return threading.Lock()
 
     with pytest.raises(Exception, match="pickle"):

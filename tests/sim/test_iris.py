@@ -14,6 +14,8 @@ from neorion.keel.sim import Weather, World, seeds
 from tests.sim.iris_truth import Machine
 from tests.sim.iris_world import GANG_KEY, Iris, iris
 
+# Hundreds of seeds take their time on a busy machine.
+pytestmark = pytest.mark.timeout(300)
 JOBS = 8
 CALM_S = 90.0
 
