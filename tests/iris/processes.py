@@ -25,9 +25,7 @@ class Program:
 
     def start(self) -> None:
         with (self.folder / "stderr").open("ab") as errors:
-            self._process = subprocess.Popen(  # noqa: S603 -- our own program
-                self._command, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
+            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
 
     def first_line(self) -> str:
         assert self._process is not None

@@ -1,5 +1,7 @@
 """What a user does first, with real processes."""
 
+import os
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,11 @@ def client(running: Cluster) -> Generator[IrisClient]:
 
 def test_a_function_comes_back_with_its_value(running: Cluster):
     url = running.url
+    # fmt: off
     client = IrisClient.remote(url)
-    job = client.submit(lambda: 42, 'smoke-test')
+    job = client.submit(lambda: 42, 'smoke-test')  # noqa: Q000 -- the document's own words
     assert client.wait(job, timeout=2400) == 42
+    # fmt: on
     client.close()
 
 
@@ -42,13 +46,14 @@ def test_an_exception_is_raised_here_with_the_traceback_of_there(client: IrisCli
 
 
 def test_map_gives_values_in_order(client: IrisClient):
-    assert client.map(lambda number: number * number, range(100), "squares") == [n * n for n in range(100)]
+    def square(number: int) -> int:
+        return number * number
+
+    assert client.map(square, range(100), "squares") == [n * n for n in range(100)]
 
 
 def test_a_gang_knows_its_ranks_and_one_meeting_point(client: IrisClient):
     def surroundings() -> dict[str, str]:
-        import os
-
         names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "IRIS_NUM_TASKS")
         return {name: os.environ[name] for name in names}
 
@@ -59,9 +64,11 @@ def test_a_gang_knows_its_ranks_and_one_meeting_point(client: IrisClient):
     assert found[0]["MASTER_PORT"].isdecimal()
 
 
-def test_cancel_ends_the_whole_process_tree(client: IrisClient, running: Cluster, tmp_path: Path):
+def test_cancel_ends_the_whole_process_tree(client: IrisClient, tmp_path: Path):
     mark = tmp_path / "pids"
-    job = client.submit(f"setsid sleep 987 & echo $! > {mark}.part; mv {mark}.part {mark}; echo up; sleep 987", "tree")
+    job = client.submit(
+        f"setsid sleep 987 & echo $! > {mark}.part; mv {mark}.part {mark}; echo up; sleep 987", "tree"
+    )
     assert next(job.follow()).startswith("up")
     pid = int(mark.read_text())
     assert Path(f"/proc/{pid}").exists()
@@ -79,8 +86,6 @@ def test_followed_logs_end_with_the_task(client: IrisClient):
 
 
 def test_wrong_input_is_refused_with_a_reason(client: IrisClient):
-    import threading
-
     lock = threading.Lock()
     with pytest.raises(Invalid, match="cannot be pickled"):
         client.submit(lambda: lock, "unpicklable")
@@ -96,15 +101,16 @@ def test_wrong_input_is_refused_with_a_reason(client: IrisClient):
 
 
 def test_large_values_and_arguments_go_both_ways(client: IrisClient):
+    def exclaim(given: bytes) -> bytes:
+        return given + b"!"
+
     body = b"x" * (9 * 1024 * 1024)
-    job = client.submit(lambda given: given + b"!", "large", args=(body,))
+    job = client.submit(exclaim, "large", args=(body,))
     assert client.wait(job, timeout=120) == body + b"!"
 
 
 def test_an_unpicklable_value_is_an_error_with_a_reason(client: IrisClient):
     def make() -> Any:
-        import threading
-
         return threading.Lock()
 
     with pytest.raises(Exception, match="pickle"):
@@ -114,6 +120,9 @@ def test_an_unpicklable_value_is_an_error_with_a_reason(client: IrisClient):
 def test_waiting_too_long_for_a_place_fails_the_job(client: IrisClient):
     blocker = client.submit("sleep 600", "blocker", replicas=2, resources={"cpu": 4})
     late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="1s")
+    reason = late.status().reason
+    assert reason is not None
+    assert reason.code == "cpu_short"
     with pytest.raises(Exception, match="longer than it may"):
         client.wait(late, timeout=60)
     client.cancel(blocker)

@@ -1,7 +1,8 @@
 """HTTP between simulated hosts: the controller's application behind byte streams that break as TCP connections do."""
 
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -30,7 +31,7 @@ class _Frames:
         body = msgspec.msgpack.encode(message)
         await self._stream.send(_LENGTH.pack(len(body)) + body)
 
-    async def receive(self) -> Any:  # noqa: ANN401 -- the two ends agree on the type
+    async def receive(self) -> Any:
         (size,) = _LENGTH.unpack(await self._inward.receive_exactly(_LENGTH.size))
         return msgspec.msgpack.decode(await self._inward.receive_exactly(size))
 
@@ -95,13 +96,11 @@ async def attend(app: App, stream: Stream) -> None:
     async def receive() -> dict[str, Any]:
         if unread:
             return {"type": "http.request", "body": unread.pop(), "more_body": False}
-        try:
+        with suppress(*_BROKEN):
             await frames.receive()
-        except _BROKEN:
-            pass
         return {"type": "http.disconnect"}
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         try:
             if message["type"] == "http.response.start":
                 await frames.send((message["status"], message["headers"]))

@@ -29,11 +29,13 @@ def unwatched(name: str, seconds: float, *, failed: bool) -> None:
 @asynccontextmanager
 async def controller(folder: Path) -> AsyncGenerator[Desk]:
     clock, rng = SystemClock(), system_rng()
-    async with open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store:
-        async with Crew(clock, rng) as crew:
-            deck = Deck.over(store, clock, SystemIds(), rng)
-            yield await start(Settings(folder), deck, store, crew, unwatched)
-            crew.cancel()
+    async with (
+        open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
+        Crew(clock, rng) as crew,
+    ):
+        deck = Deck.over(store, clock, SystemIds(), rng)
+        yield await start(Settings(folder), deck, store, crew, unwatched)
+        crew.cancel()
 
 
 async def ended_job(desk: Desk, name: str, body: bytes) -> Job:
