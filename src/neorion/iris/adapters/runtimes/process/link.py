@@ -91,11 +91,12 @@ class Link:
                 continue
             codec = wire.reports()
             try:
-                self._hear(codec, await stream.receive())
+                # The first thing that is heard is everything, and it may come in pieces.
+                while not self._hear(codec, await stream.receive()):
+                    pass
             except _BROKEN:
                 await stream.aclose()
                 continue
-            # A frame may come in pieces, but the first thing that is heard is everything.
             first = self._first()
             self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
             self._wake.set()
@@ -119,9 +120,7 @@ class Link:
                 start_new_session=True,
             )
             if done.returncode != 0:
-                raise Terminal(
-                    "runtime.forkserver", "The fork server did not start.", hint=f"read {self._files.own_log}"
-                )
+                log.warning("the fork server did not start", code=done.returncode)
 
     async def _send(self, stream: SocketStream) -> None:
         while True:
@@ -143,8 +142,10 @@ class Link:
                 return
             self._hear(codec, data)
 
-    def _hear(self, codec: wire.Codec[Report], data: bytes) -> None:
-        for report in codec.feed(data):
+    def _hear(self, codec: wire.Codec[Report], data: bytes) -> bool:
+        """Whether anything was complete."""
+        reports = list(codec.feed(data))
+        for report in reports:
             match report:
                 case Done(id_, refusal):
                     _, answer = self._pending.get(id_, (None, None))
@@ -158,3 +159,4 @@ class Link:
                         "Another worker process has taken over the fork server.",
                         hint="run one worker for each directory",
                     )
+        return bool(reports)

@@ -47,7 +47,12 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        await self._group.start(self._link.run)
+        try:
+            await self._group.start(self._link.run)
+        except BaseException as error:
+            # Whoever fails to enter is not asked to leave.
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         self._group.start_soon(self._take_out_the_trash)
         return self
 
