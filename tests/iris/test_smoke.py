@@ -119,7 +119,9 @@ def test_an_unpicklable_value_is_an_error_with_a_reason(client: IrisClient):
 
 def test_waiting_too_long_for_a_place_fails_the_job(client: IrisClient):
     blocker = client.submit("sleep 600", "blocker", replicas=2, resources={"cpu": 4})
-    late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="1s")
+    late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="3s")
+    with pytest.raises(Deadline):
+        client.wait(late, timeout=0.5)
     reason = late.status().reason
     assert reason is not None
     assert reason.code == "cpu_short"

@@ -223,6 +223,7 @@ def kept(desk: Desk) -> list[Any]:
     private: Any = desk
     return [
         private.deck.bells._listening,
+        private.deck.curtains._listening,
         private.deck.journal._waiting,
         private.shelf._logs,
         {worker: line for worker, line in private.dispatch._lines.items() if line.start or line.stop},

@@ -8,19 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.iris.decide import (
-    Cause,
     Ending,
     Rest,
     Rules,
     Spent,
-    StopCause,
     TaskCounts,
     Verdict,
     after_end,
     after_wait,
     job_state,
 )
-from neorion.iris.model import JOB, TASK, Budget, EndKind, JobState, TaskState
+from neorion.iris.model import JOB, TASK, Budget, Cause, EndKind, JobState, StopCause, TaskState
 
 WELL = Ending(EndKind.EXIT)
 CRASH = Ending(EndKind.EXIT, code=1)
