@@ -13,19 +13,39 @@ from typing import Self
 
 from neorion.iris.client import IrisClient
 
+# Its one scale group is too small for any task: the workers are started by hand.
+CLUSTER = """
+platform: { local: {} }
+controller: { local: {} }
+scale_groups:
+  none:
+    accelerator_type: cpu
+    accelerator_variant: cpu
+    num_vms: 1
+    resources: { cpu: 1m, ram: 1, disk: 1, gpu_count: 0 }
+    min_slices: 0
+    max_slices: 1
+    slice_template: { accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: {} }
+"""
+
 
 class Program:
     """One program that is started again and again with the same arguments. Its standard error goes to a file."""
 
     def __init__(self, folder: Path, *args: str) -> None:
-        self._command = [sys.executable, "-m", "neorion.iris", *args, "--folder", str(folder)]
+        self._command = [sys.executable, "-m", "neorion.iris", *args]
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
+    def start(self, token: str = "") -> None:
         with (self.folder / "stderr").open("ab") as errors:
-            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        assert self._process.stdin is not None
+        self._process.stdin.write(token)
+        self._process.stdin.close()
 
     def first_line(self) -> str:
         assert self._process is not None
@@ -35,7 +55,9 @@ class Program:
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
             self._process = None
 
     @property
@@ -54,9 +76,19 @@ class Cluster:
         # A fixed port: a controller that starts again is found again.
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self.controller = Program(folder / "controller", "controller", "--port", str(self._port))
+        home = folder / "controller"
+        home.mkdir(parents=True)
+        file = home / "cluster.yaml"
+        file.write_text(CLUSTER)
+        self.controller = Program(
+            home, "local", "--folder", str(home), "--port", str(self._port), "--config", str(file)
+        )
         self.workers = [
-            Program(folder / f"worker-{number}", "worker", "--controller", self.url, "--cpu", str(cpu))
+            Program(
+                folder / f"worker-{number}",
+                *("worker", "serve", "--controller", self.url, "--cpu", str(cpu)),
+                *("--folder", str(folder / f"worker-{number}"), "--token-stdin"),
+            )
             for number in range(workers)
         ]
 
@@ -67,8 +99,11 @@ class Cluster:
     def __enter__(self) -> Self:
         self.start_controller()
         for worker in self.workers:
-            worker.start()
+            self.start_worker(worker)
         return self
+
+    def start_worker(self, worker: Program) -> None:
+        worker.start((self.controller.folder / "worker.token").read_text())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

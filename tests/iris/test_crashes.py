@@ -43,7 +43,7 @@ async def submit_and_wait(client: AsyncIrisClient, folder: Path, name: str, seco
         marking(str(folder), name, seconds), name, retries=1_000, preemption_retries=1_000
     )
     value = await client.wait(job, timeout=120)
-    (ended,) = await client.tasks(job.id)
+    (ended,) = (await client.ended(job.id, 60)).tasks
     assert value == ended.attempt, "the value is not the last attempt's"
     assert (folder / f"{name}.{value}.end").exists(), "a value of an attempt that did not end"
     assert value == await client.wait(job, timeout=60), "the value has changed"
@@ -58,7 +58,7 @@ def strike(cluster: Cluster, rng: Rng) -> None:
             cluster.start_controller()
         case "daemon":
             worker.kill()
-            worker.start()
+            cluster.start_worker(worker)
         case _:
             below = [pid for pid in processes_in(worker.folder) if pid != worker.pid]
             if below:

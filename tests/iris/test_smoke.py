@@ -27,9 +27,11 @@ def client(running: Cluster) -> Generator[IrisClient]:
 
 def test_a_function_comes_back_with_its_value(running: Cluster):
     url = running.url
+    # fmt: off
     client = IrisClient.remote(url)
-    job = client.submit(lambda: 42, "smoke-test")
+    job = client.submit(lambda: 42, 'smoke-test')  # noqa: Q000 -- the document's own words
     assert client.wait(job, timeout=2400) == 42
+    # fmt: on
     client.close()
 
 
@@ -43,11 +45,10 @@ def test_an_exception_is_raised_here_with_the_traceback_of_there(client: IrisCli
     assert any("in divide" in note for note in caught.value.__notes__)
 
 
-def square(number: int) -> int:
-    return number * number
-
-
 def test_map_gives_values_in_order(client: IrisClient):
+    def square(number: int) -> int:
+        return number * number
+
     assert client.map(square, range(100), "squares") == [n * n for n in range(100)]
 
 
@@ -100,12 +101,11 @@ def test_wrong_input_is_refused_with_a_reason(client: IrisClient):
 
 
 def test_large_values_and_arguments_go_both_ways(client: IrisClient):
-    body = b"x" * (9 * 1024 * 1024)
-
-    def shout(given: bytes) -> bytes:
+    def exclaim(given: bytes) -> bytes:
         return given + b"!"
 
-    job = client.submit(shout, "large", args=(body,))
+    body = b"x" * (9 * 1024 * 1024)
+    job = client.submit(exclaim, "large", args=(body,))
     assert client.wait(job, timeout=120) == body + b"!"
 
 
@@ -119,7 +119,12 @@ def test_an_unpicklable_value_is_an_error_with_a_reason(client: IrisClient):
 
 def test_waiting_too_long_for_a_place_fails_the_job(client: IrisClient):
     blocker = client.submit("sleep 600", "blocker", replicas=2, resources={"cpu": 4})
-    late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="1s")
+    late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="3s")
+    with pytest.raises(Deadline):
+        client.wait(late, timeout=0.5)
+    reason = late.status().reason
+    assert reason is not None
+    assert reason.code == "cpu_short"
     with pytest.raises(Exception, match="longer than it may"):
         client.wait(late, timeout=60)
     client.cancel(blocker)

@@ -1,7 +1,7 @@
 """HTTP between simulated hosts: the controller's application behind byte streams that break as TCP connections do."""
 
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -13,7 +13,6 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.base import Retry
 from neorion.keel.rpc import App
-from neorion.keel.rpc.asgi import Message
 from neorion.keel.sim import Network, Stream
 
 ADDRESS = "controller:http"
@@ -101,7 +100,7 @@ async def attend(app: App, stream: Stream) -> None:
             await frames.receive()
         return {"type": "http.disconnect"}
 
-    async def send(message: Message) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         try:
             if message["type"] == "http.response.start":
                 await frames.send((message["status"], message["headers"]))

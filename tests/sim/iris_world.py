@@ -21,7 +21,7 @@ from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import Rng
 from neorion.keel.rpc import App, Channel, connect
 from neorion.keel.run import Crew
-from neorion.keel.sim import Host, World
+from neorion.keel.sim import Host, SeededLoop, World
 from neorion.keel.store import InlineLane, MemoryDisk, migrations_in, open_store
 from tests.sim.iris_runtime import Fate, MemoryRuntime
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
@@ -35,7 +35,7 @@ _MIGRATIONS = migrations_in(SCHEMA)
 class SlowLane(InlineLane):
     """A disk that takes its time: what is on its way when the host crashes may be there or not."""
 
-    def __init__(self, loop: Any, rng: Rng) -> None:
+    def __init__(self, loop: SeededLoop, rng: Rng) -> None:
         self._loop = loop
         self._rng = rng
         self.slowest_s = 0.002
@@ -184,6 +184,8 @@ class Iris:
             deck = Deck.over(store, host.clock, host.ids, host.rng)
             desk = self.desk = await start(settings, deck, store, crew, _unwatched)
             app = App(services(desk), ids=host.ids)
+            # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
+            await host.clock.sleep(Duration.of(ms=1))
             self.truth.remembered(desk)
             with self.world.network.listen(ADDRESS, partial(attend, app)):
                 await anyio.sleep_forever()
@@ -221,6 +223,7 @@ def kept(desk: Desk) -> list[Any]:
     private: Any = desk
     return [
         private.deck.bells._listening,
+        private.deck.curtains._listening,
         private.deck.journal._waiting,
         private.shelf._logs,
         {worker: line for worker, line in private.dispatch._lines.items() if line.start or line.stop},

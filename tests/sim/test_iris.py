@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,14 @@ import anyio
 import pytest
 from protobuf import Oneof
 
+from neorion.iris.act import reports
+from neorion.iris.act.reports import Reports
+from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.sim import Weather, World, seeds
+from neorion.iris.model.record import Attempt, Worker
+from neorion.iris.state import Journal
+from neorion.keel.base import Duration
+from neorion.keel.sim import Weather, World, explore, seeds, simulate
 from tests.sim.iris_truth import Machine
 from tests.sim.iris_world import GANG_KEY, Iris, iris
 
@@ -233,7 +240,70 @@ async def life(world: World, season: Season) -> None:
             await cluster.check_quiet()
 
 
+@pytest.mark.timeout(150)
+@seeds(120)
+async def test_every_job_ends_once_and_then_nothing_moves(world: World) -> None:
+    await life(world, mixed)
+
+
+@pytest.mark.timeout(150)
+@seeds(80)
+async def test_a_storm_of_broken_connections_changes_nothing(world: World) -> None:
+    await life(world, storm)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("season", [mixed, storm])
-@seeds(100)
-async def test_every_job_ends_once_and_then_nothing_moves(world: World, season: Season) -> None:
-    await life(world, season)
+def test_many_more_seeds_hold(season: Season):
+    failure = explore(partial(life, season=season), range(200, 1200), failures_max=1).first_failure
+    if failure is not None:
+        failure.check()
+
+
+# Mistakes, planted to see that they are found.
+
+
+def publish_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report about an attempt that is over counts for whatever runs now."""
+
+    def known(reports: Any, _worker: Worker, seen: pb.Seen) -> Attempt | None:
+        attempts: dict[AttemptId, Attempt] = reports._book.attempts
+        return attempts.get(AttemptId(seen.attempt)) or next(iter(attempts.values()), None)
+
+    monkeypatch.setattr(Reports, "_known", known)
+
+
+def tell_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def at_once(_journal: Journal) -> None:
+        pass
+
+    monkeypatch.setattr(Journal, "durable", at_once)
+
+
+def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "SILENT_AFTER", Duration.of(seconds=1.7))
+    monkeypatch.setattr(reports, "LOST_AFTER", Duration.of(seconds=2))
+
+
+Mistake = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize(
+    ("mistake", "season", "laws"),
+    [
+        (publish_for_others, mixed, ("iris.stale_value",)),
+        (tell_before_it_is_durable, storm, ("iris.forgot_a_job", "iris.forgot_an_end", "iris.twins")),
+        (give_workers_up_before_their_lease_is_over, mixed, ("iris.twins",)),
+    ],
+)
+def test_a_planted_mistake_is_found_and_replays(
+    monkeypatch: pytest.MonkeyPatch, mistake: Mistake, season: Season, laws: tuple[str, ...]
+):
+    mistake(monkeypatch)
+    scenario = partial(life, season=season)
+    failure = explore(scenario, range(200), failures_max=1).first_failure
+    assert failure is not None
+    assert any(law in str(failure.error) for law in laws), failure.error
+    assert simulate(scenario, failure.seed).digest == failure.digest

@@ -12,7 +12,7 @@ from neorion.keel.store import Store
 
 
 class Bells:
-    """Tells those who wait for a job that it has ended. Rung only when the end is durable."""
+    """Tells those who wait for something of a job that it has come. Rung only when that is durable."""
 
     def __init__(self) -> None:
         self._listening: dict[JobId, asyncio.Event] = {}
@@ -34,7 +34,9 @@ class Deck:
     clock: Clock
     ids: Ids
     rng: Rng
+    # For its end, and for its first attempts.
     bells: Bells = field(default_factory=Bells)
+    curtains: Bells = field(default_factory=Bells)
     wake: Callable[[], None] = lambda: None
 
     @classmethod

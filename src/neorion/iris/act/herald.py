@@ -22,6 +22,7 @@ class Herald:
             await self._deck.journal.durable()
             for attempt in moves.starts:
                 self._dispatch.start(attempt)
+                self._deck.curtains.ring(attempt.job)
             for attempt in moves.stops:
                 self._dispatch.stop(attempt)
             for attempt in moves.over:
@@ -30,3 +31,4 @@ class Herald:
                 self._dispatch.hang_up(worker)
             for job in moves.ended:
                 self._deck.bells.ring(job)
+                self._deck.curtains.ring(job)

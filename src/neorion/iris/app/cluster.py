@@ -16,7 +16,7 @@ from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, 
 from neorion.iris.app.controller import Settings, controller
 from neorion.iris.model.tokens import token_file
 from neorion.keel.base import Invalid
-from neorion.keel.clock import SystemClock, SystemIds, system_rng
+from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
 from neorion.keel.rpc import Principal, Tokens
 from neorion.keel.run import Crew, Loop, Pace
@@ -84,7 +84,7 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
         )
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
-    secret, worker_secret = ids.secret(), ids.secret()
+    secret, worker_secret = (_kept_secret(folder / name, ids) for name in ("admin.token", "worker.token"))
     owners = {
         account.token.reveal(): Principal(user, frozenset({"user"}))
         for user, account in file.auth.users.items()
@@ -115,14 +115,27 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
                     parts.cancel()
 
 
+def _kept_secret(path: Path, ids: Ids) -> str:
+    """The same after a restart: workers that outlive the controller show it again."""
+    if not path.exists():
+        _write_secret(path, ids.secret())
+    return path.read_text()
+
+
 def _leave_token(address: str, secret: str) -> None:
     """For clients of the same user on this machine."""
     path = Path(token_file(os.environ, int(address.rpartition(":")[2])))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
+    _write_secret(path, secret)
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    """Appears whole, and only its owner may read it."""
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secret)
+    fresh.replace(path)
 
 
 async def _end_with_stdin(crew: Crew) -> None:

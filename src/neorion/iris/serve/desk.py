@@ -14,7 +14,7 @@ from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.decide import feasible
-from neorion.iris.model import JobId, JobSpec, Reason, WorkerShape
+from neorion.iris.model import JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.store import Store
 
@@ -47,7 +47,18 @@ class Desk:
         give_up_late(self.deck, self.lives)
 
     def reason(self, job: JobId) -> Reason | None:
-        return self.scaling_reason(job) or self.scheduler.reasons.get(job)
+        """Why some of its tasks wait, or None if none does."""
+        book = self.deck.book
+        waiting = [task for task in book.live_tasks(job) if task.state is TaskState.PENDING]
+        if not waiting:
+            return None
+        settling = sum(task.attempt in book.attempts for task in waiting)
+        return (
+            self.scaling_reason(job)
+            or self.scheduler.reasons.get(job)
+            or (settling and Reason(WaitCode.SETTLING, best=settling))
+            or None
+        )
 
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""

@@ -115,6 +115,8 @@ class Jobs(JobService):
 
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
         job = find(self._desk.deck, request.job)
+        while request.follow and self._untried(job, request.task):
+            await self._desk.deck.curtains.listen(job.id).wait()
         attempt = await self._attempt(job, request)
         live = attempt.id in self._book.attempts
         async for offset, text in self._desk.shelf.read(
@@ -146,6 +148,10 @@ class Jobs(JobService):
         """The book is ahead of the store: an answer made of it waits until the store has caught up."""
         await self._desk.deck.journal.durable()
         return answer
+
+    def _untried(self, job: Job, index: int) -> bool:
+        tasks = self._book.tasks.get(job.id, [])
+        return 0 <= index < len(tasks) and not tasks[index].tries and not tasks[index].state.ended
 
     async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
         tasks = self._book.tasks[job.id]

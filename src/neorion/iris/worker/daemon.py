@@ -176,6 +176,10 @@ class Worker:
             while self._news:
                 attempt = next(iter(self._news))
                 seen = self._news.pop(attempt)
+                if attempt in self._ended:
+                    # The runtime tells again what it tells, when it is found again; this was settled.
+                    await self._runtime.forget(attempt)
+                    continue
                 self._outbox[attempt] = (seen, await self._message(seen))
                 self._ready.set()
 
@@ -258,7 +262,11 @@ class Worker:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
             message.log = await self._logs.rest(self.id, seen.attempt)
             if seen.end.result is not None:
-                body = Path(seen.end.result).read_bytes()
+                try:
+                    body = Path(seen.end.result).read_bytes()
+                except FileNotFoundError:
+                    message.kind, message.message = EndKind.LOST, "its result is gone"
+                    return message
                 message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
                 message.result_bytes = len(body)
                 if len(body) > INLINE_BYTES_MAX:
