@@ -89,7 +89,7 @@ def test_a_second_try_is_shown_after_the_first(iris: Iris, tmp_path: Path):
 def test_with_json_each_line_is_one_object(iris: Iris):
     done = iris("run", "-o", "json", "--", "sh", "-c", "echo a; echo b")
     written = [json.loads(line) for line in done.out.splitlines()]
-    assert "".join(one["text"] for one in written) == "a\nb\n"
+    assert (done.code, "".join(one["text"] for one in written)) == (0, "a\nb\n"), done.err
     assert {one["task"] for one in written} == {0}
 
 
