@@ -23,7 +23,7 @@ from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
 from neorion.iris.ports import EndKind, Phase
 from neorion.iris.testing.runtime import ended, said, written
-from neorion.keel.base import Conflict, Duration, Invalid
+from neorion.keel.base import Conflict, Duration, Invalid, Retry
 from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import LEASE, Orders, forkserver, gone
 from tests.iris.runtimes.test_trees import daemon
@@ -101,6 +101,29 @@ async def test_a_killed_fork_server_loses_its_tasks_and_leaves_no_process(
     assert forkserver(root) != old
 
 
+async def test_nothing_is_told_to_be_lost_before_it_is_gone(
+    runtime: ProcessRuntime, root: Path, orders: Orders, tmp_path: Path
+):
+    pid = tmp_path / "pid"
+    pid.touch()
+    order = orders.program(daemon(stays=True), str(pid))
+    await runtime.start(order)
+    await written(pid, "\n")
+    server = tree.read(forkserver(root))
+    assert server is not None
+    os.kill(server.parent, signal.SIGSTOP)
+    try:
+        os.kill(server.pid, signal.SIGKILL)
+        with anyio.move_on_after(1) as waited:
+            await ended(runtime, order.attempt)
+        assert waited.cancelled_caught
+        assert tree.read(int(pid.read_text())) is not None
+    finally:
+        os.kill(server.parent, signal.SIGCONT)
+    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+    assert tree.read(int(pid.read_text())) is None
+
+
 async def test_a_killed_guardian_takes_everything_with_it(
     runtime: ProcessRuntime, root: Path, orders: Orders
 ):
@@ -176,6 +199,42 @@ async def test_requests_without_an_answer_are_sent_again(runtime: ProcessRuntime
         os.kill(forkserver(root), signal.SIGKILL)
     ends = {(await ended(runtime, order.attempt)).kind for order in many}
     assert ends <= {EndKind.EXIT, EndKind.LOST}
+
+
+async def test_everything_is_known_at_once_however_much_it_is(root: Path):
+    names = {f"attempt-{number:040}" for number in range(3000)}
+    for name in names:
+        (root / "attempts" / name).mkdir(parents=True)
+    async with ProcessRuntime(root, SystemClock()) as runtime:
+        assert {seen.attempt for seen in await runtime.seen()} == names
+
+
+async def test_leaving_ends_those_who_wait(root: Path, orders: Orders):
+    errors = list[BaseException]()
+
+    async def start(runtime: ProcessRuntime) -> None:
+        try:
+            await runtime.start(orders.command("true"))
+        except Retry as error:
+            errors.append(error)
+
+    async def listen(runtime: ProcessRuntime) -> None:
+        async for _ in runtime.changes():
+            listening.set()
+
+    listening = anyio.Event()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            async with ProcessRuntime(root, SystemClock()) as runtime:
+                await runtime.renew(LEASE)
+                group.start_soon(listen, runtime)
+                await listening.wait()
+                server = forkserver(root)
+                os.kill(server, signal.SIGSTOP)
+                group.start_soon(start, runtime)
+                await anyio.lowlevel.checkpoint()
+            os.kill(server, signal.SIGCONT)
+    assert len(errors) == 1
 
 
 async def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path):

@@ -78,12 +78,13 @@ async def test_a_daemon_left_behind_ends_with_its_task(
     assert not alive(tmp_path / "pid")
 
 
+@pytest.mark.parametrize("kind", ["call", "program"])
 async def test_the_daemon_of_one_task_outlives_the_end_of_another(
-    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path, kind: str
 ):
     pid = tmp_path / "pid"
     pid.touch()
-    lasting = orders.program(daemon(stays=True), str(pid))
+    lasting = getattr(orders, kind)(daemon(stays=True), str(pid))
     await runtime.start(lasting)
     await written(pid, "\n")
     for order in (orders.command("true"), orders.call(lambda: None)):

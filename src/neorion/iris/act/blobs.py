@@ -2,6 +2,9 @@
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Iterable
+
+import anyio
 
 from neorion.iris.model import Digest
 from neorion.iris.ports import BlobFiles
@@ -28,13 +31,20 @@ class Blobs:
         self._files = files
         self._cache: OrderedDict[Digest, bytes] = OrderedDict()
         self._cached_bytes = 0
+        # Held by sweeps, and by those for whom a sweep at the wrong moment would be one too many.
+        self._sweeping = anyio.Lock()
+        # Looked for or sent since the sweep before last.
+        self._lately: set[Digest] = set()
+        self._earlier: set[Digest] = set()
 
     async def put(self, digest: Digest, body: bytes) -> None:
         """Kept when the journal is next durable, or at once if it is large. A name that is not its content's is refused."""
         if digest_of(body) != digest:
             raise Invalid("iris.blob_hash", f"A blob does not have the hash {digest} that it was sent under.")
+        self._lately.add(digest)
         if len(body) > SMALL_BYTES_MAX:
-            await self._files.put(digest, body)
+            async with self._sweeping:
+                await self._files.put(digest, body)
             return
         self._journal.note("blob", digest, body)
         self._remember(digest, body)
@@ -55,11 +65,30 @@ class Blobs:
         return body
 
     async def has(self, digest: Digest) -> bool:
+        self._lately.add(digest)
         try:
-            await self.get(digest)
+            async with self._sweeping:
+                await self.get(digest)
         except NotFound:
             return False
         return True
+
+    async def sweep(self, unnamed: Iterable[Digest]) -> list[Digest]:
+        """Deletes blobs that no job names; returns those spared because a job that names them may be on its way."""
+        recent = self._lately | self._earlier
+        self._lately, self._earlier = set(), self._lately
+        async with self._sweeping:
+            spared = [digest for digest in unnamed if digest in recent or digest in self._lately]
+            dead = [digest for digest in unnamed if digest not in spared]
+            for digest in dead:
+                self._journal.note("blob", digest, None)
+                self._cached_bytes -= len(self._cache.pop(digest, b""))
+            await self._journal.durable()
+            for digest in dead:
+                # Sent again meanwhile: the row is back, and so is the file.
+                if digest not in self._lately:
+                    await self._files.delete(digest)
+        return spared
 
     def cached(self, digest: Digest) -> bytes | None:
         return self._cache.get(digest)

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deck import Deck
 from neorion.iris.act.surroundings import variables_of
 from neorion.iris.model import AttemptId, AttemptState, Digest, WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.spec import Call
-from neorion.iris.state import Book
 
 # A worker takes in this many starts at once; the rest follow in the next message.
 BATCH_MAX = 256
@@ -28,12 +28,13 @@ class _Line:
 class Dispatch:
     """One line per connected worker. A worker that connects is told everything it should know, then each change.
 
-    Told twice is harmless: a worker starts an attempt once. Nothing is told before it is durable; that is the caller's
-    part of the promise.
+    Told twice is harmless: a worker starts an attempt once. Nothing is told before it is durable: whoever calls `start`
+    or `stop` has waited for that.
     """
 
-    def __init__(self, book: Book, blobs: Blobs) -> None:
-        self._book = book
+    def __init__(self, deck: Deck, blobs: Blobs) -> None:
+        self._journal = deck.journal
+        self._book = deck.book
         self._blobs = blobs
         self._lines: dict[WorkerId, _Line] = {}
 
@@ -64,6 +65,8 @@ class Dispatch:
             elif attempt.state is AttemptState.STOPPING:
                 line.stop[attempt.id] = None
         try:
+            # The book is ahead of the store, and this read the book.
+            await self._journal.durable()
             while not line.closed:
                 if line.start or line.stop:
                     yield await self._batch(line)

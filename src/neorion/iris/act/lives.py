@@ -1,6 +1,8 @@
 """The one place where jobs, tasks and attempts move. Each move is checked by its table and noted in the journal."""
 
+import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -25,6 +27,7 @@ from neorion.iris.model import (
     Cause,
     EndKind,
     JobId,
+    JobState,
     StopCause,
     TaskState,
     WorkerId,
@@ -38,22 +41,43 @@ _ENDS = {
 }
 
 
+# How a worker's reports move an attempt: forward.
+_AHEAD = {
+    AttemptState.ASSIGNED: (AttemptState.BUILDING, AttemptState.RUNNING),
+    AttemptState.BUILDING: (AttemptState.RUNNING,),
+}
+
+
+@dataclass(slots=True)
+class Moves:
+    """What those outside have to hear: attempts to start and to stop, attempts and jobs that are over, workers given up."""
+
+    starts: list[Attempt] = field(default_factory=list[Attempt])
+    stops: list[Attempt] = field(default_factory=list[Attempt])
+    over: list[Attempt] = field(default_factory=list[Attempt])
+    ended: list[JobId] = field(default_factory=list[JobId])
+    lost: list[WorkerId] = field(default_factory=list[WorkerId])
+
+
 class Lives:
     """Moves records from state to state as the rules of `decide.lifecycle` say.
 
-    What moved is collected for whoever tells it: attempts to start, to stop and that are over, and jobs that ended. Whoever carries
-    that outside waits for the journal first.
+    What moved is collected until `take` is called. Whoever carries that outside waits for the journal first.
     """
 
     def __init__(self, deck: Deck) -> None:
         self._deck = deck
         self._book = deck.book
-        self.starts: list[Attempt] = []
-        self.stops: list[Attempt] = []
-        self.over: list[Attempt] = []
-        self.ended: list[JobId] = []
+        self._moves = Moves()
+        self.moved = asyncio.Event()
 
-    def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...]) -> None:
+    def take(self) -> Moves:
+        """What moved since the last time."""
+        moves, self._moves = self._moves, Moves()
+        self.moved.clear()
+        return moves
+
+    def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...], meet: str) -> None:
         """A place was found for a task."""
         now = self._deck.clock.now()
         task = self._book.tasks[job][index]
@@ -65,17 +89,19 @@ class Lives:
             worker=worker,
             assigned=now,
             ports=ports,
+            meet=meet,
         )
         self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
         self._book.put_attempt(attempt)
         self._settle(job)
-        self.starts.append(attempt)
+        self._moves.starts.append(attempt)
+        self.moved.set()
 
     def progress(self, attempt: Attempt, state: AttemptState) -> None:
         """The worker builds it, or runs it."""
-        if attempt.state is AttemptState.STOPPING or attempt.state is state:
+        if state not in _AHEAD.get(attempt.state, ()):
+            # It is being stopped, or the report is older than one that overtook it.
             return
-        ATTEMPT.check(attempt.id, attempt.state, state)
         self._book.put_attempt(
             replace(attempt, state=state, started=attempt.started or self._deck.clock.now())
         )
@@ -88,7 +114,8 @@ class Lives:
         ATTEMPT.check(attempt.id, attempt.state, AttemptState.STOPPING)
         stopping = replace(attempt, state=AttemptState.STOPPING, doom=why)
         self._book.put_attempt(stopping)
-        self.stops.append(stopping)
+        self._moves.stops.append(stopping)
+        self.moved.set()
 
     def end(self, attempt: Attempt, kind: EndKind, ending: Ending) -> None:
         """An attempt is over. If it is the one that counts, its task and its job move on."""
@@ -97,7 +124,8 @@ class Lives:
         started = attempt.state is not AttemptState.ASSIGNED
         ATTEMPT.check(attempt.id, attempt.state, state)
         self._book.put_attempt(replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending))
-        self.over.append(attempt)
+        self._moves.over.append(attempt)
+        self.moved.set()
         # Its place is free now, and that may be what others wait for.
         self._deck.wake()
         task = self._book.tasks[attempt.job][attempt.index]
@@ -117,18 +145,19 @@ class Lives:
         """Everything on a worker that has certainly ended its tasks."""
         for view in list(self._book.placed[worker].values()):
             self.end(self._book.attempts[view.attempt], EndKind.LOST, Ending(message="its worker was lost"))
+        self._moves.lost.append(worker)
+        self.moved.set()
 
     def cancel(self, job: JobId, cause: Cause) -> list[JobId]:
         """A job and everything submitted from within it. Returns those that had not ended."""
-        found: list[JobId] = []
-        frontier = [job]
-        while frontier:
-            here = frontier.pop()
-            frontier += self._book.children.get(here, {})
-            if not self._book.jobs[here].state.ended:
-                found.append(here)
-                self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Ending(cause=cause))
-                self._settle(here)
+        family = [job]
+        for here in family:
+            family += self._book.children.get(here, {})
+        found = [here for here in family if not self._book.jobs[here].state.ended]
+        # Children first, so that each ends for the cause given here and not because its parent ended.
+        for here in reversed(found):
+            self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Ending(cause=cause))
+            self._settle(here)
         return found
 
     def give_up(self, task: Task) -> None:
@@ -154,7 +183,7 @@ class Lives:
                 )
             case Rest.STAY:
                 pass
-        self._settle(task.job)
+        self._settle(task.job, verdict.job)
 
     def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Ending) -> None:
         for task in list(self._book.live_tasks(job)):
@@ -168,10 +197,10 @@ class Lives:
         TASK.check(f"{task.job}/{task.index}", task.state, state)
         self._book.put_task(replace(task, state=state, since=self._deck.clock.now(), **changes))
 
-    def _settle(self, job_id: JobId) -> None:
-        """The job's state as it follows from its tasks."""
+    def _settle(self, job_id: JobId, state: JobState | None = None) -> None:
+        """The job's state as it follows from its tasks, or as a verdict says."""
         job = self._book.jobs[job_id]
-        state = job_state(_rules(job.spec), self._counts(job_id))
+        state = state or job_state(_rules(job.spec), self._counts(job_id))
         if state is job.state or job.state.ended:
             return
         JOB.check(job.id, job.state, state)
@@ -180,7 +209,8 @@ class Lives:
             self._book.put_job(replace(job, state=state))
             return
         self._book.put_job(replace(job, state=state, ended=now, ending=self._job_ending(job)))
-        self.ended.append(job_id)
+        self._moves.ended.append(job_id)
+        self.moved.set()
         for child in self._book.children.get(job_id, {}):
             self.cancel(child, Cause.JOB_OVER)
 

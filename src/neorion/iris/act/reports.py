@@ -16,9 +16,9 @@ from neorion.iris.model import (
     wire,
 )
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.record import Ending, Worker
+from neorion.iris.model.record import Attempt, Ending, Worker
 from neorion.iris.ports import Phase
-from neorion.keel.base import Duration, NotFound
+from neorion.keel.base import Duration, Invalid, NotFound
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -49,7 +49,7 @@ class Reports:
         self._deck.wake()
         if known is not None and known.state is not WorkerState.LOST:
             self._hear(known)
-            return self._book.workers[known.id]
+            return self._renew(self._book.workers[known.id], request)
         worker = Worker(
             id=self._deck.ids.new(WorkerId),
             slice=SliceId(request.slice),
@@ -63,6 +63,19 @@ class Reports:
         log.info("worker joined", worker=worker.id, slice=worker.slice)
         return worker
 
+    def _renew(self, worker: Worker, request: pb.JoinRequest) -> Worker:
+        """A worker that came back may have become another size."""
+        now = replace(
+            worker,
+            slice=SliceId(request.slice),
+            host=request.host,
+            total=wire.resources(request.total),
+            attributes={**request.attributes, "slice": request.slice},
+        )
+        if now != worker:
+            self._book.put_worker(now)
+        return now
+
     async def take(self, request: pb.ReportRequest) -> list[str]:
         """Applies a report; returns the attempts in it that nobody here knows any more."""
         worker = self._book.workers.get(WorkerId(request.worker))
@@ -70,13 +83,14 @@ class Reports:
             raise NotFound(
                 "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
             )
+        _check(request)
         self._hear(worker)
         unknown: list[str] = []
         for seen in request.seen:
-            # First, because the world may move while a large result is written.
-            ending = await self._ending(seen)
-            attempt = self._book.attempts.get(AttemptId(seen.attempt))
-            if attempt is None or attempt.worker != worker.id:
+            ending = await self._ending(seen) if self._known(worker, seen) else Ending()
+            # Once more, because the world may have moved while a large result was written.
+            attempt = self._known(worker, seen)
+            if attempt is None:
                 unknown.append(seen.attempt)
             elif seen.phase == Phase.ENDED:
                 self._lives.end(attempt, EndKind(seen.kind), ending)
@@ -103,6 +117,10 @@ class Reports:
         del self._heard[worker.id]
         self._deck.wake()
 
+    def _known(self, worker: Worker, seen: pb.Seen) -> Attempt | None:
+        attempt = self._book.attempts.get(AttemptId(seen.attempt))
+        return attempt if attempt is not None and attempt.worker == worker.id else None
+
     def _hear(self, worker: Worker) -> None:
         self._heard[worker.id] = self._deck.clock.monotonic()
         if worker.state is WorkerState.SILENT:
@@ -120,3 +138,15 @@ class Reports:
         if seen.result.body:
             await self._blobs.put(digest, seen.result.body)
         return Ending(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)
+
+
+def _check(request: pb.ReportRequest) -> None:
+    """A report is taken whole or not at all."""
+    phases, kinds = [phase.value for phase in Phase], [kind.value for kind in EndKind]
+    for seen in request.seen:
+        if seen.phase not in phases or (seen.phase == Phase.ENDED and seen.kind not in kinds):
+            raise Invalid(
+                "iris.report",
+                f"The report speaks of {seen.phase[:40]!r} and {seen.kind[:40]!r}.",
+                hint="bring worker and controller to the same version",
+            )

@@ -96,7 +96,6 @@ class Autoscaler:
         """What the platform tells of slices, as it tells it."""
         async for seen in self._platform.changes():
             self._heed(seen)
-            await self._scheduler.tell()
             self.wake()
 
     async def work(self) -> None:
@@ -169,7 +168,6 @@ class Autoscaler:
         async def give_back() -> None:
             await self._platform.terminate(piece.id)
             self._gone(self._book.slices[piece.id], "given back")
-            await self._scheduler.tell()
             self.wake()
 
         self._effects.put_nowait(give_back)

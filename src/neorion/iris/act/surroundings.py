@@ -32,14 +32,9 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
 
 
 def _ranks(book: Book, attempt: Attempt) -> dict[str, str]:
-    """Rank, world and meeting point, in the names that torchrun and its like look for.
-
-    A gang starts whole, so when its first member's orders are written all members have their places.
-    """
+    """Rank, world and meeting point, in the names that torchrun and its like look for."""
     spec = book.jobs[attempt.job].spec
-    first = book.attempts[book.tasks[attempt.job][0].attempt]
-    host = book.workers[first.worker].host
-    port = str(first.ports[0]) if first.ports else ""
+    host, _, port = attempt.meet.rpartition(":")
     rank, world = str(attempt.index), str(spec.replicas)
     return {
         "RANK": rank,

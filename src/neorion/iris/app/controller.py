@@ -8,8 +8,10 @@ from pathlib import Path
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
+from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import RENEW_EVERY, Reports
+from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.adapters.blobs.folder import FolderBlobs
@@ -37,6 +39,10 @@ _SCHEDULE = Pace(Duration.of(seconds=10))
 _WATCH = Pace(RENEW_EVERY * 0.5)
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
 _GRACE = Duration.of(seconds=2)
+# Limits are given in seconds at the least.
+_DEADLINES = Pace(Duration.of(seconds=0.5))
+# Jobs are kept for days, but their number grows by the minute.
+_RETENTION = Pace(Duration.of(minutes=1))
 USERS = {"admin", "user"}
 OPERATORS = {"admin"}
 
@@ -68,38 +74,49 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
     async with open_store(
         settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
     ) as store:
-        deck = Deck.over(store, clock, ids, rng)
-        await load(store, deck.book)
-        desk = assemble(settings, deck, store)
         metrics = Metrics()
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Crew(clock, rng) as crew:
-            crew.spawn("iris.journal", deck.journal.run)
-            placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
-            deck.wake = placing.wake
-            crew.loop(placing)
-            crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+            desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, watch)
             app = App(services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
 
 
+async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch: Watch) -> Desk:
+    """Reads what is known and sets the loops going."""
+    crew.spawn("iris.journal", deck.journal.run)
+    await load(store, deck.book)
+    desk = assemble(settings, deck, store)
+    clock, rng = deck.clock, deck.rng
+    placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
+    deck.wake = placing.wake
+    crew.spawn("iris.herald", desk.herald.run)
+    crew.loop(placing)
+    crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+    crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
+    crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
+    return desk
+
+
 def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
     lives = Lives(deck)
     blobs = Blobs(deck.journal, store, FolderBlobs(settings.folder / "blobs"))
     shelf = LogShelf(settings.folder / "logs")
-    dispatch = Dispatch(deck.book, blobs)
+    dispatch = Dispatch(deck, blobs)
     return Desk(
         deck=deck,
         store=store,
         lives=lives,
         dispatch=dispatch,
-        scheduler=Scheduler(deck, lives, dispatch, shelf),
+        herald=Herald(deck, lives, dispatch, shelf),
+        scheduler=Scheduler(deck, lives),
         reports=Reports(deck, lives, blobs),
         blobs=blobs,
         shelf=shelf,
+        retention=Retention(deck, store, blobs, shelf),
         started=deck.clock.now(),
         shapes=settings.shapes,
     )

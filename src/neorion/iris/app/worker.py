@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.worker import Identity, Worker
+from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import connect
 from neorion.keel.run import Crew
@@ -16,7 +16,7 @@ async def run_worker(
     folder.mkdir(parents=True, exist_ok=True)
     async with (
         ProcessRuntime(folder / "runtime", clock) as runtime,
-        connect(controller, ids=SystemIds(), token=token) as channel,
+        connect(controller, ids=SystemIds(), token=token, timeout=CALL_TIMEOUT) as channel,
     ):
         worker = Worker(channel, runtime, folder, clock, system_rng())
 

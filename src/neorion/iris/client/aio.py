@@ -13,18 +13,22 @@ from neorion.iris.client.result import Results, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
 from neorion.iris.model.tokens import token_file
-from neorion.keel.base import Deadline, Invalid
-from neorion.keel.clock import SystemClock, SystemIds
+from neorion.keel.base import Deadline, Duration, Invalid
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel, connect
+from neorion.keel.run import Backoff, retry
 
 # One question to the controller may hang this long; `wait` asks again until its own time is up.
 POLL_MS = 30_000
 # Blobs up to this size in all travel with the submission itself.
 INLINE_BYTES_MAX = 2 * 1024 * 1024
-PART_BYTES = 4 * 1024 * 1024
+# A message holds 4 MiB, its envelope counted in.
+PART_BYTES = 2 * 1024 * 1024
 # Chunks per map: enough to share the work evenly, few enough that none is mostly overhead.
 CHUNKS = 64
 PAGE = 500
+# Long enough for a controller to be started anew.
+_PATIENCE = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
 
 
 class _Each:
@@ -75,6 +79,7 @@ class AsyncIrisClient:
         self._user = user
         self._ids = SystemIds()
         self._clock = SystemClock()
+        self._rng = system_rng()
         self.calls = channel.client(JobServiceClient)
         self.cluster = channel.client(ClusterServiceClient)
 
@@ -157,7 +162,7 @@ class AsyncIrisClient:
         )
         # The key is made before sending, so that a submission whose answer was lost can be sent again.
         request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
-        answer = await self.calls.submit(request)
+        answer = await retry(lambda: self.calls.submit(request), _PATIENCE, self._clock, self._rng)
         return AsyncJob(self, answer.id, answer.name)
 
     async def wait(self, job: AsyncJob | str, timeout: float | None = None) -> Any:
@@ -170,8 +175,13 @@ class AsyncIrisClient:
         until = None if timeout is None else self._clock.monotonic() + timeout
         while True:
             left = POLL_MS if until is None else max(0, round((until - self._clock.monotonic()) * 1000))
-            answer = await self.calls.wait(
-                pb.WaitRequest(job=job, timeout_ms=min(POLL_MS, left)), timeout_ms=POLL_MS + 10_000
+            request = pb.WaitRequest(job=job, timeout_ms=min(POLL_MS, left))
+            # Asking changes nothing, so a controller that starts anew is asked anew.
+            answer = await retry(
+                lambda request=request: self.calls.wait(request, timeout_ms=POLL_MS + 10_000),
+                _PATIENCE,
+                self._clock,
+                self._rng,
             )
             if answer.tasks:
                 return Results(answer)

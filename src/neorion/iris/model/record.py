@@ -68,6 +68,8 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     started: Instant | None = None
     ended: Instant | None = None
     ports: tuple[int, ...] = ()
+    # Where a gang meets: its first task's host and port.
+    meet: str = ""
     doom: StopCause = StopCause.NONE
     ending: Ending = Ending()
 

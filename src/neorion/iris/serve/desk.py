@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deadline import give_up_late
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
+from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
 from neorion.iris.act.reports import Reports
+from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.decide import feasible
@@ -24,19 +27,24 @@ class Desk:
     store: Store
     lives: Lives
     dispatch: Dispatch
+    herald: Herald
     scheduler: Scheduler
     reports: Reports
     blobs: Blobs
     shelf: LogShelf
+    retention: Retention
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
     scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
 
     async def look_after_workers(self) -> None:
-        """Finds workers that fell silent, and carries on what follows from it."""
+        """Finds workers that fell silent."""
         self.reports.watch()
-        await self.scheduler.tell()
+
+    async def look_at_the_time(self) -> None:
+        """Finds tasks that waited longer than they may."""
+        give_up_late(self.deck, self.lives)
 
     def reason(self, job: JobId) -> Reason | None:
         return self.scaling_reason(job) or self.scheduler.reasons.get(job)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
 import anyio
 
@@ -20,6 +21,8 @@ RESULTS_BYTES_MAX = 2 * 1024 * 1024
 PAGE_MAX = 500
 PART_BYTES_MAX = 4 * 1024 * 1024
 BLOB_BYTES_MAX = 1024 * 1024 * 1024
+
+Answer = TypeVar("Answer", pb.Job, pb.ListResponse, pb.TasksResponse)
 
 
 class Jobs(JobService):
@@ -58,14 +61,11 @@ class Jobs(JobService):
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
                 await self._desk.deck.bells.listen(job.id).wait()
-        # Whatever the answer says is in the store before it is said.
+        job = find(self._desk.deck, job.id)
+        tasks = list(self._book.tasks[job.id]) if job.state.ended else []
+        answer = pb.WaitResponse(job=self._job(job), tasks=[self._task(task) for task in tasks])
+        # Whatever the answer says is in the store before it is said, and it says nothing newer.
         await self._desk.deck.journal.durable()
-        job = self._book.jobs.get(job.id, job)
-        answer = pb.WaitResponse(job=self._job(job))
-        if not job.state.ended:
-            return answer
-        tasks = self._book.tasks[job.id]
-        answer.tasks = [self._task(task) for task in tasks]
         room = RESULTS_BYTES_MAX
         for task in tasks:
             if task.ending.result and task.ending.result_bytes <= room:
@@ -75,7 +75,7 @@ class Jobs(JobService):
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
-        return self._job(find(self._desk.deck, request.job))
+        return await self._once_durable(self._job(find(self._desk.deck, request.job)))
 
     async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
         limit = min(request.limit or PAGE_MAX, PAGE_MAX)
@@ -88,7 +88,9 @@ class Jobs(JobService):
             and job.spec.name.startswith(request.prefix)
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
-        return pb.ListResponse(jobs=[self._job(job) for job in found[:limit]], next=more)
+        return await self._once_durable(
+            pb.ListResponse(jobs=[self._job(job) for job in found[:limit]], next=more)
+        )
 
     async def tasks(self, request: pb.TasksRequest, ctx: object) -> pb.TasksResponse:
         job = find(self._desk.deck, request.job)
@@ -97,8 +99,10 @@ class Jobs(JobService):
             for task in self._book.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
-        return pb.TasksResponse(
-            tasks=[self._task(task) for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]]
+        return await self._once_durable(
+            pb.TasksResponse(
+                tasks=[self._task(task) for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]]
+            )
         )
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
@@ -106,7 +110,7 @@ class Jobs(JobService):
         if request.dry_run:
             return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
         cancelled = self._desk.lives.cancel(job.id, Cause.CANCELLED)
-        await self._desk.scheduler.tell()
+        await self._desk.deck.journal.durable()
         return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])
 
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
@@ -137,6 +141,11 @@ class Jobs(JobService):
             await self._desk.blobs.put(digest, bytes(self._arriving.pop(digest)))
             await self._desk.deck.journal.durable()
         return pb.PutBlobResponse()
+
+    async def _once_durable(self, answer: Answer) -> Answer:
+        """The book is ahead of the store: an answer made of it waits until the store has caught up."""
+        await self._desk.deck.journal.durable()
+        return answer
 
     async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
         tasks = self._book.tasks[job.id]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from neorion.iris.act.reports import LEASE, RENEW_EVERY
-from neorion.iris.model import AttemptId, WorkerId
+from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
 from neorion.iris.serve.desk import Desk
@@ -19,9 +19,18 @@ class Workers(WorkerService):
 
     async def join(self, request: pb.JoinRequest, ctx: object) -> pb.JoinResponse:
         worker = self._desk.reports.join(request)
-        await self._desk.deck.journal.durable()
+        begun = [
+            view.attempt
+            for view in self._book.placed[worker.id].values()
+            if self._book.attempts[view.attempt].state in (AttemptState.BUILDING, AttemptState.RUNNING)
+        ]
+        if worker.id != request.worker:
+            await self._desk.deck.journal.durable()
         return pb.JoinResponse(
-            worker=worker.id, renew_every_ms=round(RENEW_EVERY.ms), lease_ms=round(LEASE.ms)
+            worker=worker.id,
+            renew_every_ms=round(RENEW_EVERY.ms),
+            lease_ms=round(LEASE.ms),
+            begun=list[str](begun),
         )
 
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
@@ -39,8 +48,9 @@ class Workers(WorkerService):
             if seen.log is not None:
                 self._keep(seen.log)
         unknown = await self._desk.reports.take(request)
-        await self._desk.scheduler.tell()
-        await self._desk.deck.journal.durable()
+        if request.seen:
+            # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
+            await self._desk.deck.journal.durable()
         return pb.ReportResponse(forget=unknown)
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:

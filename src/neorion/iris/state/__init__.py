@@ -5,6 +5,6 @@ Keeps records and answers questions about them. Which record should come next is
 
 from neorion.iris.state.book import Book
 from neorion.iris.state.journal import Journal
-from neorion.iris.state.load import attempts_of, load
+from neorion.iris.state.load import attempts_of, attempts_of_job, load
 
-__all__ = ["Book", "Journal", "attempts_of", "load"]
+__all__ = ["Book", "Journal", "attempts_of", "attempts_of_job", "load"]

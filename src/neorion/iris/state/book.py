@@ -39,6 +39,8 @@ class Book:
         self.slices: dict[SliceId, Slice] = {}
         self.names: dict[JobName, JobId] = {}
         self.keys: dict[str, JobId] = {}
+        # Jobs with a limit for waiting that have not ended.
+        self.impatient: dict[JobId, None] = {}
         self.children: dict[JobId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
@@ -76,6 +78,7 @@ class Book:
         self._journal.erase(job)
         del self.tasks[job], self.counts[job]
         self._waiting.pop(job, None)
+        self.impatient.pop(job, None)
         if self.names.get(record.spec.name) == job:
             del self.names[record.spec.name]
         self.keys.pop(record.key, None)
@@ -97,6 +100,10 @@ class Book:
         self.names[job.spec.name] = job.id
         if job.key:
             self.keys[job.key] = job.id
+        if job.spec.limits.wait is not None and not job.state.ended:
+            self.impatient[job.id] = None
+        else:
+            self.impatient.pop(job.id, None)
         if job.parent:
             self.children.setdefault(job.parent, {})[job.id] = None
         if job.id not in self.tasks:

@@ -32,6 +32,14 @@ async def attempts_of(store: Store, job: str, index: int) -> list[Attempt]:
     return [decode(Attempt, bytes(body)) for (body,) in rows]
 
 
+async def attempts_of_job(store: Store, job: str) -> list[Attempt]:
+    """Every attempt at every task of a job."""
+    rows = await store.read(
+        lambda tx: tx.execute("SELECT body FROM attempt WHERE id >= ? AND id < ?", (f"{job}/", f"{job}0"))
+    )
+    return [decode(Attempt, bytes(body)) for (body,) in rows]
+
+
 async def _all(store: Store, table: str, kind: type[R]) -> list[R]:
     rows = await store.read(lambda tx: tx.execute(f"SELECT body FROM {table} ORDER BY id"))  # noqa: S608 -- our own table names
     return [decode(kind, bytes(body)) for (body,) in rows]

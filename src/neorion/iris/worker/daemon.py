@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from neorion.iris.model.spec import Call
 from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
-from neorion.keel.base import Duration, Error, Retry
+from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, only_error
@@ -23,9 +25,15 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
+# Longer than a lease: whoever does not answer within it is asked anew, on a new connection.
+CALL_TIMEOUT = Duration.of(seconds=10)
 # Results up to this size ride along with the report of the attempt's end.
 INLINE_BYTES_MAX = 1024 * 1024
-BLOB_PART_BYTES = 4 * 1024 * 1024
+# A message to the controller holds 4 MiB: one part of a blob with its envelope, or this much and one report more.
+BLOB_PART_BYTES = 2 * 1024 * 1024
+REPORT_BYTES_MAX = 2 * 1024 * 1024
+# An order may be on its way twice; this many ended attempts are remembered so that its twin is not taken for a new one.
+ENDED_MAX = 10_000
 _STOP_GRACE = Duration.of(seconds=10)
 _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
 
@@ -42,10 +50,11 @@ class Identity:
 
 
 class Worker:
-    """One worker's life, over as many connections as it takes.
+    """One worker's life, over as many connections and restarts as it takes: the folder remembers who it is.
 
     The lease runs from the moment a report is *sent*: whatever the network does to the answer, the controller's clock of
-    this worker started later than ours.
+    this worker started later than ours. Heartbeats go beside everything else: neither a large result on its way nor a
+    slow disk at the other end may cost the lease.
     """
 
     def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
@@ -54,36 +63,46 @@ class Worker:
         self._runtime = runtime
         self._clock = clock
         self._rng = rng
+        self._name = folder / "worker"
         self._cache = BlobCache(folder / "blobs", self._fetch)
         self._logs = LogShipper(runtime, self._calls, clock)
+        # What the runtime said, then what of it is ready to be sent.
         self._news: dict[AttemptId, Seen] = {}
         self._changed = asyncio.Event()
+        self._outbox: dict[AttemptId, tuple[Seen, pb.Seen]] = {}
+        self._ready = asyncio.Event()
+        self._ended: OrderedDict[AttemptId, None] = OrderedDict()
+        self._leased_until = 0.0
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
-        self.id = identity.worker
+        self.id = identity.worker or self._remembered()
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             failures = 0
             while True:
+                began = self._clock.monotonic()
                 try:
                     await self._session(identity)
-                except* Retry as errors:
-                    failures += 1
+                except* Error as errors:
+                    # A session that lasted starts with a clean record.
+                    lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
+                    failures = 1 if lasted else failures + 1
                     wait = _RECONNECT.wait(failures, self._rng)
-                    log.warning(
-                        "lost touch with the controller", why=str(only_error(errors)), again_in=str(wait)
-                    )
+                    why = str(only_error(errors))
+                    log.warning("lost touch with the controller", why=why, again_in=str(wait))
                     await self._clock.sleep(wait)
-                else:
-                    failures = 0
 
     async def _watch(self) -> None:
         async for changes in self._runtime.changes():
-            self._news.update((seen.attempt, seen) for seen in changes)
-            self._changed.set()
+            self._hear(changes)
+
+    def _hear(self, changes: Iterable[Seen]) -> None:
+        self._news.update((seen.attempt, seen) for seen in changes)
+        self._changed.set()
 
     async def _session(self, identity: Identity) -> None:
+        sent = self._clock.monotonic()
         joined = await self._calls.join(
             pb.JoinRequest(
                 slice=identity.slice,
@@ -93,61 +112,128 @@ class Worker:
                 worker=self.id,
             )
         )
-        self.id = joined.worker
+        if joined.worker != self.id:
+            await self._begin_anew(joined.worker)
         log.info("joined", worker=self.id)
+        await self._renew(sent, joined)
         # All that runs here, so that the controller finds its attempts again or tells us to end them.
-        self._news.update((seen.attempt, seen) for seen in await self._runtime.seen())
-        self._changed.set()
+        seen = await self._runtime.seen()
+        self._outbox.clear()
+        self._hear(seen)
+        known = {one.attempt for one in seen}
+        gone = End(EndKind.LOST, message="its worker has forgotten it")
+        begun = [AttemptId(attempt) for attempt in joined.begun]
+        self._hear(Seen(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known)
         async with anyio.create_task_group() as group:
             group.start_soon(self._obey)
             group.start_soon(self._logs.run, self.id)
-            await self._report(joined)
+            group.start_soon(self._prepare)
+            group.start_soon(self._report, joined)
+            await self._beat(joined)
+
+    async def _begin_anew(self, name: str) -> None:
+        """Whoever this worker was before, its attempts were given up, and may run elsewhere by now."""
+        for seen in await self._runtime.seen():
+            if seen.phase is not Phase.ENDED:
+                await self._runtime.stop(seen.attempt, Duration(0))
+        partial = self._name.with_suffix(".part")
+        partial.write_text(name)
+        partial.replace(self._name)
+        self.id = name
+
+    def _remembered(self) -> str:
+        try:
+            return self._name.read_text()
+        except FileNotFoundError:
+            return ""
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
             for start in batch.start:
                 await self._start(start)
             for attempt in batch.stop:
-                await self._runtime.stop(AttemptId(attempt), _STOP_GRACE)
+                await self._stop(AttemptId(attempt))
         raise Retry("iris.orders_ended", "The controller closed the stream of orders.")
+
+    async def _beat(self, joined: pb.JoinResponse) -> None:
+        while True:
+            await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
+            sent = self._clock.monotonic()
+            await self._calls.report(pb.ReportRequest(worker=self.id))
+            await self._renew(sent, joined)
+
+    async def _renew(self, sent: float, joined: pb.JoinResponse) -> None:
+        self._leased_until = max(self._leased_until, sent + joined.lease_ms / 1000)
+        left = self._leased_until - self._clock.monotonic()
+        if left > 0:
+            await self._runtime.renew(Duration.of(seconds=left))
+
+    async def _prepare(self) -> None:
+        """Beside the reports: a large result takes longer to send than a lease lasts."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._news:
+                attempt = next(iter(self._news))
+                seen = self._news.pop(attempt)
+                self._outbox[attempt] = (seen, await self._message(seen))
+                self._ready.set()
 
     async def _report(self, joined: pb.JoinResponse) -> None:
         while True:
-            with anyio.move_on_after(joined.renew_every_ms / 1000):
-                await self._changed.wait()
-            self._changed.clear()
-            news, self._news = self._news, {}
-            sent = self._clock.monotonic()
-            try:
-                seen = [await self._message(one) for one in news.values()]
-                answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=seen))
-            except BaseException:
-                self._news = {**news, **self._news}
-                raise
-            left = joined.lease_ms / 1000 - (self._clock.monotonic() - sent)
-            await self._runtime.renew(Duration.of(seconds=max(0.0, left)))
-            await self._settle(news.values(), answer)
+            await self._ready.wait()
+            self._ready.clear()
+            while batch := self._batch():
+                sent = self._clock.monotonic()
+                messages = [message for _, message in batch]
+                answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
+                await self._renew(sent, joined)
+                await self._settle([seen for seen, _ in batch], answer)
+
+    def _batch(self) -> list[tuple[Seen, pb.Seen]]:
+        """Taken for good: if the report fails, the next session begins with all that the runtime knows."""
+        batch: list[tuple[Seen, pb.Seen]] = []
+        size = 0
+        while self._outbox and size < REPORT_BYTES_MAX:
+            batch.append(self._outbox.pop(next(iter(self._outbox))))
+            size += len(batch[-1][1].to_binary())
+        return batch
 
     async def _settle(self, told: Iterable[Seen], answer: pb.ReportResponse) -> None:
         """What the controller has recorded is forgotten; what it does not know is ended first."""
         unknown = set(answer.forget)
         for seen in told:
             if seen.phase is Phase.ENDED:
+                self._ended[seen.attempt] = None
+                if len(self._ended) > ENDED_MAX:
+                    self._ended.popitem(last=False)
                 self._logs.forget(seen.attempt)
                 await self._runtime.forget(seen.attempt)
             elif seen.attempt in unknown:
-                await self._runtime.stop(seen.attempt, Duration(0))
+                with suppress(NotFound):
+                    await self._runtime.stop(seen.attempt, Duration(0))
 
     async def _start(self, start: pb.Start) -> None:
         attempt = AttemptId(start.attempt)
+        if attempt in self._ended:
+            return
         try:
             await self._runtime.start(await self._order(attempt, start))
+        except Retry:
+            raise
+        except Conflict as error:
+            # Out of touch for too long: the next session begins with a lease and with the same order.
+            raise Retry("iris.no_lease", error.sentence) from error
         except Error as error:
-            if isinstance(error, Retry):
-                raise
             # It can never start here: that is an end like any other.
-            self._news[attempt] = Seen(attempt, Phase.ENDED, End(EndKind.NOT_STARTED, message=error.sentence))
-            self._changed.set()
+            self._hear([Seen(attempt, Phase.ENDED, End(EndKind.NOT_STARTED, message=error.sentence))])
+
+    async def _stop(self, attempt: AttemptId) -> None:
+        try:
+            await self._runtime.stop(attempt, _STOP_GRACE)
+        except NotFound:
+            # Orders come in their order, so one that is not here now will not be.
+            self._hear([Seen(attempt, Phase.ENDED, End(EndKind.STOPPED, message="it had not begun"))])
 
     async def _order(self, attempt: AttemptId, start: pb.Start) -> Order:
         self._cache.keep((Digest(blob.digest), blob.body) for blob in start.blobs)

@@ -22,12 +22,16 @@ _REFUSAL = msgspec.msgpack.Decoder(tuple[int, str])
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """`pid` is the process that runs it; `cause` is set when the runtime, not the task, brings about the end."""
+    """`pid` is the process that runs it, and `group` its control group, where it has one.
+
+    `cause` is set when the runtime, not the task, brings about the end.
+    """
 
     id: str
     job: Job | None = None
     phase: Phase = Phase.BUILDING
     pid: int = 0
+    group: str = ""
     cause: Ended | None = None
     ended: Ended | None = None
     began_ns: int = field(default_factory=boottime_ns)
@@ -53,13 +57,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """What the kernel, or a pool's process, says about how a task ended; `group` is the control group it leaves."""
+    """What the kernel, or a pool's process, says about how a task ended."""
 
     code: int
     signal: int = 0
     cpu_ns: int = 0
     out_of_memory: bool = False
-    group: str = ""
 
 
 def read_status(status: int, cpu_seconds: float) -> Exit:

@@ -40,6 +40,8 @@ def _guardian(files: Files, ready: int) -> None:
     lock = os.open(files.lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # Held by an earlier guardian until nothing of its tasks is left: whatever is told to be lost is gone by then.
     fcntl.flock(lock, fcntl.LOCK_EX)
+    _log_plainly()
+    groups = limits.find("iris-" + hashlib.sha256(str(files.root).encode()).hexdigest()[:16])
     lease = Lease()
     kernel.adopt_orphans()
     guardian = os.getpid()
@@ -49,13 +51,14 @@ def _guardian(files: Files, ready: int) -> None:
         # Whoever ends a service asks all its processes; this one goes last.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         guard(server, lease)
+        if groups is not None:
+            groups.sweep()
         return
     kernel.die_with_parent(guardian)
-    _serve(files, lease, ready)
+    _serve(Host(os.getpid(), files, groups), lease, ready)
 
 
-def _serve(files: Files, lease: Lease, ready: int) -> None:
-    _log_plainly()
+def _serve(host: Host, lease: Lease, ready: int) -> None:
     kernel.adopt_orphans()
     # What every child is to inherit is set once, here.
     os.chdir("/")
@@ -66,8 +69,7 @@ def _serve(files: Files, lease: Lease, ready: int) -> None:
     sys.modules["__main__"] = ModuleType("__main__")
     sys.argv = ["iris-task"]
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- a text stream at this point
-    groups = limits.find("iris-" + hashlib.sha256(str(files.root).encode()).hexdigest()[:16])
-    server = ForkServer(Host(os.getpid(), files, groups), lease)
+    server = ForkServer(host, lease)
     gc.collect()
     # Objects of the collector's permanent generation are not touched by it, and pages that are not touched are not copied.
     gc.freeze()

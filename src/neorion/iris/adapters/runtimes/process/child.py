@@ -122,7 +122,7 @@ def _enter(host: Host, log: int, keep: int) -> None:
     kernel.reset_signal(_SIGCHLD)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    os.closerange(3, keep)
+    os.closerange(3, max(keep, 3))
     os.closerange(max(keep + 1, 3), _FDS_MAX)
 
 

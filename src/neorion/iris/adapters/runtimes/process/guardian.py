@@ -19,8 +19,7 @@ class Lease:
         self._until = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
         self.bell, self._ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
-    def renew(self, life_ns: int) -> None:
-        until = boottime_ns() + life_ns
+    def renew(self, until: int) -> None:
         # The guardian sleeps until the time it knows of, and without an end while there is nothing to guard.
         too_late = self.over or until < self._until[0]
         self._until[0] = until

@@ -4,7 +4,9 @@ Both versions of control groups are known. Groups are made below the fork server
 limits its tasks too.
 """
 
+import os
 import resource
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,7 +54,7 @@ class Groups:
     def join(self, name: str, asked: Asked) -> None:
         """Makes the attempt's group and moves this process, alone as yet, into it."""
         for parent in self.parents:
-            (parent / name).mkdir()
+            (parent / name).mkdir(parents=True)
         for path, value in self._settings(name, asked):
             path.write_text(value)
         for parent in self.parents:
@@ -67,11 +69,26 @@ class Groups:
             return False
         return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in lines)
 
+    def kill(self, name: str) -> None:
+        """Everything in the attempt's group, at once however fast it forks: first it may not, then it is killed."""
+        with suppress(OSError):
+            (self.pids / name / "pids.max").write_text("0")
+            for pid in (self.pids / name / "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+
     def remove(self, name: str) -> None:
         for parent in self.parents:
-            # A group whose last process is still being buried stays, and is swept by the next fork server.
+            # A group whose last process is still being buried stays, and is swept when all are.
             with suppress(OSError):
                 (parent / name).rmdir()
+
+    def sweep(self) -> None:
+        """Removes every group of which nothing is left, and the one above them."""
+        for parent in self.parents:
+            for path in (*(found for found in parent.glob("*") if found.is_dir()), parent):
+                with suppress(OSError):
+                    path.rmdir()
 
     def _settings(self, name: str, asked: Asked) -> Iterator[tuple[Path, str]]:
         yield self.pids / name / "pids.max", str(pids_max(asked.cpu_milli))
@@ -102,11 +119,9 @@ def find(name: str) -> Groups | None:
     """The groups this process may make, or None, said once in the log."""
     try:
         groups = _version_1(name) or _version_2(name)
+        groups.sweep()
         for parent in groups.parents:
             parent.mkdir(exist_ok=True)
-            for left in parent.iterdir():
-                with suppress(OSError):
-                    left.rmdir()
         _enable(groups)
     except (OSError, LookupError) as error:
         log.warning("control groups are not ours to make; tasks get resource limits", why=str(error))

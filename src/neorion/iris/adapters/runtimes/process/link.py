@@ -12,7 +12,7 @@ from anyio.abc import SocketStream, TaskStatus
 from neorion.iris.adapters.runtimes.process import logs, surroundings, wire
 from neorion.iris.adapters.runtimes.process.files import Files
 from neorion.iris.adapters.runtimes.process.wire import Done, Refusal, Report, Request, State, Told
-from neorion.keel.base import Conflict, Invalid, Terminal
+from neorion.keel.base import Conflict, Invalid, Retry, Terminal
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -53,12 +53,15 @@ class Link:
         self._outbox: list[Request] = []
         self._wake = asyncio.Event()
         self._last_id = 0
+        self._closed = False
 
     def next_id(self) -> int:
         self._last_id += 1
         return self._last_id
 
     async def ask(self, request: Request) -> Refusal:
+        if self._closed:
+            raise _closed()
         answer: asyncio.Future[Refusal] = asyncio.get_running_loop().create_future()
         self._pending[request.id] = (request, answer)
         self._outbox.append(request)
@@ -70,17 +73,21 @@ class Link:
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Started when a fork server is connected and everything it knows is known here."""
-        begun = False
-        while True:
+        try:
             stream, codec = await self._connect()
-            if not begun:
-                task_status.started()
-                begun = True
-            async with stream, anyio.create_task_group() as group:
-                group.start_soon(self._send, stream)
-                await self._receive(stream, codec)
-                group.cancel_scope.cancel()
-            log.warning("the fork server is gone; another is started")
+            task_status.started()
+            while True:
+                async with stream, anyio.create_task_group() as group:
+                    group.start_soon(self._send, stream)
+                    await self._receive(stream, codec)
+                    group.cancel_scope.cancel()
+                log.warning("the fork server is gone; another is started")
+                stream, codec = await self._connect()
+        finally:
+            self._closed = True
+            for _, answer in self._pending.values():
+                if not answer.done():
+                    answer.set_exception(_closed())
 
     async def _connect(self) -> tuple[SocketStream, wire.Codec[Report]]:
         for _ in range(TRIES):
@@ -91,11 +98,12 @@ class Link:
                 continue
             codec = wire.reports()
             try:
-                self._hear(codec, await stream.receive())
+                # The first thing to be heard is everything, in as many pieces as it takes.
+                while not self._hear(codec, await stream.receive()):
+                    continue
             except _BROKEN:
                 await stream.aclose()
                 continue
-            # A frame may come in pieces, but the first thing that is heard is everything.
             first = self._first()
             self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
             self._wake.set()
@@ -143,8 +151,11 @@ class Link:
                 return
             self._hear(codec, data)
 
-    def _hear(self, codec: wire.Codec[Report], data: bytes) -> None:
+    def _hear(self, codec: wire.Codec[Report], data: bytes) -> bool:
+        """Whether there was anything whole in it."""
+        heard = False
         for report in codec.feed(data):
+            heard = True
             match report:
                 case Done(id_, refusal):
                     _, answer = self._pending.get(id_, (None, None))
@@ -158,3 +169,8 @@ class Link:
                         "Another worker process has taken over the fork server.",
                         hint="run one worker for each directory",
                     )
+        return heard
+
+
+def _closed() -> Retry:
+    return Retry("runtime.closed", "The runtime is closed.", hint="open it again; what runs goes on")

@@ -51,6 +51,7 @@ class Nursery:
                 self._spawned[launched.pid] = attempt
                 self._started(attempt, launched)
             else:
+                attempt.group = attempt.id if job.limited else ""
                 self._started(attempt, launch.fork(job, self._host, fd))
         finally:
             os.close(fd)
@@ -59,7 +60,12 @@ class Nursery:
         tree.send(tree.below([attempt.pid]), signal.SIGTERM)
 
     def kill(self, attempts: Iterable[Attempt]) -> None:
-        tree.kill([attempt.pid for attempt in attempts if attempt.pid])
+        begun = [attempt for attempt in attempts if attempt.pid]
+        for attempt in begun:
+            if attempt.group and self._host.groups is not None:
+                self._host.groups.kill(attempt.group)
+        # The group may hold all of them, but a process may leave its group, and there may be no groups at all.
+        tree.kill([attempt.pid for attempt in begun])
 
     def bury(self) -> list[tuple[Attempt, Exit]]:
         """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
@@ -68,8 +74,7 @@ class Nursery:
             main = self._mains.pop(pid, None)
             attempt = self._end_of_pool(main) if isinstance(main, Warm) else main
             if attempt is not None:
-                group = main.group if isinstance(main, Warm) else attempt.id
-                self._ending[attempt] = (self._with_memory(group, attempt, ending), boottime_ns() + BURIAL_NS)
+                self._ending[attempt] = (self._with_memory(attempt, ending), boottime_ns() + BURIAL_NS)
         if self._ending:
             self._clear()
         ended, self._ended = self._ended, []
@@ -87,6 +92,7 @@ class Nursery:
                 warm = self._pools.take(key)
             else:
                 attempt.pid, attempt.phase = warm.pid, Phase.RUNNING
+                attempt.group = warm.group if job.limited else ""
                 return
         self._pools_made += 1
         group = f"pool-{self._host.pid}-{self._pools_made}"
@@ -96,6 +102,7 @@ class Nursery:
         self._pools.add(warm)
         self._pools.give(warm, attempt, job)
         attempt.pid, attempt.phase = pid, Phase.BUILDING if job.prepares else Phase.RUNNING
+        attempt.group = group if job.limited else ""
 
     def _started(self, attempt: Attempt, launched: launch.Launched) -> None:
         self._mains[launched.pid] = attempt
@@ -136,11 +143,11 @@ class Nursery:
             return None
         return warm.attempt
 
-    def _with_memory(self, group: str, attempt: Attempt, ending: Exit) -> Exit:
+    def _with_memory(self, attempt: Attempt, ending: Exit) -> Exit:
         groups = self._host.groups
-        if groups is None or attempt.job is None or not attempt.job.limited:
+        if groups is None or not attempt.group:
             return ending
-        return replace(ending, out_of_memory=groups.ran_out_of_memory(group), group=group)
+        return replace(ending, out_of_memory=groups.ran_out_of_memory(attempt.group))
 
     def _clear(self) -> None:
         left = self._leftovers()
@@ -153,7 +160,7 @@ class Nursery:
             if left:
                 log.error("killed and still there", attempt=attempt.id, pids=sorted(left))
             del self._ending[attempt]
-            self._remove(ending.group)
+            self._remove(attempt.group)
             self._ended.append((attempt, ending))
         if self._ending:
             self._loop.after(BURIAL_NS, lambda: None)

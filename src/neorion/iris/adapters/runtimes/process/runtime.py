@@ -34,7 +34,8 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     """Attempts as process trees of this machine.
 
     Entering connects to the fork server of this directory and starts one where there is none; leaving leaves it and its
-    tasks alone: they go on until the lease is over, and the next runtime with the same directory finds them.
+    tasks alone: they go on until the lease is over, and the next runtime with the same directory finds them. `clock` is the
+    system's: the fork server goes by the same one.
     """
 
     def __init__(self, root: Path, clock: Clock) -> None:
@@ -42,7 +43,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._clock = clock
         self._states: dict[str, State] = {}
         self._listeners: set[_Listener] = set()
-        self._lease_until = 0.0
+        self._lease_until_ns = 0
         self._trash = anyio.Event()
         self._group = anyio.create_task_group()
         self._link = Link(self._files, self._told, self._renewal)
@@ -60,6 +61,8 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
+        for listener in self._listeners:
+            listener.close()
         self._group.cancel_scope.cancel()
         try:
             return await self._group.__aexit__(kind, error, trace)
@@ -87,14 +90,14 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         listener = _Listener(dict(self._states))
         self._listeners.add(listener)
         try:
-            while True:
-                yield [self._seen(state) for state in await listener.next()]
+            while (states := await listener.next()) is not None:
+                yield [self._seen(state) for state in states]
         finally:
             self._listeners.discard(listener)
 
     async def renew(self, life: Duration) -> None:
-        self._lease_until = self._clock.monotonic() + life.seconds
-        await self._ask(Renew(self._link.next_id(), life.ns))
+        self._lease_until_ns = round(self._clock.monotonic() * 1e9) + life.ns
+        await self._ask(Renew(self._link.next_id(), self._lease_until_ns))
 
     async def stats(self, attempt: AttemptId) -> Stats:
         state = self._states.get(attempt)
@@ -121,8 +124,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     def _renewal(self) -> Request | None:
         """A new fork server does not know how long its tasks may run."""
-        left = self._lease_until - self._clock.monotonic()
-        return Renew(self._link.next_id(), Duration.of(seconds=left).ns) if left > 0 else None
+        return Renew(self._link.next_id(), self._lease_until_ns) if self._lease_until_ns else None
 
     def _seen(self, state: State) -> Seen:
         end = None
@@ -163,6 +165,7 @@ class _Listener:
 
     def __init__(self, states: dict[str, State]) -> None:
         self._states = states
+        self._closed = False
         self._wake = anyio.Event()
         self._wake.set()
 
@@ -170,8 +173,14 @@ class _Listener:
         self._states |= states
         self._wake.set()
 
-    async def next(self) -> list[State]:
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+
+    async def next(self) -> list[State] | None:
         await self._wake.wait()
+        if self._closed:
+            return None
         self._wake = anyio.Event()
         states, self._states = list(self._states.values()), {}
         return states

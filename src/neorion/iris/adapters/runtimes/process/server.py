@@ -144,8 +144,8 @@ class ForkServer:
                 return Done(id_, self._stop(attempt, grace_ns))
             case Forget(id_, attempt):
                 return Done(id_, self._forget(attempt))
-            case Renew(id_, life_ns):
-                self._renew(life_ns)
+            case Renew(id_, until_ns):
+                self._renew(until_ns)
                 return Done(id_)
 
     def _start(self, job: Job) -> Refusal:
@@ -189,11 +189,11 @@ class ForkServer:
         del self._attempts[name]
         return Refusal.NONE
 
-    def _renew(self, life_ns: int) -> None:
+    def _renew(self, until_ns: int) -> None:
         self._lingers = False
-        self._lease.renew(life_ns)
+        self._lease.renew(until_ns)
         self._lease_timer.cancel()
-        self._lease_timer = self._loop.after(life_ns, lambda: None)
+        self._lease_timer = self._loop.after(self._lease.left_ns, lambda: None)
 
     def _check_lease(self) -> None:
         """Before anything is buried: what the guardian has killed meanwhile is lost, not killed by a stranger."""

@@ -86,10 +86,10 @@ class Forget(Struct, frozen=True, array_like=True, tag=True):
 
 
 class Renew(Struct, frozen=True, array_like=True, tag=True):
-    """Tasks may run for so much longer."""
+    """Tasks may run until then, by the clock that both sides share: however late this is heard, it promises no more."""
 
     id: int
-    life_ns: int
+    until_ns: int
 
 
 class Refusal(StrEnum):

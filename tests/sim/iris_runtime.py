@@ -1,0 +1,183 @@
+"""The runtime port in memory: attempts that run for as long as a script says, on any clock."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from neorion.iris.model import AttemptId, EndKind
+from neorion.iris.ports import End, Order, Phase, Seen, Stats
+from neorion.keel.base import Conflict, Duration, NotFound
+from neorion.keel.clock import Clock
+
+_TERM = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of an attempt that nobody stops: how long it builds and runs, and how it ends."""
+
+    build_s: float
+    run_s: float
+    code: int = 0
+    value: bytes = b""
+
+
+@dataclass(slots=True)
+class _Run:
+    order: Order
+    fate: Fate
+    seen: Seen
+    due: float
+    stopping: bool = False
+
+
+class MemoryRuntime:
+    """Attempts as entries of a table. `run` is its engine: nothing begins or ends while it does not run.
+
+    It outlives its users, as a fork server outlives a worker. `began` is told of every attempt whose program starts.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        script: Callable[[Order], Fate],
+        began: Callable[[Order], None] = lambda _order: None,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._script = script
+        self._began = began
+        self._runs: dict[AttemptId, _Run] = {}
+        self._until = 0.0
+        self._woken = asyncio.Event()
+        self._unheard: dict[AttemptId, Seen] = {}
+        self._news = asyncio.Event()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    # The port.
+
+    async def start(self, order: Order) -> None:
+        if order.attempt in self._runs:
+            return
+        if not self._leased():
+            raise Conflict("runtime.no_lease", "Nothing may be started without a lease.", hint="renew first")
+        fate = self._script(order)
+        run = _Run(order, fate, Seen(order.attempt, Phase.BUILDING), self._clock.monotonic() + fate.build_s)
+        self._runs[order.attempt] = run
+        self._tell(run, run.seen)
+        self._woken.set()
+
+    async def stop(self, attempt: AttemptId, grace: Duration) -> None:
+        run = self._runs.get(attempt)
+        if run is None:
+            raise NotFound("runtime.attempt", f"There is no attempt {attempt} here.")
+        if run.seen.phase is not Phase.ENDED:
+            # It takes a part of its grace, as a program does that cleans up.
+            run.stopping = True
+            run.due = min(run.due, self._clock.monotonic() + grace.seconds / 10)
+            self._woken.set()
+
+    async def forget(self, attempt: AttemptId) -> None:
+        run = self._runs.get(attempt)
+        if run is not None and run.seen.phase is not Phase.ENDED:
+            raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
+        self._runs.pop(attempt, None)
+        self._result(attempt).unlink(missing_ok=True)
+
+    async def seen(self) -> Sequence[Seen]:
+        return [run.seen for run in self._runs.values()]
+
+    async def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
+        self._unheard = {attempt: run.seen for attempt, run in self._runs.items()}
+        news = self._news = asyncio.Event()
+        news.set()
+        while True:
+            await news.wait()
+            news.clear()
+            unheard, self._unheard = self._unheard, {}
+            yield list(unheard.values())
+
+    async def renew(self, life: Duration) -> None:
+        self._until = self._clock.monotonic() + life.seconds
+        self._woken.set()
+
+    async def stats(self, attempt: AttemptId) -> Stats:
+        if attempt not in self._runs:
+            raise NotFound("runtime.attempt", f"There is no attempt {attempt} here.")
+        return Stats(0, 0, 1)
+
+    def log(self, attempt: AttemptId) -> Path:
+        return self._folder / f"{attempt}.log"
+
+    # The engine.
+
+    async def run(self) -> None:
+        while True:
+            self._woken.clear()
+            now = self._clock.monotonic()
+            for run in list(self._runs.values()):
+                self._advance(run, now)
+            dues = [run.due for run in self._runs.values() if run.seen.phase is not Phase.ENDED]
+            if dues and self._leased():
+                dues.append(self._until)
+            with anyio.move_on_after(max(0.0, min(dues) - now) if dues else None):
+                await self._woken.wait()
+
+    def reboot(self, *, forgetful: bool = False) -> None:
+        """The machine starts anew: nothing runs on it, and it may even have forgotten what did."""
+        self._until = 0.0
+        if forgetful:
+            self._runs.clear()
+        for run in self._runs.values():
+            self._end(run, End(EndKind.LOST, message="the machine started anew"))
+
+    def running(self) -> list[Order]:
+        """What has a process now: with the lease's end it is gone, whether or not that was noticed yet."""
+        live = [run for run in self._runs.values() if run.seen.phase is Phase.RUNNING]
+        return [run.order for run in live] if self._leased() else []
+
+    def known(self) -> list[AttemptId]:
+        return list(self._runs)
+
+    def _leased(self) -> bool:
+        return self._clock.monotonic() < self._until
+
+    def _advance(self, run: _Run, now: float) -> None:
+        if run.seen.phase is Phase.ENDED:
+            return
+        if not self._leased():
+            self._end(run, End(EndKind.LOST, message="the lease is over"))
+        elif now < run.due:
+            return
+        elif run.stopping:
+            self._end(run, End(EndKind.STOPPED, _TERM))
+        elif run.seen.phase is Phase.BUILDING:
+            run.due = now + run.fate.run_s
+            self._tell(run, Seen(run.order.attempt, Phase.RUNNING))
+            self._began(run.order)
+        else:
+            self._end(run, self._outcome(run))
+
+    def _outcome(self, run: _Run) -> End:
+        code = run.fate.code
+        if not run.fate.value:
+            return End(EndKind.EXIT, code)
+        path = self._result(run.order.attempt)
+        path.write_bytes(run.fate.value)
+        return End(EndKind.EXIT, code, result=path)
+
+    def _end(self, run: _Run, end: End) -> None:
+        if run.seen.phase is not Phase.ENDED:
+            self._tell(run, Seen(run.order.attempt, Phase.ENDED, end))
+
+    def _tell(self, run: _Run, seen: Seen) -> None:
+        run.seen = seen
+        self._unheard[seen.attempt] = seen
+        self._news.set()
+
+    def _result(self, attempt: AttemptId) -> Path:
+        return self._folder / f"{attempt}.result"

@@ -1,0 +1,229 @@
+"""A whole iris in one simulated world: controller, workers with their engines, and a client with a list of wishes."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from neorion.iris.act.deck import Deck
+from neorion.iris.app.controller import SCHEMA, Settings, services, start
+from neorion.iris.model import Resources, WorkerShape
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.gen.iris_connect import JobServiceClient
+from neorion.iris.ports import Order
+from neorion.iris.serve.desk import Desk
+from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
+from neorion.keel.base import Duration, Retry
+from neorion.keel.clock import Rng
+from neorion.keel.rpc import App, Channel, connect
+from neorion.keel.run import Crew
+from neorion.keel.sim import Host, World
+from neorion.keel.store import InlineLane, MemoryDisk, migrations_in, open_store
+from tests.sim.iris_runtime import Fate, MemoryRuntime
+from tests.sim.iris_truth import LoggedErrors, Machine, Truth
+from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
+
+WORKER = Resources(4000, 4, 4)
+GANG_KEY = "slice"
+_MIGRATIONS = migrations_in(SCHEMA)
+
+
+class SlowLane(InlineLane):
+    """A disk that takes its time: what is on its way when the host crashes may be there or not."""
+
+    def __init__(self, loop: Any, rng: Rng) -> None:
+        self._loop = loop
+        self._rng = rng
+        self.slowest_s = 0.002
+        self.jobs = 0
+
+    def start(self, job: Callable[[], None]) -> None:
+        self.jobs += 1
+        self._loop.call_later(self._rng.uniform(0, self.slowest_s), job)
+
+    def deliver(self, news: Callable[[], None]) -> None:
+        self._loop.call_later(self._rng.uniform(0, self.slowest_s), news)
+
+
+class Iris:
+    """The hosts and what runs on them. `desk` and `workers` are those of the present lives."""
+
+    def __init__(self, world: World, folder: Path, machines: int) -> None:
+        self.world = world
+        self.folder = folder
+        self.truth = Truth()
+        self.lane = SlowLane(world.loop, world.chance("store"))
+        self.controller = world.host("controller")
+        self.client = world.host("client")
+        self.desk: Desk | None = None
+        self.workers: dict[str, Worker] = {}
+        self._disk = MemoryDisk()
+        self._inspected = 0
+        self._troubled: dict[str, None] = {}
+        self._fates = world.chance("fates")
+        for number in range(1, machines + 1):
+            engine = world.host(f"engine-{number}")
+            runtime = MemoryRuntime(folder / engine.name, engine.clock, self._fate, self.truth.began)
+            self.truth.machines.append(Machine(world.host(f"worker-{number}"), engine, runtime))
+
+    def start(self) -> None:
+        self.world.check(self._violations)
+        self.controller.start(self._control)
+        for machine in self.truth.machines:
+            machine.engine.start(partial(_run_engine, machine))
+            machine.daemon.start(self._work)
+
+    def channel(self, host: Host, timeout: Duration = CALL_TIMEOUT) -> Channel:
+        transport = StreamTransport(self.world.network)
+        return connect("controller:1", ids=host.ids, timeout=timeout, transport=transport)
+
+    def jobs(self, timeout_s: float = 1.0) -> JobServiceClient:
+        return self.channel(self.client, Duration.of(seconds=timeout_s)).client(JobServiceClient)
+
+    async def submit(self, key: str, spec: pb.JobSpec) -> str:
+        """Until it is acknowledged; the key makes that safe."""
+        while True:
+            try:
+                request = pb.SubmitRequest(spec=spec, key=key)
+                answer = await self.jobs().submit(request)
+            except Retry:
+                await self.world.sleep(0.2)
+            else:
+                self.truth.accept(key, answer.id)
+                return answer.id
+
+    async def cancel(self, job: str) -> None:
+        while True:
+            try:
+                await self.jobs().cancel(pb.CancelRequest(job=job))
+            except Retry:
+                await self.world.sleep(0.2)
+            else:
+                return
+
+    async def ended(self, job: str) -> None:
+        """Until the client has heard how the job ended, twice."""
+        heard = 0
+        while heard < 2:
+            try:
+                answer = await self.jobs(4).wait(pb.WaitRequest(job=job, timeout_ms=3_000))
+            except Retry:
+                await self.world.sleep(0.2)
+                continue
+            if answer.tasks:
+                self.truth.hear(answer)
+                heard += 1
+                await self.world.sleep(self.world.rng.uniform(0, 1))
+
+    @contextmanager
+    def trouble(self, name: str) -> Generator[bool]:
+        """For as long as the block runs, this part is in trouble; True if it was already."""
+        spared = name in self._troubled
+        self._troubled[name] = None
+        try:
+            yield spared
+        finally:
+            if not spared:
+                del self._troubled[name]
+
+    def story(self) -> str:
+        """Who has not ended, for the message of a failure."""
+        if self.desk is None:
+            return "the controller is down"
+        book = self.desk.deck.book
+        return "; ".join(
+            f"{task.job}/{task.index} {task.state} {book.attempts.get(task.attempt)}"
+            for job in book.jobs.values()
+            if not job.state.ended
+            for task in book.tasks[job.id]
+        )
+
+    async def check_quiet(self) -> None:
+        """Everything has ended: what is left over is let go, and then nothing is written and nothing is kept."""
+        await self.world.sleep(7)
+        desk = self.desk
+        assert desk is not None
+        writes = self.lane.jobs
+        await self.world.sleep(3)
+        assert self.lane.jobs == writes, "something is written though nothing happens"
+        assert not desk.deck.book.attempts, f"attempts that never end: {desk.deck.book.attempts}"
+        for machine in self.truth.machines:
+            assert not machine.runtime.known(), f"not forgotten: {machine.runtime.known()}"
+        for leftover in kept(desk):
+            assert not leftover, f"kept for nobody: {leftover}"
+
+    def _violations(self) -> list[Any]:
+        desk: Any = self.desk
+        if desk is not None and desk.deck.journal._noted != self._inspected:
+            self._inspected = desk.deck.journal._noted
+            self.truth.inspect(desk)
+        return self.truth.violations()
+
+    def _fate(self, order: Order) -> Fate:
+        rng = self._fates
+        run_s = rng.choice((0.01, 0.02, 0.3, 1.0, 4.0)) * rng.uniform(0.5, 1)
+        fails = dict(order.environment.variables)["FAILS"]
+        failed = rng.random() < float(fails)
+        value = b"" if failed else order.attempt.encode()
+        return Fate(rng.choice((0.001, 0.1)), run_s, int(failed), value)
+
+    async def _control(self, host: Host) -> None:
+        self.desk = None
+        self._disk.crash()
+        shapes = [WorkerShape(WORKER, {GANG_KEY: "slice-a"}, len(self.truth.machines))]
+        settings = Settings(self.folder / "controller", shapes=shapes)
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        async with (
+            open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
+            Crew(host.clock, host.rng) as crew,
+        ):
+            deck = Deck.over(store, host.clock, host.ids, host.rng)
+            desk = self.desk = await start(settings, deck, store, crew, _unwatched)
+            app = App(services(desk), ids=host.ids)
+            self.truth.remembered(desk)
+            with self.world.network.listen(ADDRESS, partial(attend, app)):
+                await anyio.sleep_forever()
+
+    async def _work(self, host: Host) -> None:
+        machine = next(one for one in self.truth.machines if one.daemon is host)
+        worker = Worker(self.channel(host), machine.runtime, self.folder / host.name, host.clock, host.rng)
+        self.workers[host.name] = worker
+        await worker.run(Identity("slice-a", host.name, WORKER, {}))
+
+
+def _unwatched(name: str, seconds: float, *, failed: bool) -> None:
+    pass
+
+
+async def _run_engine(machine: Machine, host: Host) -> None:
+    del host
+    await machine.runtime.run()
+
+
+@asynccontextmanager
+async def iris(world: World, folder: Path, machines: int = 3) -> AsyncGenerator[Iris]:
+    found = Iris(world, folder, machines)
+    watch = LoggedErrors(found.truth.break_law)
+    logging.getLogger().addHandler(watch)
+    try:
+        found.start()
+        yield found
+    finally:
+        logging.getLogger().removeHandler(watch)
+
+
+def kept(desk: Desk) -> list[Any]:
+    """What must be empty when nothing is under way."""
+    private: Any = desk
+    return [
+        private.deck.bells._listening,
+        private.deck.journal._waiting,
+        private.shelf._logs,
+        {worker: line for worker, line in private.dispatch._lines.items() if line.start or line.stop},
+        private.dispatch._lines.keys() - private.deck.book.workers.keys(),
+        desk.lives.moved.is_set(),
+    ]

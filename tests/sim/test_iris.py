@@ -1,0 +1,239 @@
+"""All of iris under every weather: nothing acknowledged is lost, results come once, tasks run once at a time."""
+
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from protobuf import Oneof
+
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.sim import Weather, World, seeds
+from tests.sim.iris_truth import Machine
+from tests.sim.iris_world import GANG_KEY, Iris, iris
+
+# Hundreds of seeds take their time on a busy machine.
+pytestmark = pytest.mark.timeout(300)
+JOBS = 8
+CALM_S = 90.0
+
+
+def wish(world: World, number: int) -> pb.JobSpec:
+    rng = world.rng
+    spec = pb.JobSpec(
+        name=f"/ada/job-{number}",
+        entry=Oneof("command", pb.Command(argv=["work"])),
+        resources=pb.Resources(cpu_milli=rng.choice((500, 1000, 2000)), memory_bytes=1),
+        environment=pb.Environment(variables={"FAILS": str(rng.choice((0, 0, 0.3)))}),
+        replicas=1,
+        retries_after_failure=rng.choice((0, 1, 3)),
+    )
+    match rng.choice(("one", "one", "many", "gang", "impatient", "child", "big")):
+        case "many":
+            spec.replicas = rng.randrange(2, 6)
+            spec.max_failed_tasks = rng.choice((0, 1))
+        case "gang":
+            spec.replicas, spec.gang = rng.randrange(2, 4), GANG_KEY
+        case "impatient":
+            spec.replicas = rng.randrange(1, 4)
+            spec.wait_limit_ms = rng.randrange(500, 4_000)
+            spec.max_failed_tasks = rng.choice((0, 2))
+        case "child":
+            spec.name = f"/ada/job-{number - 1}/child"
+        case "big":
+            spec.resources = pb.Resources(cpu_milli=4000, memory_bytes=1)
+        case _:
+            pass
+    return spec
+
+
+async def demand(cluster: Iris, number: int) -> None:
+    world = cluster.world
+    rng = world.chance(f"demand {number}")
+    spec = wish(world, number)
+    await world.sleep(rng.uniform(0, 6))
+    job = await cluster.submit(f"key-{number}", spec)
+    if rng.random() < 0.3:
+        await cluster.submit(f"key-{number}", spec)
+    if rng.random() < 0.25:
+        await world.sleep(rng.uniform(0, 3))
+        await cluster.cancel(job)
+    await cluster.ended(job)
+
+
+# What goes wrong. Each heals by itself; a part that is in trouble already is spared another one.
+
+
+async def controller_crashes(cluster: Iris) -> None:
+    with cluster.trouble("controller") as spared:
+        if not spared:
+            cluster.controller.crash()
+            await cluster.world.sleep(cluster.world.rng.choice((0.1, 2.0, 6.0)))
+            cluster.controller.restart()
+
+
+async def controller_pauses(cluster: Iris) -> None:
+    with cluster.trouble("controller") as spared:
+        if not spared:
+            cluster.controller.pause()
+            await cluster.world.sleep(cluster.world.rng.uniform(0.5, 7))
+            cluster.controller.resume()
+
+
+async def daemon_crashes(cluster: Iris) -> None:
+    machine = some(cluster)
+    with cluster.trouble(machine.daemon.name) as spared:
+        if not spared:
+            machine.daemon.crash()
+            await cluster.world.sleep(cluster.world.rng.choice((0.05, 1.0, 2.5, 6.0)))
+            machine.daemon.restart()
+
+
+async def daemon_pauses(cluster: Iris) -> None:
+    machine = some(cluster)
+    with cluster.trouble(machine.daemon.name) as spared:
+        if not spared:
+            machine.daemon.pause()
+            await cluster.world.sleep(cluster.world.rng.uniform(0.5, 8))
+            machine.daemon.resume()
+
+
+async def machine_crashes(cluster: Iris) -> None:
+    machine = some(cluster)
+    with cluster.trouble(machine.daemon.name) as spared:
+        if not spared:
+            machine.daemon.crash()
+            machine.engine.crash()
+            await cluster.world.sleep(cluster.world.rng.choice((0.1, 2.0, 6.0)))
+            machine.runtime.reboot(forgetful=cluster.world.rng.random() < 0.5)
+            machine.engine.restart()
+            machine.daemon.restart()
+
+
+async def machine_pauses(cluster: Iris) -> None:
+    machine = some(cluster)
+    with cluster.trouble(machine.daemon.name) as spared:
+        if not spared:
+            machine.frozen = True
+            machine.daemon.pause()
+            machine.engine.pause()
+            await cluster.world.sleep(cluster.world.rng.uniform(0.5, 8))
+            machine.frozen = False
+            machine.engine.resume()
+            machine.daemon.resume()
+            cluster.truth.look_for_twins()
+
+
+async def partition(cluster: Iris) -> None:
+    names = ["controller"], [some(cluster).daemon.name]
+    if cluster.world.rng.random() < 0.5:
+        cluster.world.links.partition(*names)
+    else:
+        cluster.world.links.cut(*cluster.world.rng.sample(names, 2))
+    await cluster.world.sleep(cluster.world.rng.uniform(0.5, 8))
+    cluster.world.links.heal()
+
+
+async def connections_break(cluster: Iris) -> None:
+    for _ in range(8):
+        victim = cluster.world.rng.choice((some(cluster).daemon.name, "client"))
+        cluster.world.network.reset("controller", victim)
+        await cluster.world.sleep(cluster.world.rng.uniform(0, 1))
+
+
+async def clocks_drift(cluster: Iris) -> None:
+    """By up to half as much again, which is what the lease's margin is for; the wall clock by whatever it likes."""
+    machine = some(cluster)
+    rate = cluster.world.rng.choice((1 / 1.5, 0.9, 1.1, 1.5))
+    machine.daemon.drift(rate)
+    machine.engine.drift(rate)
+    machine.daemon.clock.jump(cluster.world.rng.uniform(-3600, 3600))
+    await cluster.world.sleep(cluster.world.rng.uniform(2, 8))
+
+
+async def disk_is_slow(cluster: Iris) -> None:
+    with cluster.trouble("disk") as spared:
+        if not spared:
+            usual, cluster.lane.slowest_s = cluster.lane.slowest_s, cluster.world.rng.choice((0.1, 0.5, 2.0))
+            await cluster.world.sleep(cluster.world.rng.uniform(1, 6))
+            cluster.lane.slowest_s = usual
+
+
+Trouble = Callable[[Iris], Coroutine[Any, Any, None]]
+TROUBLES: tuple[Trouble, ...] = (
+    controller_crashes,
+    controller_pauses,
+    daemon_crashes,
+    daemon_pauses,
+    machine_crashes,
+    machine_pauses,
+    partition,
+    connections_break,
+    clocks_drift,
+    disk_is_slow,
+)
+
+
+def some(cluster: Iris) -> Machine:
+    return cluster.world.rng.choice(cluster.truth.machines)
+
+
+async def troubles(cluster: Iris) -> None:
+    for _ in range(cluster.world.rng.randrange(1, 4)):
+        await cluster.world.sleep(cluster.world.rng.uniform(0, 3))
+        await cluster.world.rng.choice(TROUBLES)(cluster)
+
+
+async def storm(cluster: Iris) -> None:
+    """Connections break all the time over a slow disk, and now and then the controller goes: whatever may cross, crosses."""
+    rng = cluster.world.rng
+    with cluster.trouble("disk"):
+        cluster.lane.slowest_s = 0.3
+        usual, cluster.world.links.weather = cluster.world.links.weather, Weather(delay_s=(0.0002, 0.2))
+        for _ in range(rng.randrange(10, 40)):
+            await cluster.world.sleep(rng.uniform(0, 0.3))
+            cluster.world.network.reset("controller", some(cluster).daemon.name)
+            if rng.random() < 0.1:
+                cluster.controller.restart()
+        cluster.lane.slowest_s = 0.002
+        cluster.world.links.weather = usual
+
+
+Season = Callable[[Iris], Coroutine[Any, Any, None]]
+
+
+async def mixed(cluster: Iris) -> None:
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(troubles, cluster)
+
+
+async def life(world: World, season: Season) -> None:
+    """Work and trouble for a while, then calm: everything ends, and then nothing moves any more."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with iris(world, Path(folder)) as cluster:
+            done = anyio.Event()
+
+            async def ask(_host: object) -> None:
+                async with anyio.create_task_group() as group:
+                    for number in range(JOBS):
+                        group.start_soon(demand, cluster, number)
+                done.set()
+                await anyio.sleep_forever()
+
+            cluster.client.start(ask)
+            await season(cluster)
+            try:
+                with anyio.fail_after(CALM_S):
+                    await done.wait()
+            except TimeoutError:
+                raise AssertionError(f"not everything ended: {cluster.story()}") from None
+            await cluster.check_quiet()
+
+
+@pytest.mark.parametrize("season", [mixed, storm])
+@seeds(100)
+async def test_every_job_ends_once_and_then_nothing_moves(world: World, season: Season) -> None:
+    await life(world, season)
