@@ -110,13 +110,15 @@ def test_what_runs_too_long_is_a_timeout(iris: Iris):
     assert iris("run", "--timeout", "300ms", "--", "sleep", "30").code == Exit.TIMEOUT
 
 
-def test_a_job_that_waits_says_why(iris: Iris, start: Start):
+def test_a_job_that_waits_says_why_and_gives_up_when_told_to(iris: Iris, start: Start):
     cores = str(os.cpu_count())
     assert iris("run", "--name", "busy", "--cpu", cores, "--detach", "--", "sleep", "100").code == 0
     try:
         process = start("run", "--cpu", cores, "--no-bundle", "--", "true")
         assert process.stderr is not None
         assert any(line.startswith("waiting: ") for line in process.stderr)
+        late = iris("run", "--cpu", cores, "--no-bundle", "--scheduling-timeout", "200ms", "--", "true")
+        assert late.code == Exit.TIMEOUT
     finally:
         iris("job", "cancel", "busy", "--yes")
     assert process.wait() == 0
