@@ -89,7 +89,7 @@ def test_a_second_try_is_shown_after_the_first(iris: Iris, tmp_path: Path):
 def test_with_json_each_line_is_one_object(iris: Iris):
     done = iris("run", "-o", "json", "--", "sh", "-c", "echo a; echo b")
     written = [json.loads(line) for line in done.out.splitlines()]
-    assert "".join(one["text"] for one in written) == "a\nb\n"
+    assert (done.code, "".join(one["text"] for one in written)) == (0, "a\nb\n"), done.err
     assert {one["task"] for one in written} == {0}
 
 
@@ -110,13 +110,15 @@ def test_what_runs_too_long_is_a_timeout(iris: Iris):
     assert iris("run", "--timeout", "300ms", "--", "sleep", "30").code == Exit.TIMEOUT
 
 
-def test_a_job_that_waits_says_why(iris: Iris, start: Start):
+def test_a_job_that_waits_says_why_and_gives_up_when_told_to(iris: Iris, start: Start):
     cores = str(os.cpu_count())
     assert iris("run", "--name", "busy", "--cpu", cores, "--detach", "--", "sleep", "100").code == 0
     try:
         process = start("run", "--cpu", cores, "--no-bundle", "--", "true")
         assert process.stderr is not None
         assert any(line.startswith("waiting: ") for line in process.stderr)
+        late = iris("run", "--cpu", cores, "--no-bundle", "--scheduling-timeout", "200ms", "--", "true")
+        assert late.code == Exit.TIMEOUT
     finally:
         iris("job", "cancel", "busy", "--yes")
     assert process.wait() == 0
