@@ -13,7 +13,7 @@ from typing import Self
 
 from neorion.iris.client import IrisClient
 
-# Its one scale group is too small for any task: the workers are started by hand.
+# Its one scale group never gets a slice: the workers are started by hand.
 CLUSTER = """
 platform: { local: {} }
 controller: { local: {} }
@@ -22,10 +22,10 @@ scale_groups:
     accelerator_type: cpu
     accelerator_variant: cpu
     num_vms: 1
-    resources: { cpu: 1m, ram: 1, disk: 1, gpu_count: 0 }
+    resources: { cpu: 4, ram: 8GB, disk: 10GB, gpu_count: 0 }
     min_slices: 0
     max_slices: 1
-    slice_template: { accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: {} }
+    slice_template: { accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: { faults: { quota: 0 } } }
 """
 
 
