@@ -6,8 +6,11 @@
 Whatever fails is raised as one of the error families: the server's own error, or one that names the address.
 """
 
+import atexit
 import re
+import threading
 from collections.abc import Awaitable
+from functools import cache
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
@@ -26,6 +29,8 @@ _TIMEOUT: Final = Duration.of(seconds=30)
 _CONNECT_S: Final = 10.0
 # Idle connections kept for the next call: as many as a busy client has calls in flight.
 _IDLE_MOST: Final = 64
+# Far more than such a step takes; at the end of a process nobody notices it.
+_LAST_STEP_S: Final = 0.05
 # A server that answers more than this to one call is broken or not ours.
 _ANSWER_BYTES_MOST: Final = 64 * 2**20
 
@@ -96,7 +101,17 @@ def connect(
     return Channel(url, transport or _sockets(tls), Caller(url, ids, token, timeout))
 
 
+@cache
+def _end_in_peace() -> None:
+    """The transport's own threads finish their last step a moment after the answer.
+
+    One that does so while the interpreter is being taken apart aborts the process, so its end waits for them.
+    """
+    atexit.register(threading.Event().wait, _LAST_STEP_S)
+
+
 def _sockets(tls: ClientTls | None) -> pyqwest.HTTPTransport:
+    _end_in_peace()
     files = tls or ClientTls()
     try:
         ca, cert, key = (file and file.read_bytes() for file in (files.ca, files.cert, files.key))
