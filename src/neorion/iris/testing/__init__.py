@@ -1,13 +1,16 @@
-"""Builders and hypothesis strategies for the views of iris, for the tests of whoever builds on it.
+"""Builders and hypothesis strategies for the views of iris, and its runtime in memory, for the tests of whoever builds on it.
 
-Only makes values: no fakes of ports and no assertions live here, and no room of iris imports it.
+No assertions live here, and no room of iris imports it.
 """
 
 from neorion.iris.testing.build import NOW, ago, job, placement, resources, running, worker
+from neorion.iris.testing.runtime import Fate, MemoryRuntime
 from neorion.iris.testing.views import clusters, groups, jobs, workers
 
 __all__ = [
     "NOW",
+    "Fate",
+    "MemoryRuntime",
     "ago",
     "clusters",
     "groups",
