@@ -24,6 +24,8 @@ class Program:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
+        # Its last life's pipe, if it died by itself.
+        self.kill()
         with (self.folder / "stderr").open("ab") as errors:
             self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
 
