@@ -39,6 +39,8 @@ class Program:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, token: str = "") -> None:
+        # Its last life's pipe, if it died by itself.
+        self.kill()
         with (self.folder / "stderr").open("ab") as errors:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +81,20 @@ class Iris:
         transport = StreamTransport(self.world.network)
         return connect("controller:1", ids=host.ids, timeout=timeout, transport=transport)
 
-    def jobs(self, timeout_s: float = 1.0) -> JobServiceClient:
-        return self.channel(self.client, Duration.of(seconds=timeout_s)).client(JobServiceClient)
+    @cached_property
+    def jobs(self) -> JobServiceClient:
+        return self.channel(self.client, Duration.of(seconds=1)).client(JobServiceClient)
+
+    @cached_property
+    def patient_jobs(self) -> JobServiceClient:
+        return self.channel(self.client, Duration.of(seconds=4)).client(JobServiceClient)
 
     async def submit(self, key: str, spec: pb.JobSpec) -> str:
         """Until it is acknowledged; the key makes that safe."""
         while True:
             try:
                 request = pb.SubmitRequest(spec=spec, key=key)
-                answer = await self.jobs().submit(request)
+                answer = await self.jobs.submit(request)
             except Retry:
                 await self.world.sleep(0.2)
             else:
@@ -99,7 +104,7 @@ class Iris:
     async def cancel(self, job: str) -> None:
         while True:
             try:
-                await self.jobs().cancel(pb.CancelRequest(job=job))
+                await self.jobs.cancel(pb.CancelRequest(job=job))
             except Retry:
                 await self.world.sleep(0.2)
             else:
@@ -110,7 +115,7 @@ class Iris:
         heard = 0
         while heard < 2:
             try:
-                answer = await self.jobs(4).wait(pb.WaitRequest(job=job, timeout_ms=3_000))
+                answer = await self.patient_jobs.wait(pb.WaitRequest(job=job, timeout_ms=3_000))
             except Retry:
                 await self.world.sleep(0.2)
                 continue

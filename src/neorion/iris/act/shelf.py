@@ -27,12 +27,15 @@ class LogShelf:
         self._folder = folder
         self._logs: dict[AttemptId, _Log] = {}
 
-    def append(self, job: JobId, attempt: AttemptId, offset: int, text: bytes) -> int:
+    def append(self, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, last: bool = False) -> int:
         """Adds what is new of `text`, which begins at `offset`; returns how far the log is kept.
 
-        Sent twice is kept once. A gap means that the worker dropped what it could not keep, and the log says so.
+        Sent twice is kept once. A gap means that this side has lost what it had: the worker is told so and goes back.
+        With the last part it is too late for that, and the log says what is missing.
         """
         log = self._open(job, attempt)
+        if offset > log.size and not last:
+            return log.size
         new = text[max(0, log.size - offset) :] if offset <= log.size else text
         if new and log.size < LOG_BYTES_MAX:
             log.path.parent.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ class Workers(WorkerService):
         # Logs first: when a job has ended, what it wrote is all there.
         for seen in request.seen:
             if seen.log is not None:
-                self._keep(seen.log)
+                self._keep(seen.log, last=True)
         unknown = await self._desk.reports.take(request)
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
@@ -56,9 +56,9 @@ class Workers(WorkerService):
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
         return pb.PushLogsResponse(kept={chunk.attempt: self._keep(chunk) for chunk in request.chunks})
 
-    def _keep(self, chunk: pb.LogChunk) -> int:
+    def _keep(self, chunk: pb.LogChunk, *, last: bool = False) -> int:
         attempt = self._book.attempts.get(AttemptId(chunk.attempt))
         if attempt is None:
             # Nobody will read it: the worker may forget it.
             return chunk.offset + len(chunk.text)
-        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text)
+        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, last=last)

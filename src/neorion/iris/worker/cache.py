@@ -34,7 +34,7 @@ class BlobCache:
             return
         if hashlib.sha256(body).hexdigest() != digest:
             raise Retry(
-                "iris.blob_damaged", f"The blob {digest} arrived damaged.", hint="It is fetched again."
+                "iris.blob_transfer", f"The blob {digest} arrived damaged.", hint="It is fetched again."
             )
         partial = path.with_suffix(".part")
         partial.write_bytes(body)

@@ -26,7 +26,10 @@ class LogShipper:
 
     async def run(self, worker: str) -> None:
         while True:
-            for seen in await self._runtime.seen():
+            everything = await self._runtime.seen()
+            known = {seen.attempt for seen in everything}
+            self._kept = {attempt: size for attempt, size in self._kept.items() if attempt in known}
+            for seen in everything:
                 if seen.phase is not Phase.ENDED:
                     await self._ship(worker, seen.attempt, leave=0)
             await self._clock.sleep(SHIP_EVERY)

@@ -104,6 +104,9 @@ class Link:
             except _BROKEN:
                 await stream.aclose()
                 continue
+            except BaseException:
+                await anyio.aclose_forcefully(stream)
+                raise
             first = self._first()
             self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
             self._wake.set()
