@@ -4,6 +4,7 @@ It ends when its fork server listens, and leaves two processes behind: the guard
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,15 @@ def no_hooks(
     """
 
 
+def heed_all_signals() -> None:
+    """`nohup` and shells that start something behind them leave signals ignored, and that would reach every task."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main() -> int:
+    heed_all_signals()
     register, os.register_at_fork = os.register_at_fork, no_hooks
     # Everything that tasks find loaded is loaded here.
     from neorion.iris.adapters.runtimes.process.birth import bear  # noqa: PLC0415 -- not before the line above
