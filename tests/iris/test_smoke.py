@@ -1,5 +1,6 @@
 """What a user does first, with real processes."""
 
+import importlib
 import os
 import threading
 from collections.abc import Generator
@@ -43,6 +44,16 @@ def test_an_exception_is_raised_here_with_the_traceback_of_there(client: IrisCli
     with pytest.raises(ZeroDivisionError) as caught:
         client.wait(job, timeout=60)
     assert any("in divide" in note for note in caught.value.__notes__)
+
+
+def test_a_function_of_the_users_own_files_travels_with_what_it_uses(
+    client: IrisClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "my_numbers.py").write_text("FACTOR = 6\ndef scaled(n):\n    return n * FACTOR\n")
+    (tmp_path / "my_work.py").write_text("import my_numbers\ndef work(n):\n    return my_numbers.scaled(n)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    work = importlib.import_module("my_work").work
+    assert client.wait(client.submit(work, "own-files", args=(7,)), timeout=60) == 42
 
 
 def test_map_gives_values_in_order(client: IrisClient):

@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 from protobuf import Oneof
 
+from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.wire import Entry
@@ -51,7 +52,8 @@ class Payload:
 
     def pickled(self, value: object, what: str) -> str:
         try:
-            return self.add(cloudpickle.dumps(value))  # pyright: ignore[reportUnknownMemberType] -- it has no types
+            with own_modules_by_value():
+                return self.add(cloudpickle.dumps(value))  # pyright: ignore[reportUnknownMemberType] -- it has no types
         except Exception as error:
             raise Invalid(
                 "iris.unpicklable",

@@ -1,0 +1,42 @@
+"""Functions of the user's own files travel with them: workers have the installed packages, not the user's folder."""
+
+import sys
+import sysconfig
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+
+# They are on every worker.
+_OURS = ("neorion", "iris")
+
+
+@contextmanager
+def own_modules_by_value() -> Generator[None]:
+    """While the block runs, whatever is defined in a file that is not installed is pickled whole, not by its name."""
+    chosen = [module for name, module in list(sys.modules.items()) if _is_own(name, module)]
+    for module in chosen:
+        cloudpickle.register_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
+    try:
+        yield
+    finally:
+        for module in chosen:
+            cloudpickle.unregister_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
+
+
+def _is_own(name: str, module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return (
+        isinstance(file, str)
+        and getattr(module, "__name__", None) == name
+        and name.partition(".")[0] not in _OURS
+        and name not in cloudpickle.list_registry_pickle_by_value()
+        and not file.startswith(_installed())
+    )
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    return tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
