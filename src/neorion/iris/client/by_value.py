@@ -16,7 +16,11 @@ _OURS = ("neorion", "iris")
 @contextmanager
 def own_modules_by_value() -> Generator[None]:
     """While the block runs, whatever is defined in a file that is not installed is pickled whole, not by its name."""
-    chosen = [module for name, module in list(sys.modules.items()) if _is_own(name, module)]
+    # What somebody else registered is left to them.
+    known = cloudpickle.list_registry_pickle_by_value()
+    chosen = [
+        module for name, module in list(sys.modules.items()) if name not in known and _is_own(name, module)
+    ]
     for module in chosen:
         cloudpickle.register_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
     try:
@@ -32,7 +36,6 @@ def _is_own(name: str, module: ModuleType) -> bool:
         isinstance(file, str)
         and getattr(module, "__name__", None) == name
         and name.partition(".")[0] not in _OURS
-        and name not in cloudpickle.list_registry_pickle_by_value()
         and not file.startswith(_installed())
     )
 
