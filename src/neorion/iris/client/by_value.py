@@ -17,7 +17,7 @@ _OURS = ("neorion", "iris")
 def own_modules_by_value() -> Generator[None]:
     """While the block runs, whatever is defined in a file that is not installed is pickled whole, not by its name."""
     # What somebody else registered is left to them.
-    known: set[str] = cloudpickle.list_registry_pickle_by_value()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- it has no types
+    known: set[str] = cloudpickle.list_registry_pickle_by_value()  # pyright: ignore[reportUnknownVariableType] -- it has no types
     chosen = [
         module for name, module in list(sys.modules.items()) if name not in known and _is_own(name, module)
     ]
