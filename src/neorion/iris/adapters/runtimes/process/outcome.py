@@ -8,22 +8,19 @@ never unpickles it. Behind the head stand a text for people (the traceback of an
 
 import os
 import pickle
-import struct
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
+from neorion.iris.model.outcome import HEAD, MAGIC, Status
 from neorion.keel.base import Invalid, Terminal
 
-_MAGIC = b"IRISRES1"
-_HEAD = struct.Struct(">8sBxxxIQ")
-_NO_HEAD = bytes(_HEAD.size)
+_NOHEAD = bytes(HEAD.size)
 # A file appears under its name only when it is whole.
 _UNFINISHED = ".unfinished"
 _dump: Callable[[object, BinaryIO], None] = cast("Any", cloudpickle).dump
@@ -35,16 +32,6 @@ TEXT_BYTES_MAX = 256 << 10
 
 # Work of so long is worth a flush to the disk; after a power cut, shorter work is run again sooner than it was flushed.
 FLUSH_NS = 10_000_000_000
-
-
-class Status(IntEnum):
-    """What the pickle holds."""
-
-    VALUE = 0
-    ERROR = 1
-
-
-_VALUE = int(Status.VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +54,7 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
         return True
     unfinished = path + _UNFINISHED
     with open(unfinished, "wb") as out:
-        out.write(_NO_HEAD)
+        out.write(_NOHEAD)
         try:
             _dump(value, out)
         except BaseException as error:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
@@ -111,11 +98,11 @@ def load(path: PurePath) -> object:
 
 
 def _read_head(file: BinaryIO, path: PurePath) -> Head:
-    start = file.read(_HEAD.size)
-    if len(start) == _HEAD.size:
-        magic, status, text_bytes, pickle_bytes = _HEAD.unpack(start)
-        whole = os.fstat(file.fileno()).st_size == _HEAD.size + text_bytes + pickle_bytes
-        if magic == _MAGIC and whole:
+    start = file.read(HEAD.size)
+    if len(start) == HEAD.size:
+        magic, status, text_bytes, pickle_bytes = HEAD.unpack(start)
+        whole = os.fstat(file.fileno()).st_size == HEAD.size + text_bytes + pickle_bytes
+        if magic == MAGIC and whole:
             return Head(Status(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes)
     raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="run the task again")
 
@@ -123,7 +110,7 @@ def _read_head(file: BinaryIO, path: PurePath) -> Head:
 def _write_small(path: str, data: bytes) -> None:
     unfinished = path + _UNFINISHED
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(fd, _HEAD.pack(_MAGIC, _VALUE, 0, len(data)) + data)
+    os.write(fd, HEAD.pack(MAGIC, Status.VALUE, 0, len(data)) + data)
     os.close(fd)
     os.rename(unfinished, path)
 
@@ -131,14 +118,14 @@ def _write_small(path: str, data: bytes) -> None:
 def _write_error(out: BinaryIO, error: BaseException, text: bytes) -> bool:
     out.seek(0)
     out.truncate()
-    out.write(_NO_HEAD + text + _pickled(error))
+    out.write(_NOHEAD + text + _pickled(error))
     return _write_head(out, Status.ERROR, len(text))
 
 
 def _write_head(out: BinaryIO, status: Status, text_bytes: int) -> bool:
     size = out.tell()
     out.seek(0)
-    out.write(_HEAD.pack(_MAGIC, status, text_bytes, size - _HEAD.size - text_bytes))
+    out.write(HEAD.pack(MAGIC, status, text_bytes, size - HEAD.size - text_bytes))
     return status is Status.VALUE
 
 
