@@ -1,4 +1,4 @@
-"""Writes what is made from other files: code from `.proto` files, the list of error codes. `--check` writes nothing and fails on what is stale.
+"""Writes what is made from other files: code from `.proto` files, the list of error codes, the diagrams of states. `--check` writes nothing and fails on what is stale.
 
 A step says which files it owns and what they should hold; comparing, writing and deleting are the same for all.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
 from tools.error_codes import raised_in
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +87,24 @@ What stands in ‹angle quotes› is filled in.
 |---|---|---|---|
 """
 
-STEPS: dict[str, Callable[[], Made]] = {"protos": protos, "errors": errors}
+
+def states() -> Made:
+    """The transition tables → a page of diagrams."""
+    page = ROOT / "docs/reference/states.md"
+    drawn = [
+        f"## {table.name}\n\n```mermaid\n{table.diagram()}```\n"
+        for table in (JOB, TASK, ATTEMPT, WORKER, SLICE)
+    ]
+    return Made({page: (_STATES_HEAD + "\n".join(drawn)).encode()}, {page} if page.exists() else set())
+
+
+_STATES_HEAD = """# States
+
+What the things of iris go through, and what each move means. Any other move is a defect, and is refused with the thing's story.
+
+"""
+
+STEPS: dict[str, Callable[[], Made]] = {"protos": protos, "errors": errors, "states": states}
 
 
 def stale(made: Made) -> list[Path]:
