@@ -82,11 +82,12 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
             f"This version runs clusters of the platform local, not {file.arm}.",
             hint="replace the platform, controller and slice_template sections by local ones to try the file here",
         )
+    _refuse_unserved(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
     secret, worker_secret = (_kept_secret(folder / name, ids) for name in ("admin.token", "worker.token"))
     owners = {
-        account.token.reveal(): Principal(user, frozenset({"user"}))
+        account.token.reveal(): Principal(user, frozenset({"admin", "user"} if account.admin else {"user"}))
         for user, account in file.auth.users.items()
     }
     owners[secret] = Principal("admin", frozenset({"admin", "user"}))
@@ -113,6 +114,23 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
                     yield Cluster(running.address, secret, platform)
                 finally:
                     parts.cancel()
+
+
+def _refuse_unserved(file: ClusterFile) -> None:
+    """What the file may say and this version does not do is refused, never passed over in silence."""
+    usual = ClusterFile.model_fields
+    asked = {
+        "storage.database": file.storage.database is not None,
+        "limits": file.limits != usual["limits"].get_default(call_default_factory=True),
+        "retention": file.retention != usual["retention"].get_default(call_default_factory=True),
+    }
+    for key, said in asked.items():
+        if said:
+            raise Invalid(
+                "iris.unserved",
+                f"This version does not serve {key}.",
+                hint="leave it out of the cluster file",
+            )
 
 
 def _kept_secret(path: Path, ids: Ids) -> str:
