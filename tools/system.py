@@ -15,6 +15,7 @@ EXTRA_PATH = (
     "/usr/sbin",
     "/sbin",
     "/usr/local/sbin",
+    "/usr/lib/cni",
     *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))),
 )
 
