@@ -1,0 +1,4 @@
+"""A real Kubernetes on one machine, without Docker.
+
+Nothing here knows what iris, navarch or a development server is.
+"""
