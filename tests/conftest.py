@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from neorion.drydock import Cluster, Yard
@@ -24,13 +25,29 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def _need_cluster() -> None:
+    if not ready(*PROGRAMS):
+        pytest.skip("the cluster's programs are not built (neorion drydock build)")
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Generator[Cluster]:
     """A real control plane, one for the whole run. Tests keep to a `kube_namespace` of their own."""
-    if not ready(*PROGRAMS):
-        pytest.skip("the cluster's programs are not built (neorion drydock build)")
+    _need_cluster()
     with shared_cluster(_CLUSTER, Yard.of()) as shared:
         yield shared
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Generator[Cluster]:
+    """A control plane that one file of tests may break."""
+    _need_cluster()
+    name = f"{_CLUSTER}-{os.getpid()}"
+    yard = Yard.of()
+    try:
+        yield anyio.run(yard.up, name)
+    finally:
+        anyio.run(yard.down, name)
 
 
 @pytest.fixture
@@ -41,7 +58,8 @@ async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+        asked = {"cluster", "own_cluster"} & set(getattr(item, "fixturenames", ()))
+        if asked and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_TIMEOUT_S))
 
 

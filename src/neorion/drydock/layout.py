@@ -7,11 +7,11 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
+from neorion.drydock.network import Addresses
+
 # Ports 20000 to 24095: below those that the kernel gives to clients.
 _FIRST_PORT: Final = 20_000
 _PORTS_EACH: Final = 64
-# So many clusters at once; the networks below have room for no more.
-SLOTS: Final = 32
 LOOPBACK: Final = "127.0.0.1"
 
 
@@ -51,53 +51,17 @@ class Layout:
         return self.folder.name
 
     @property
-    def bridge(self) -> str:
-        return f"drydock{self.slot}"
-
-    @property
-    def bridge_address(self) -> str:
-        """The host's own address among the nodes."""
-        return f"10.99.{self.slot}.1"
-
-    @property
-    def node_network(self) -> str:
-        return f"10.99.{self.slot}.0/24"
-
-    @property
-    def pod_network(self) -> str:
-        """Of real nodes."""
-        return f"10.{160 + self.slot}.0.0/16"
-
-    @property
-    def simulated_network(self) -> str:
-        """Of the pods on simulated nodes; nobody answers there."""
-        return f"10.{128 + self.slot}.0.0/16"
-
-    @property
-    def service_network(self) -> str:
-        return f"10.{200 + self.slot}.0.0/16"
-
-    @property
-    def service_address(self) -> str:
-        """The API server as pods know it."""
-        return f"10.{200 + self.slot}.0.1"
-
-    @property
-    def dns_address(self) -> str:
-        return f"10.{200 + self.slot}.0.10"
+    def addresses(self) -> Addresses:
+        return Addresses(self.slot)
 
     @property
     def address(self) -> str:
         """Where the API server and everything that pods may call listen."""
-        return self.bridge_address if self.networked else LOOPBACK
+        return str(self.addresses.host) if self.networked else LOOPBACK
 
     @property
     def server(self) -> str:
         return f"https://{self.address}:{self.port(Door.API)}"
-
-    @property
-    def cgroup(self) -> str:
-        return f"/{self.bridge}"
 
     @property
     def pki(self) -> Path:

@@ -15,7 +15,8 @@ from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.host import UNDO, Ledger, end, locked
-from neorion.drydock.layout import SLOTS, Layout, slot_is_free, state_folder
+from neorion.drydock.layout import Layout, slot_is_free, state_folder
+from neorion.drydock.network import SLOTS
 from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 

@@ -19,7 +19,7 @@ def _api_server(layout: Layout) -> Subject:
     names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"]
     names.append("kubernetes.default.svc.cluster.local")
     # Both addresses: a cluster can be given its network later.
-    addresses = [LOOPBACK, layout.bridge_address, layout.service_address]
+    addresses = [LOOPBACK, str(layout.addresses.host), str(layout.addresses.api)]
     return Subject("kube-apiserver", hosts=[*names, *addresses])
 
 

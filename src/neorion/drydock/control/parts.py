@@ -61,7 +61,7 @@ def api_server(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
             "etcd-keyfile": pki.key("etcd-client"),
             "bind-address": layout.address,
             # As an endpoint of the Service "kubernetes" a loopback address would be refused, reached or not.
-            "advertise-address": layout.bridge_address,
+            "advertise-address": layout.addresses.host,
             "secure-port": layout.port(Door.API),
             "cert-dir": layout.data("kube-apiserver"),
             "tls-cert-file": pki.certificate("apiserver"),
@@ -75,7 +75,7 @@ def api_server(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
             "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
             "service-account-key-file": pki.key("service-accounts").with_suffix(".pub"),
             "service-account-signing-key-file": pki.key("service-accounts"),
-            "service-cluster-ip-range": layout.service_network,
+            "service-cluster-ip-range": layout.addresses.services,
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
             "allow-privileged": "true",
