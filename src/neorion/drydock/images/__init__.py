@@ -6,14 +6,13 @@ Nothing is fetched from an image registry. What pulls the images belongs to `nod
 from neorion.drydock.images.build import Build, build
 from neorion.drydock.images.load import load
 from neorion.drydock.images.names import ImageName
-from neorion.drydock.images.registry import PORT, Registry
+from neorion.drydock.images.registry import Registry
 from neorion.drydock.images.standins import BUSYBOX, PAUSE, STAND_INS, StandIn, provide
 from neorion.drydock.images.store import ImageStore
 
 __all__ = [
     "BUSYBOX",
     "PAUSE",
-    "PORT",
     "STAND_INS",
     "Build",
     "ImageName",

@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-PORT: Final = 5000
+from neorion.drydock.machine import where
+
+_PROGRAM: Final = "docker-registry"
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
     """Serves the cluster's nodes, whatever registry an image's name begins with."""
 
-    host: str
+    address: str
     folder: Path
-
-    @property
-    def address(self) -> str:
-        return f"{self.host}:{PORT}"
 
     def command(self) -> tuple[str, ...]:
         """Writes its configuration and returns what to run."""
@@ -34,7 +32,7 @@ class Registry:
                 }
             )
         )
-        return ("/usr/bin/docker-registry", "serve", str(config))
+        return (where(_PROGRAM), "serve", str(config))
 
     def hosts_toml(self) -> str:
         """For a container runtime: every name is answered here, and nobody else is asked."""

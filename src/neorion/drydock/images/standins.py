@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from neorion.drydock.images.names import ImageName
 from neorion.drydock.images.store import ImageStore
-from neorion.drydock.machine import ask
+from neorion.drydock.machine import ask, where
 from neorion.keel.base import NotFound, did_you_mean
 
 # Debian 12 is the newest with Python 3.11, which the images we stand in for have.
@@ -29,7 +29,7 @@ class Program:
     links: tuple[str, ...] = ()
 
     def digest(self) -> str:
-        return _digest(self.program, *self.links, Path(_where(self.program)).read_bytes().hex())
+        return _digest(self.program, *self.links, Path(where(self.program)).read_bytes().hex())
 
     async def write(self, folder: Path) -> Path:
         tree = folder / "tree"
@@ -38,7 +38,7 @@ class Program:
         (tree / "tmp").chmod(0o1777)
         (tree / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n")
         (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
-        shutil.copy(_where(self.program), tree / "bin" / self.program)
+        shutil.copy(where(self.program), tree / "bin" / self.program)
         for link in self.links:
             (tree / "bin" / link).symlink_to(self.program)
         return tree
@@ -150,14 +150,3 @@ async def _make(store: ImageStore, stand_in: StandIn) -> None:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _where(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
-        raise NotFound(
-            "machine.program_missing",
-            f"{program} is not on this machine.",
-            hint="Install what nodes need: make system.",
-        )
-    return found

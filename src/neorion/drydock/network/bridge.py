@@ -43,7 +43,8 @@ async def raise_bridge(addresses: Addresses) -> None:
     await ask(["nft", "-f", "-"], say=_FENCE.format(bridge=bridge, host=host))
     await ask(
         ["ip", "-batch", "-"],
-        say=f"link add {bridge} type bridge\n"
+        # An address of its own: otherwise it takes a cable's, and changes it when that cable goes.
+        say=f"link add {bridge} address 02:dd:00:00:00:{addresses.slot:02x} type bridge\n"
         f"addr add {host}/{addresses.nodes.prefixlen} dev {bridge}\n"
         f"link set {bridge} up\n",
     )
