@@ -13,7 +13,7 @@ from anyio import to_thread
 from neorion.drydock.images.names import ImageName
 from neorion.drydock.images.store import ImageStore
 from neorion.drydock.machine import ask, where
-from neorion.keel.base import NotFound, did_you_mean
+from neorion.keel.base import NotFound, Terminal, did_you_mean
 
 # Debian 12 is the newest with Python 3.11, which the images we stand in for have.
 _SUITE: Final = "bookworm"
@@ -23,25 +23,42 @@ _LEAVE_OUT: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An image of one static program of this machine, under the given names in /bin."""
+    """An image of one program of this machine, in /bin, with the libraries it needs and nothing else.
+
+    A program `of_many_names` is called by each name that it lists.
+    """
 
     program: str
-    links: tuple[str, ...] = ()
+    of_many_names: bool = False
 
     def digest(self) -> str:
-        return _digest(self.program, *self.links, Path(where(self.program)).read_bytes().hex())
+        return _digest(self.program, Path(where(self.program)).read_bytes().hex())
 
     async def write(self, folder: Path) -> Path:
         tree = folder / "tree"
-        for name in ("bin", "etc", "tmp", "var/tmp", "root"):
+        for name in ("bin", "etc", "tmp", "root"):
             (tree / name).mkdir(parents=True)
         (tree / "tmp").chmod(0o1777)
         (tree / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n")
         (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
-        shutil.copy(where(self.program), tree / "bin" / self.program)
-        for link in self.links:
-            (tree / "bin" / link).symlink_to(self.program)
+        program = where(self.program)
+        shutil.copy(program, tree / "bin" / self.program)
+        for library in await _libraries(program):
+            (tree / library.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, tree / library.lstrip("/"))
+        if self.of_many_names:
+            for name in set((await ask([program, "--list"])).split()) - {self.program}:
+                (tree / "bin" / name).symlink_to(self.program)
         return tree
+
+
+async def _libraries(program: str) -> list[str]:
+    try:
+        lines = await ask(["ldd", program])
+    except Terminal:
+        # Static: ldd calls that a failure.
+        return []
+    return [word for line in lines.splitlines() for word in line.split() if word.startswith("/")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +102,10 @@ PAUSE: Final = StandIn(
     Program("catatonit"), ("localhost/pause:1",), ("--entrypoint", '["/bin/catatonit", "-P"]')
 )
 BUSYBOX: Final = StandIn(
-    Program(
-        "busybox",
-        (
-            "sh", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "df", "dirname", "echo", "env", "expr", "false",
-            "find", "grep", "head", "hostname", "httpd", "id", "ip", "kill", "ln", "ls", "mkdir", "mount", "mv", "nc",
-            "nslookup", "ping", "printf", "ps", "pwd", "readlink", "rm", "sed", "seq", "sleep", "sort", "stat", "sync",
-            "tail", "tar", "tee", "test", "top", "touch", "tr", "true", "uname", "uniq", "vi", "wc", "wget", "which",
-            "xargs", "yes",
-        ),
-    ),
+    Program("busybox", of_many_names=True),
     _hub("busybox", "busybox:1", "busybox:1.35", "busybox:1.36"),
     ("--cmd", "sh"),
-)  # fmt: skip
+)
 _DEBIAN: Final = StandIn(
     Debian(("ca-certificates",)),
     _hub("debian:bookworm-slim", "debian:bookworm", "debian:12-slim", "debian:12", "debian"),
