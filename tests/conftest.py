@@ -8,10 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.drydock import Cluster, Yard
 from neorion.drydock.binaries import ready
+from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.testing import namespace, shared_cluster
+from neorion.drydock.yard import Yard
 from tools import system
 
 # Of this checkout: two of them may be tested at the same time.

@@ -17,6 +17,7 @@ from neorion.drydock.control import PROGRAMS
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.layout import Layout, slot_is_free, state_folder
 from neorion.drydock.network import SLOTS
+from neorion.drydock.simulated import Group, ensure_simulated, resume_player
 from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
@@ -29,6 +30,20 @@ class Record(msgspec.Struct, frozen=True):
 
     slot: int
     networked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a cluster is to have beside its control plane. What it has beyond that stays."""
+
+    simulated: tuple[Group, ...] = ()
+
+    @property
+    def programs(self) -> list[str]:
+        return [*PROGRAMS, *(["kwok"] if self.simulated else [])]
+
+
+NOTHING_MORE: Final = Wishes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +73,22 @@ class Yard:
             )
         return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
 
-    async def up(self, name: str = DEFAULT_NAME, tell: Tell = hush) -> Cluster:
+    async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
         if not is_name(name):
             raise Invalid(
                 "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
             )
-        for product in self.shelf.missing(PROGRAMS):
+        for product in self.shelf.missing(wishes.programs):
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
             await self._claim(name)
             cluster = self.find(name)
             await cluster.start_control_plane(tell)
+            await resume_player(cluster)
+            for group in wishes.simulated:
+                tell(f"adding simulated nodes: {group.count} {group.type}")
+                await ensure_simulated(cluster, group)
             return cluster
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
@@ -83,10 +102,12 @@ class Yard:
             await to_thread.run_sync(shutil.rmtree, folder)
 
     @asynccontextmanager
-    async def cluster(self, name: str = DEFAULT_NAME, tell: Tell = hush) -> AsyncGenerator[Cluster]:
+    async def cluster(
+        self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE
+    ) -> AsyncGenerator[Cluster]:
         """A cluster for as long as the context lasts."""
         try:
-            yield await self.up(name, tell)
+            yield await self.up(name, wishes)
         finally:
             await self.down(name)
 
