@@ -9,21 +9,11 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
 from neorion.drydock.host import Part
 from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
-from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import raise_bridge
 
 
-def image_store(cluster: Cluster) -> ImageStore:
-    """In the user's cache: base images outlive clusters."""
-    return ImageStore(cluster.shelf.cache / "images")
-
-
-def registry(layout: Layout) -> Registry:
-    return Registry(f"{layout.addresses.host}:{layout.port(Door.REGISTRY)}", layout.data("registry"))
-
-
 async def lay_network(cluster: Cluster) -> None:
-    """The bridge. Before the control plane starts, so that the API server can listen on it."""
+    """The bridge. Before the control plane starts, so that the API server can listen on it; safe to repeat."""
     bridge = cluster.layout.addresses.bridge
     cluster.ledger.record("cgroup", bridge)
     cluster.ledger.record("table", f"inet {bridge}")
@@ -33,28 +23,38 @@ async def lay_network(cluster: Cluster) -> None:
 
 async def fit_out(cluster: Cluster, tell: Tell = hush) -> None:
     """Starts what does not run of the services that nodes need. After the control plane; safe to repeat."""
-    layout = cluster.layout
     for product in cluster.shelf.missing((*DNS_PROGRAMS, "kubelet")):
         await build(product, cluster.shelf, tell)
-    tell("starting the registry and DNS")
-    images = registry(layout)
-    await _serve(cluster, Part("registry", images.command()), *images.address.split(":"))
-    store = image_store(cluster)
+    tell("starting registry and DNS")
+    async with anyio.create_task_group() as group:
+        group.start_soon(_serve_images, cluster)
+        group.start_soon(_serve_names, cluster)
+
+
+async def _serve_images(cluster: Cluster) -> None:
+    registry = Registry.of(cluster.layout)
+    await _serve(cluster, Part("registry", registry.command()), registry.address)
+    store = ImageStore.of(cluster.shelf)
     await provide(store, [PAUSE.name])
-    await store.push(PAUSE.name, images.address)
-    await _serve(cluster, dns_part(layout, cluster.pki, cluster.shelf), str(layout.addresses.host), "53")
+    await store.push(PAUSE.name, registry.address)
+
+
+async def _serve_names(cluster: Cluster) -> None:
     async with cluster.api() as api:
-        await publish_dns(layout, api)
+        # First: without its rights CoreDNS waits for seconds before it answers at all.
+        await publish_dns(cluster.layout, api)
+    part = dns_part(cluster.layout, cluster.pki, cluster.shelf)
+    await _serve(cluster, part, f"{cluster.layout.addresses.host}:53")
 
 
-async def _serve(cluster: Cluster, part: Part, host: str, port: str) -> None:
+async def _serve(cluster: Cluster, part: Part, address: str) -> None:
     await cluster.ensure(part)
-    await cluster.until(part, _connection(host, int(port)))
+    await cluster.until(part, _connection(*address.split(":")))
 
 
-def _connection(host: str, port: int) -> Callable[[], Awaitable[None]]:
+def _connection(host: str, port: str) -> Callable[[], Awaitable[None]]:
     async def connect() -> None:
-        async with await anyio.connect_tcp(host, port):
+        async with await anyio.connect_tcp(host, int(port)):
             return
 
     return connect

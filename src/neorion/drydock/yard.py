@@ -14,9 +14,11 @@ from anyio import to_thread
 from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
+from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.layout import Layout, slot_is_free, state_folder
 from neorion.drydock.network import SLOTS
+from neorion.drydock.node import ensure_nodes
 from neorion.drydock.simulated import Group, ensure_simulated, resume_player
 from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
@@ -37,6 +39,10 @@ class Wishes:
     """What a cluster is to have beside its control plane. What it has beyond that stays."""
 
     simulated: tuple[Group, ...] = ()
+    nodes: int = 0
+    """So many real nodes."""
+    networked: bool = False
+    """Ready for real nodes, even without any yet."""
 
     @property
     def programs(self) -> list[str]:
@@ -83,8 +89,13 @@ class Yard:
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
             await self._claim(name)
-            cluster = self.find(name)
+            cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
+            if cluster.layout.networked:
+                await lay_network(cluster)
             await cluster.start_control_plane(tell)
+            if cluster.layout.networked:
+                await fit_out(cluster, tell)
+                await ensure_nodes(cluster, wishes.nodes, tell)
             await resume_player(cluster)
             for group in wishes.simulated:
                 tell(f"adding simulated nodes: {group.count} {group.type}")
@@ -115,6 +126,11 @@ class Yard:
         partial = self.folder / name / f"{_RECORD}.part"
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
+
+    def _networked(self, name: str) -> Cluster:
+        """A cluster that was made without a network gets one."""
+        self.save(name, Record(self.find(name).layout.slot, networked=True))
+        return self.find(name)
 
     async def _claim(self, name: str) -> None:
         """Gives a new cluster its slot."""

@@ -3,8 +3,9 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from neorion.drydock.layout import Door, Layout
 from neorion.drydock.machine import where
 
 _PROGRAM: Final = "docker-registry"
@@ -16,6 +17,10 @@ class Registry:
 
     address: str
     folder: Path
+
+    @classmethod
+    def of(cls, layout: Layout) -> Self:
+        return cls(f"{layout.addresses.host}:{layout.port(Door.REGISTRY)}", layout.data("registry"))
 
     def command(self) -> tuple[str, ...]:
         """Writes its configuration and returns what to run."""

@@ -3,10 +3,11 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
+from neorion.drydock.binaries import Shelf
 from neorion.drydock.images.names import ImageName
 from neorion.drydock.machine import ask
 
@@ -25,6 +26,10 @@ class ImageStore:
     """A folder of images and their layers, in the user's cache: shared by all clusters, safe for several at once."""
 
     folder: Path
+
+    @classmethod
+    def of(cls, shelf: Shelf) -> Self:
+        return cls(shelf.cache / "images")
 
     async def buildah(self, *words: str | Path) -> str:
         self.folder.mkdir(parents=True, exist_ok=True)

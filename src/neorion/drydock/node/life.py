@@ -1,11 +1,13 @@
 """Nodes come, start again and go."""
 
+import itertools
 import os
 import shutil
 import sys
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 from anyio import to_thread
 
 from neorion.drydock.api import Api, Object
@@ -17,7 +19,7 @@ from neorion.drydock.machine import Cgroups, raise_inotify_limit
 from neorion.drydock.network import plug, route_services, unplug
 from neorion.drydock.node.config import write_config
 from neorion.drydock.node.record import Node, claim, find, nodes
-from neorion.drydock.node.spec import Machine, NodeSpec, reserved
+from neorion.drydock.node.spec import PLAIN, Machine, NodeSpec, reserved
 from neorion.drydock.pki import Subject
 from neorion.keel.base import Conflict, NotFound, Retry
 
@@ -25,28 +27,39 @@ _BOOT: Final = Path(__file__).with_name("boot.sh")
 _OUR_NETWORK: Final = Path("/proc/self/ns/net")
 
 
-async def add(cluster: Cluster, name: str, spec: NodeSpec, registry: Registry, tell: Tell = hush) -> Node:
-    """Makes a node and returns when it is Ready. The cluster must have its bridge and its registry."""
+async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = hush) -> Node:
+    """Makes a node and returns when it is Ready. The cluster must be fitted out."""
     # Refused before anything is made.
     reserved(spec, Machine.this())
     node = await claim(cluster.layout, name, spec)
-    await bring_up(cluster, node, registry, tell)
+    await bring_up(cluster, node, tell)
     return node
 
 
-async def bring_up(cluster: Cluster, node: Node, registry: Registry, tell: Tell = hush) -> None:
+async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
     """Starts a node that does not run: a new one, or one that crashed. One that runs is let be."""
     if running(cluster.layout.folder, node.part):
         return
     tell(f"starting node {node.name}")
     _make_identity(cluster, node)
-    write_config(node, cluster.pki, registry, cluster.layout.server)
+    write_config(node, cluster.pki, Registry.of(cluster.layout), cluster.layout.server)
     async with cluster.api() as api:
         await _register(api, node)
         await _boot(cluster, node)
         await route_services(cluster.layout.addresses, nodes_up(cluster))
         part = _part(cluster, node)
         await cluster.until(part, lambda: _is_ready(api, node))
+
+
+async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = hush) -> None:
+    """Brings back every node that does not run, and adds plain ones until there are `count`."""
+    known = nodes(cluster.layout)
+    free = (name for number in itertools.count(1) if (name := f"node{number}") not in {node.name for node in known})
+    async with anyio.create_task_group() as group:
+        for node in known:
+            group.start_soon(bring_up, cluster, node, tell)
+        for name in itertools.islice(free, max(0, count - len(known))):
+            group.start_soon(add, cluster, name, PLAIN, tell)
 
 
 async def remove(cluster: Cluster, name: str) -> None:
@@ -60,7 +73,6 @@ async def remove(cluster: Cluster, name: str) -> None:
         await _deregister(api, node)
     cluster.pki.certificate(node.part).unlink(missing_ok=True)
     cluster.layout.log(node.part).unlink(missing_ok=True)
-    cluster.ledger.forget("cgroup", node.cgroup)
     # Unpacked images are many small files; nobody waits for them but the caller.
     await to_thread.run_sync(shutil.rmtree, node.folder)
 

@@ -4,17 +4,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from neorion.keel.base import Invalid, Quantity, UnitError, did_you_mean
 
 # The kubelet's own default.
-PODS_DEFAULT = 110
+PODS_DEFAULT: Final = 110
 # As many as a node's pod network has addresses for, less the bridge's own and the broadcast.
-PODS_MAX = 250
-GPUS_MAX = 64
+PODS_MAX: Final = 250
+GPUS_MAX: Final = 64
 
 
 class Effect(StrEnum):
@@ -55,6 +55,9 @@ class NodeSpec(msgspec.Struct, frozen=True):
     memory: str = ""
     pods: int = PODS_DEFAULT
     gpus: int = 0
+
+
+PLAIN: Final = NodeSpec()
 
 
 @dataclass(frozen=True, slots=True)
