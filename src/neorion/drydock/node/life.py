@@ -13,6 +13,7 @@ from anyio import to_thread
 from neorion.drydock.api import Api, Object
 from neorion.drydock.binaries import Tell, hush
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.devices import RESOURCE, Rack
 from neorion.drydock.host import Part, running, start
 from neorion.drydock.images import Registry
 from neorion.drydock.machine import Cgroups, raise_inotify_limit
@@ -42,6 +43,8 @@ async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
         return
     tell(f"starting node {node.name}")
     _make_identity(cluster, node)
+    if node.spec.gpus:
+        Rack(node.folder).fill(node.spec.gpus)
     write_config(node, cluster.pki, Registry.of(cluster.layout), cluster.layout.server)
     async with cluster.api() as api:
         await _register(api, node)
@@ -155,7 +158,9 @@ def _part(cluster: Cluster, node: Node) -> Part:
 async def _is_ready(api: Api, node: Node) -> None:
     found = await api.get(f"/api/v1/nodes/{node.name}")
     conditions: list[dict[str, Any]] = found.get("status", {}).get("conditions", [])
-    if not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    # Its devices are counted a moment after its kubelet reports for the first time.
+    if not ready or int(found["status"]["capacity"].get(RESOURCE, 0)) != node.spec.gpus:
         raise Retry("node.not_ready", f'Node "{node.name}" is not Ready yet.', hint="It will be in a moment.")
 
 
