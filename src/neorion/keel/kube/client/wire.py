@@ -91,12 +91,37 @@ async def decode_events(kind: Kind[T], pieces: AsyncIterator[bytes]) -> AsyncIte
 def _decoded(decoder: msgspec.json.Decoder[object], kind: Kind[object], body: bytes) -> object:
     try:
         return decoder.decode(body)
+    except msgspec.ValidationError:
+        # To Kubernetes a null is an absent field, and some fields are sent as null when empty. Rare, so it may be slow.
+        return _converted(decoder.type, kind, body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Terminal(
+            "kube.garbled",
+            f"What the server sent for {kind.name} is no JSON: {error}.",
+            hint="Check what is between this program and the API server.",
+        ) from error
+
+
+def _converted(type_: type[object], kind: Kind[object], body: bytes) -> object:
+    try:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(body)), type_)
+    except msgspec.ValidationError as error:
         raise Terminal(
             "kube.shape",
             f"What the server sent does not fit the type declared for {kind.name}: {error}.",
             hint="Declare the field as the server sends it.",
         ) from error
+
+
+def _without_nulls(value: object) -> object:
+    match value:
+        case dict():
+            fields = cast("dict[str, object]", value)
+            return {name: _without_nulls(field) for name, field in fields.items() if field is not None}
+        case list():
+            return [_without_nulls(item) for item in cast("list[object]", value)]
+        case _:
+            return value
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
