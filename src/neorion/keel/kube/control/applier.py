@@ -1,15 +1,18 @@
 """The one hand that writes: only what differs, only while it may, and what it wrote is known at once."""
 
 from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from neorion.keel.base import NotFound
+from neorion.keel.base import Conflict, NotFound
 from neorion.keel.kube.control.election import UNFENCED, Fence
 from neorion.keel.kube.control.feed import Informers
 from neorion.keel.kube.control.measures import UNMEASURED, Measures
 from neorion.keel.kube.control.stamp import Wanted
+from neorion.keel.kube.errors import Rejected
 from neorion.keel.kube.kinds import Kind, Manifest
 from neorion.keel.kube.objects import Key, Meta, Object, Part
 from neorion.keel.kube.port import Api, Deletion, Merge
@@ -62,7 +65,8 @@ class Applier:
             return observed
         self._begin("apply", kind)
         body = wanted.stamped(None if observed is None else observed.meta)
-        written = await self._api.apply(kind, body, self.manager, force=True)
+        with _replaced_is_conflict():
+            written = await self._api.apply(kind, body, self.manager, force=True)
         if not wanted.is_marked_on(written.meta):
             self._remember(kind, wanted, written.meta)
         return self._observed(kind, written)
@@ -121,6 +125,19 @@ class Applier:
     def _observed(self, kind: Kind[T], written: T) -> T:
         self._informers.observe(kind, written)
         return written
+
+
+@contextmanager
+def _replaced_is_conflict() -> Generator[None]:
+    """To a server, another uid in an apply is a mistake in the object; to us the world has moved on."""
+    try:
+        yield
+    except Rejected as error:
+        if any(cause.field == "metadata.uid" for cause in error.causes):
+            raise Conflict(
+                "kube.replaced", error.sentence, hint="Read the object again and decide anew."
+            ) from error
+        raise
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

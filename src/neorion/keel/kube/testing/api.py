@@ -80,7 +80,9 @@ class MemoryApi:
         return await self._write(
             kind,
             "create",
-            lambda: self._cluster.create(kind, _manifest(kind, thing), user=self._user, manager=self._user),
+            lambda: self._cluster.create(
+                kind, _through_json(kind.manifest(thing)), user=self._user, manager=self._user
+            ),
         )
 
     async def apply(
@@ -91,7 +93,12 @@ class MemoryApi:
             kind,
             "apply",
             lambda: self._cluster.apply(
-                kind, _manifest(kind, thing), status=status, force=force, user=self._user, manager=manager
+                kind,
+                _through_json(kind.manifest(thing)),
+                status=status,
+                force=force,
+                user=self._user,
+                manager=manager,
             ),
         )
 
@@ -120,7 +127,11 @@ class MemoryApi:
             kind,
             "replace",
             lambda: self._cluster.update(
-                kind, _manifest(kind, thing), status=status, user=self._user, manager=self._user
+                kind,
+                _through_json(kind.whole_manifest(thing)),
+                status=status,
+                user=self._user,
+                manager=self._user,
             ),
         )
 
@@ -232,9 +243,9 @@ def _field_test(text: str) -> Test:
     return lambda body: (get(body, path) in absent_or) is (sign == "=")
 
 
-def _manifest(kind: Kind[T], thing: T | Manifest) -> Json:
-    """As it would arrive: through JSON, so that nothing of the caller's is shared."""
-    return msgspec.json.decode(msgspec.json.encode(kind.manifest(thing)))
+def _through_json(manifest: Manifest) -> Json:
+    """As it would arrive: nothing of the caller's is shared."""
+    return msgspec.json.decode(msgspec.json.encode(manifest))
 
 
 def _typed(kind: Kind[T], body: Json) -> T:

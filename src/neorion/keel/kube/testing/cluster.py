@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from neorion.keel.base import Error
 from neorion.keel.clock import Clock
-from neorion.keel.kube.errors import Details, Status, refusal
+from neorion.keel.kube.errors import Cause, Details, Rejected, Status, refusal
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Key, time_text
 from neorion.keel.kube.testing import fields
@@ -74,6 +74,7 @@ class MemoryCluster:
         return found
 
     def create(self, kind: Kind[Any], body: Json, *, user: str, manager: str) -> Json:
+        body = self._named(body)
         key = _key(kind, body)
         if key in self.entries(kind):
             raise refusal(
@@ -104,14 +105,17 @@ class MemoryCluster:
         """Server-side apply: what the manager wants, all of it and nothing else of it."""
         key = _key(kind, body)
         entry = self.entries(kind).get(key)
+        meta: Json = body.get("metadata", {})
         if entry is None:
             if status:
                 raise _not_found(kind, key)
-            entry_owners: fields.Owners = {}
-            live: Json = {}
+            if meta.get("uid"):
+                raise _conflict(f'{kind.resource} "{key.name}" with the uid {meta["uid"]} is not there.')
+        elif meta.get("uid", entry.body["metadata"]["uid"]) != entry.body["metadata"]["uid"]:
+            raise Rejected("metadata.uid: field is immutable.", [Cause(field="metadata.uid")])
         else:
-            entry_owners, live = entry.owners, entry.body
-            _check_preconditions(kind, live, body.get("metadata", {}))
+            _check_preconditions(kind, entry.body, meta)
+        entry_owners, live = (entry.owners, entry.body) if entry is not None else ({}, {})
         owner = f"{manager}/status" if status else manager
         wanted = (
             _only_status(body) if status else {name: part for name, part in body.items() if name != "status"}
@@ -222,6 +226,12 @@ class MemoryCluster:
         self.history.add(Change(version, kind.resource, last, None))
         return last
 
+    def _named(self, body: Json) -> Json:
+        meta: Json = body.get("metadata", {})
+        if meta.get("name") or not meta.get("generateName"):
+            return body
+        return {**body, "metadata": {**meta, "name": f"{meta['generateName']}{next(self._uids):05x}"}}
+
     def _now(self) -> str:
         return time_text(self._clock.now())
 
@@ -235,11 +245,9 @@ def _counts_generations(kind: Kind[Any]) -> bool:
 
 
 def _key(kind: Kind[Any], body: Json) -> Key:
-    meta = body.get("metadata", {})
-    key = Key(meta.get("namespace", ""), meta.get("name", ""))
+    key = kind.key(body)
     if not key.name:
         raise refusal(Status(code=422, reason="Invalid", message=f"{kind.resource} need a name."))
-    kind.path(key.namespace, key.name)
     return key
 
 
