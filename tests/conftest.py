@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -72,6 +73,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if program == "root":
                 if os.geteuid() != 0:
                     pytest.skip("this needs the rights of root")
+                continue
+            if program == "go":
+                if shutil.which("go") is None:
+                    pytest.skip("Go is not installed")
                 continue
             if program not in known:
                 pytest.fail(f'needs("{program}"): not in tools/system-packages.txt')

@@ -16,6 +16,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
+from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, slot_is_free, state_folder
 from neorion.drydock.network import SLOTS
 from neorion.drydock.node import ensure_nodes
@@ -43,10 +44,11 @@ class Wishes:
     """So many real nodes."""
     networked: bool = False
     """Ready for real nodes, even without any yet."""
+    kueue: bool = False
 
     @property
     def programs(self) -> list[str]:
-        return [*PROGRAMS, *(["kwok"] if self.simulated else [])]
+        return [*PROGRAMS, *(["kwok"] if self.simulated else []), *(["kueue"] if self.kueue else [])]
 
 
 NOTHING_MORE: Final = Wishes()
@@ -67,7 +69,11 @@ class Yard:
         return cls(state_folder(env), Shelf.of(env, binaries), SystemClock())
 
     def names(self) -> list[str]:
+        """Of all of which there is anything, also of those that never came to be."""
         return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
+
+    def clusters(self) -> list[Cluster]:
+        return [self.find(name) for name in self.names() if self._record(name) is not None]
 
     def find(self, name: str = DEFAULT_NAME) -> Cluster:
         record = self._record(name)
@@ -100,6 +106,11 @@ class Yard:
             for group in wishes.simulated:
                 tell(f"adding simulated nodes: {group.count} {group.type}")
                 await ensure_simulated(cluster, group)
+            if wishes.kueue:
+                tell("starting Kueue")
+                await start_kueue(cluster)
+            else:
+                await resume_kueue(cluster)
             return cluster
 
     async def down(self, name: str = DEFAULT_NAME) -> None:

@@ -23,7 +23,7 @@ def status_command(out: Output, name: str | None) -> None:
     if name is not None:
         out.show_one(anyio.run(status_of, yard.find(name)), STATUS)
     else:
-        out.show([anyio.run(status_of, yard.find(each)) for each in yard.names()], STATUS)
+        out.show([anyio.run(status_of, each) for each in yard.clusters()], STATUS)
 
 
 @click.command("logs", cls=Command)
