@@ -10,6 +10,7 @@ from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
 from neorion.drydock.host import Part
 from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
 from neorion.drydock.network import raise_bridge
+from neorion.drydock.storage import publish_storage, storage_part
 
 
 async def lay_network(cluster: Cluster) -> None:
@@ -25,10 +26,11 @@ async def fit_out(cluster: Cluster, tell: Tell = hush) -> None:
     """Starts what does not run of the services that nodes need. After the control plane; safe to repeat."""
     for product in cluster.shelf.missing((*DNS_PROGRAMS, "kubelet")):
         await build(product, cluster.shelf, tell)
-    tell("starting registry and DNS")
+    tell("starting registry, DNS and storage")
     async with anyio.create_task_group() as group:
         group.start_soon(_serve_images, cluster)
         group.start_soon(_serve_names, cluster)
+        group.start_soon(_serve_volumes, cluster)
 
 
 async def _serve_images(cluster: Cluster) -> None:
@@ -45,6 +47,12 @@ async def _serve_names(cluster: Cluster) -> None:
         await publish_dns(cluster.layout, api)
     part = dns_part(cluster.layout, cluster.pki, cluster.shelf)
     await _serve(cluster, part, f"{cluster.layout.addresses.host}:53")
+
+
+async def _serve_volumes(cluster: Cluster) -> None:
+    async with cluster.api() as api:
+        await publish_storage(api)
+    await cluster.ensure(storage_part(cluster.layout, cluster.pki))
 
 
 async def _serve(cluster: Cluster, part: Part, address: str) -> None:
