@@ -45,6 +45,11 @@ class Kubectl:
         names = [f"pod/{pod['metadata']['name']}" for pod in pods]
         await self("wait", "--for=condition=Ready", "--timeout=60s", *names)
 
+    async def fetch(self, caller: str, url: str) -> str:
+        """What a pod gets from there. Services reach a node's proxy a moment after their pods are Ready."""
+        script = f"for _ in $(seq 100); do wget -qO- {url} && exit; sleep 0.1; done; exit 1"
+        return await self("exec", caller, "--", "sh", "-c", script)
+
     async def until(self, what: str, path: str, value: str, seconds: int = 60) -> None:
         await self("wait", what, f"--for=jsonpath={path}={value}", f"--timeout={seconds}s")
 

@@ -65,24 +65,19 @@ async def test_a_node_goes_without_a_trace(node_cluster: Cluster, kubectl: Kubec
         await remove(node_cluster, "brief")
 
 
-async def test_a_crashed_node_is_noticed_and_goes_without_a_trace(node_cluster: Cluster, kubectl: Kubectl):
+async def test_a_crashed_node_is_noticed_returns_with_its_pods_and_goes_without_a_trace(
+    node_cluster: Cluster, kubectl: Kubectl
+):
     async with _node(node_cluster, "frail", NodeSpec()) as node:
-        await kubectl.run(pod("guest", SLEEP, "frail"))
+        await kubectl.run(pod("guest", SLEEP, "frail", tolerations=[{"operator": "Exists"}]))
         os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
         await kubectl("wait", "node/frail", "--for=condition=Ready=Unknown", "--timeout=60s")
         with pytest.raises(NotFound, match="does not run"):
             init_pid(node_cluster, "frail")
-    assert await _traces(node_cluster, "frail", node.index) == []
-
-
-async def test_a_crashed_node_returns_with_its_pods(node_cluster: Cluster, kubectl: Kubectl):
-    async with _node(node_cluster, "hardy", NodeSpec()) as node:
-        await kubectl.run(pod("guest", SLEEP, "hardy"))
-        os.kill(init_pid(node_cluster, "hardy"), signal.SIGKILL)
-        await kubectl("wait", "node/hardy", "--for=condition=Ready=Unknown", "--timeout=60s")
         await bring_up(node_cluster, node)
         await kubectl.until("pod/guest", "{.status.containerStatuses[0].restartCount}", "1")
-        await kubectl("wait", "pod/guest", "--for=condition=Ready", "--timeout=60s")
+        os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
+    assert await _traces(node_cluster, "frail", node.index) == []
 
 
 @pytest.mark.parametrize("program", ["containerd", "kubelet", "kube-proxy"])

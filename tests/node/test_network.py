@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
 async def test_pods_on_different_nodes_reach_each_other(kubectl: Kubectl):
     await kubectl.run(pod("web", web(), "node1"), pod("caller", SLEEP, "node2"))
     address = (await kubectl.get("pod", "web"))["status"]["podIP"]
-    answer = await kubectl("exec", "caller", "--", "wget", "-qO-", f"http://{address}:8080")
+    answer = await kubectl.fetch("caller", f"http://{address}:8080")
     assert answer == "hello\n"
 
 
@@ -25,7 +25,7 @@ async def test_a_service_is_reached_by_its_name_from_pods_and_by_its_address_fro
     await kubectl.run(pod("web", web(), "node2"), pod("caller", SLEEP, "node1"))
     full = f"http://web.{kubectl.namespace}.svc.cluster.local"
     for url in ("http://web", full):
-        assert await kubectl("exec", "caller", "--", "wget", "-qO-", url) == "hello\n"
+        assert await kubectl.fetch("caller", url) == "hello\n"
     address = (await kubectl.get("service", "web"))["spec"]["clusterIP"]
     async with await anyio.connect_tcp(address, 80) as stream:
         await stream.send(b"GET / HTTP/1.0\r\n\r\n")
@@ -35,18 +35,18 @@ async def test_a_service_is_reached_by_its_name_from_pods_and_by_its_address_fro
 async def test_a_pod_reaches_itself_through_its_service(kubectl: Kubectl):
     await kubectl.apply(service("web", 8080))
     await kubectl.run(pod("web", web(), "node1"))
-    assert await kubectl("exec", "web", "--", "wget", "-qO-", "http://web") == "hello\n"
+    # In full: the short name is the pod's own name too.
+    url = f"http://web.{kubectl.namespace}.svc.cluster.local"
+    assert await kubectl.fetch("web", url) == "hello\n"
 
 
 async def test_a_pod_speaks_to_the_api_server_as_its_service_account(kubectl: Kubectl):
-    await kubectl.run(pod("caller", SLEEP, "node1"))
-    folder = "/var/run/secrets/kubernetes.io/serviceaccount"
-    # The small wget does not check certificates; that the token gets through is what matters here.
-    script = (
-        f'wget -qO- --header "Authorization: Bearer $(cat {folder}/token)" --no-check-certificate'
-        " https://kubernetes.default.svc/version"
-    )
-    assert '"gitVersion"' in await kubectl("exec", "caller", "--", "sh", "-c", script)
+    program = str(kubectl.cluster.shelf.path("kubectl"))
+    volume = {"name": "kubectl", "hostPath": {"path": program, "type": "File"}}
+    mount = {"name": "kubectl", "mountPath": "/kubectl"}
+    await kubectl.run(pod("caller", SLEEP, "node1", volumes=[volume], container={"volumeMounts": [mount]}))
+    who = await kubectl("exec", "caller", "--", "/kubectl", "auth", "whoami")
+    assert f"system:serviceaccount:{kubectl.namespace}:default" in who
 
 
 async def test_no_packet_of_a_pod_leaves_the_fence(kubectl: Kubectl, node_cluster: Cluster):
