@@ -18,6 +18,7 @@ from tests.keel.kube.stage import staged
 pytestmark = pytest.mark.anyio
 
 TARGET = Target("p", "n", 8080)
+SYN_STREAM = b"\x80\x03\x00\x01"
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 
 
@@ -34,12 +35,12 @@ class Peer:
         async for message in self._socket:
             assert message.type is WSMsgType.BINARY
             data: bytes = message.data
-            while data[:4] == b"\x80\x03\x00\x01":
-                length = int.from_bytes(data[5:8], "big")
-                self.opened.append(headers(unpack.decompress(data[18 : 8 + length])))
-                data = data[8 + length :]
+            if data[:4] == SYN_STREAM:
+                for opening in data.split(SYN_STREAM)[1:]:
+                    length = int.from_bytes(opening[1:4], "big")
+                    self.opened.append(headers(unpack.decompress(opening[14 : 4 + length])))
             for frame in reader.feed(data):
-                if isinstance(frame, Data):
+                if isinstance(frame, Data) and frame.stream == 3:
                     yield frame
                 elif isinstance(frame, Ping):
                     self.pings.append(frame.number)
@@ -84,7 +85,9 @@ async def shout(peer: Peer) -> AsyncIterator[None]:
         yield
         if frame.last:
             break
-    await peer.send(data_frame(3, heard.upper()), data_frame(3, b"!", last=True))
+    await peer.send(
+        data_frame(3, heard.upper()), data_frame(3, b"!", last=True), data_frame(1, b"", last=True)
+    )
 
 
 async def read_all(receive: Callable[[], object]) -> bytes:
@@ -118,6 +121,8 @@ async def test_pieces_are_no_larger_than_asked_for():
 
 async def test_a_port_on_which_nobody_listens_is_named():
     async def refuse(peer: Peer) -> AsyncIterator[None]:
+        # The kubelet may close the connection before it says why.
+        await peer.send(data_frame(3, b"", last=True))
         await peer.send(data_frame(1, b"connection refused"), data_frame(1, b"", last=True))
         yield
 
