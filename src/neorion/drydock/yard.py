@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import anyio
 import msgspec
 from anyio import to_thread
 
@@ -91,15 +92,9 @@ class Yard:
             await self._claim(name)
             cluster = self.find(name)
             await cluster.start_control_plane(tell)
-            await resume_player(cluster)
-            for group in wishes.simulated:
-                tell(f"adding simulated nodes: {group.count} {group.type}")
-                await ensure_simulated(cluster, group)
-            if wishes.kueue:
-                tell("starting Kueue")
-                await start_kueue(cluster)
-            else:
-                await resume_kueue(cluster)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_give_simulated, cluster, wishes, tell)
+                tasks.start_soon(_give_kueue, cluster, wishes, tell)
             return cluster
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
@@ -148,3 +143,18 @@ class Yard:
             return msgspec.json.decode((self.folder / name / _RECORD).read_bytes(), type=Record)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+
+async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+    await resume_player(cluster)
+    for group in wishes.simulated:
+        tell(f"adding simulated nodes: {group.count} {group.type}")
+        await ensure_simulated(cluster, group)
+
+
+async def _give_kueue(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+    if wishes.kueue:
+        tell("starting Kueue")
+        await start_kueue(cluster)
+    else:
+        await resume_kueue(cluster)
