@@ -25,8 +25,8 @@ Manifest = dict[str, Any]
 
 async def start_kueue(cluster: Cluster) -> None:
     """Installs it, starts it, and returns when it decides about workloads."""
-    _make_identities(cluster)
     layout = cluster.layout
+    _make_identities(cluster)
     source = cluster.shelf.path("kueue").parent / "manifests.json"
     items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
     await cluster.kubectl(
@@ -39,6 +39,8 @@ async def start_kueue(cluster: Cluster) -> None:
 
 async def _start(cluster: Cluster) -> None:
     part, layout = _part(cluster), cluster.layout
+    # Written again: the server's address may have changed.
+    cluster.pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
     await cluster.ensure(part)
     await cluster.answers(part, f"http://{LOOPBACK}:{layout.port(Door.KUEUE_HEALTH)}/readyz")
     await cluster.reachable(part, layout.port(Door.KUEUE_WEBHOOK))
@@ -66,7 +68,6 @@ def _part(cluster: Cluster) -> Part:
 def _make_identities(cluster: Cluster) -> None:
     pki, layout = cluster.pki, cluster.layout
     pki.issue("kueue", Subject("drydock-kueue", ("system:masters",)))
-    pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
     pki.authority("kueue-ca", hosts=[_AUTHORITY_HOST], make_key=rsa_key)
     hosts = [f"{_SERVICE}.{_NAMESPACE}.svc", LOOPBACK]
     pki.issue("kueue-webhook", Subject(_SERVICE, hosts=hosts), authority="kueue-ca")

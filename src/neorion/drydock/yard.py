@@ -15,11 +15,13 @@ from anyio import to_thread
 from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
+from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, slot_is_free, state_folder
 from neorion.drydock.network import SLOTS
-from neorion.drydock.simulated import Group, ensure_simulated, resume_player
+from neorion.drydock.node import ensure_nodes
+from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
 from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
@@ -39,6 +41,10 @@ class Wishes:
     """What a cluster is to have beside its control plane. What it has beyond that stays."""
 
     simulated: tuple[Group, ...] = ()
+    # Real ones.
+    nodes: int = 0
+    # Ready for real nodes, even without any yet.
+    networked: bool = False
     kueue: bool = False
 
     @property
@@ -90,9 +96,12 @@ class Yard:
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
             await self._claim(name)
-            cluster = self.find(name)
+            cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
+            if cluster.layout.networked:
+                await lay_network(cluster)
             await cluster.start_control_plane(tell)
             async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_give_nodes, cluster, wishes, tell)
                 tasks.start_soon(_give_simulated, cluster, wishes, tell)
                 tasks.start_soon(_give_kueue, cluster, wishes, tell)
             return cluster
@@ -122,6 +131,11 @@ class Yard:
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
 
+    def _networked(self, name: str) -> Cluster:
+        """A cluster that was made without a network gets one."""
+        self.save(name, Record(self.find(name).layout.slot, networked=True))
+        return self.find(name)
+
     async def _claim(self, name: str) -> None:
         """Gives a new cluster its slot."""
         if self._record(name) is not None:
@@ -145,8 +159,16 @@ class Yard:
             return None
 
 
+async def _give_nodes(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+    if cluster.layout.networked:
+        await fit_out(cluster, tell)
+        await ensure_nodes(cluster, wishes.nodes, tell)
+
+
 async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
     await resume_player(cluster)
+    if cluster.layout.networked:
+        await guard_simulated(cluster)
     for group in wishes.simulated:
         tell(f"adding simulated nodes: {group.count} {group.type}")
         await ensure_simulated(cluster, group)

@@ -95,15 +95,15 @@ async def add_simulated(cluster: Cluster, group: Group) -> None:
         await _until_ready(cluster, api, {body["metadata"]["name"] for body in bodies})
 
 
-async def guard_simulated(api: Api) -> None:
+async def guard_simulated(cluster: Cluster) -> None:
     """Keeps pods that do not ask for them off simulated nodes, from now on."""
-    listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
-    for node in listed["items"]:
-        taints = node["spec"].get("taints", [])
-        if _TAINT not in taints:
-            await api.merge(
-                f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": [*taints, _TAINT]}}
-            )
+    async with cluster.api() as api:
+        listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
+        for node in listed["items"]:
+            taints = node["spec"].get("taints", [])
+            if _TAINT not in taints:
+                change = {"spec": {"taints": [*taints, _TAINT]}}
+                await api.merge(f"/api/v1/nodes/{_name_of(node)}", change)
 
 
 async def _names(api: Api) -> set[str]:
