@@ -86,6 +86,13 @@ class Yard:
             )
         return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
 
+    @asynccontextmanager
+    async def held(self, name: str = DEFAULT_NAME) -> AsyncGenerator[Cluster]:
+        """A cluster that nobody else changes meanwhile."""
+        self.find(name)
+        async with locked(self.folder / name):
+            yield self.find(name)
+
     async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
         if not is_name(name):

@@ -12,7 +12,7 @@ from neorion.drydock.layout import Layout
 from neorion.drydock.pki import Subject
 from neorion.drydock.simulated.stages import stages
 from neorion.drydock.simulated.types import Group, machine_type
-from neorion.keel.base import Deadline, Duration
+from neorion.keel.base import Deadline, Duration, NotFound, did_you_mean
 
 # The type of a simulated node, and how KWOK knows that it is its own.
 LABEL: Final = "drydock.neorion.dev/simulated"
@@ -93,6 +93,19 @@ async def add_simulated(cluster: Cluster, group: Group) -> None:
             for body in bodies:
                 tasks.start_soon(create, body)
         await _until_ready(cluster, api, {body["metadata"]["name"] for body in bodies})
+
+
+async def remove_simulated(cluster: Cluster, name: str) -> None:
+    """Its pods go with it, as those of a machine that was taken away."""
+    async with cluster.api() as api:
+        names = await _names(api)
+        if name not in names:
+            raise NotFound(
+                "drydock.no_node",
+                f'Cluster {cluster.name} has no node "{name}".',
+                hint=did_you_mean(name, names),
+            )
+        await api.delete(f"/api/v1/nodes/{name}")
 
 
 async def guard_simulated(cluster: Cluster) -> None:
