@@ -20,7 +20,9 @@ async def test_exec_passes_input_output_and_the_exit_code(kubectl: Kubectl):
 
 
 async def test_logs_are_followed_while_they_are_written(kubectl: Kubectl):
-    await kubectl.run(pod("talker", "echo first; until test -e /tmp/go; do sleep 0.1; done; echo second; sleep 100000"))
+    await kubectl.run(
+        pod("talker", "echo first; until test -e /tmp/go; do sleep 0.1; done; echo second; sleep 100000")
+    )
     words = [*kubectl.command, "logs", "--follow", "talker"]
     async with await anyio.open_process([str(word) for word in words]) as process:
         assert process.stdout is not None
