@@ -45,7 +45,7 @@ class Addresses:
 
     @property
     def host(self) -> IPv4Address:
-        """This machine, as nodes and pods see it: API server, DNS and registry listen here."""
+        """The machine itself, as nodes and pods see it: API server, DNS and registry listen here."""
         return self.nodes[1]
 
     @property
@@ -69,7 +69,7 @@ class Addresses:
         return list(self.pods.subnets(new_prefix=24))[_checked(index)]
 
     def wire(self, index: int) -> str:
-        """This machine's end of the cable to a node."""
+        """The machine's end of the cable to a node."""
         return f"{self.bridge}n{_checked(index)}"
 
     def _quarter(self, number: int) -> IPv4Network:
