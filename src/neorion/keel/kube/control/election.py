@@ -183,7 +183,8 @@ class Election:
                     if lease.spec.holder_identity in ("", self.identity):
                         return lease
                     patience.deadline = anyio.current_time() + self._patience(lease)
-        if lease is None or not patience.cancelled_caught:
+        # Of one who slept, the patience may have run out before it heard of the renewals meanwhile.
+        if lease is None or self._patience(lease) > 0:
             raise Retry("kube.watch_ended", f"The watch of the lease {self.key} ended.", hint="Try again.")
         return lease
 
