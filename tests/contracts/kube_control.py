@@ -101,6 +101,13 @@ class ApplyingWhatDiffers:
         edited = await api.patch(WIDGET, "w", Merge({"spec": {"colour": "red"}}), namespace)
         assert (await hand.applier.apply(WIDGET, widget("w", 2, namespace), edited)).spec.colour == "red"
 
+    async def test_what_was_decided_before_the_last_change_is_not_applied(self, api: Api, namespace: str):
+        hand = Hand(api)
+        seen = await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
+        await hand.applier.apply(WIDGET, widget("w", 2, namespace), seen)
+        with pytest.raises(Conflict):
+            await Hand(api).applier.apply(WIDGET, widget("w", 3, namespace), seen)
+
     async def test_what_was_decided_for_one_object_is_not_applied_to_its_namesake(
         self, api: Api, namespace: str
     ):
