@@ -22,11 +22,11 @@ CLOCK = SystemClock()
 RNG = system_rng()
 
 
-async def until(informer: Informer[Any], holds: Callable[[], bool]) -> None:
+async def until(informer: Informer[Any], holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Looks again at every change of the mirror."""
     changed = anyio.Event()
     informer.listen(lambda _before, _after, _lane: changed.set())
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(patience_s):
         await informer.wait_synced()
         while not holds():
             await changed.wait()
