@@ -22,11 +22,11 @@ CLOCK = SystemClock()
 RNG = system_rng()
 
 
-async def until(informer: Informer[Any], holds: Callable[[], bool]) -> None:
+async def until(informer: Informer[Any], holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Looks again at every change of the mirror."""
     changed = anyio.Event()
     informer.listen(lambda _before, _after, _lane: changed.set())
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(patience_s):
         await informer.wait_synced()
         while not holds():
             await changed.wait()
@@ -100,6 +100,13 @@ class ApplyingWhatDiffers:
         await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
         edited = await api.patch(WIDGET, "w", Merge({"spec": {"colour": "red"}}), namespace)
         assert (await hand.applier.apply(WIDGET, widget("w", 2, namespace), edited)).spec.colour == "red"
+
+    async def test_what_was_decided_before_the_last_change_is_not_applied(self, api: Api, namespace: str):
+        hand = Hand(api)
+        seen = await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
+        await hand.applier.apply(WIDGET, widget("w", 2, namespace), seen)
+        with pytest.raises(Conflict):
+            await Hand(api).applier.apply(WIDGET, widget("w", 3, namespace), seen)
 
     async def test_what_was_decided_for_one_object_is_not_applied_to_its_namesake(
         self, api: Api, namespace: str
