@@ -108,7 +108,6 @@ What the things of iris go through, and what each move means. Any other move is 
 """
 
 
-
 def resources() -> Made:
     """The types of custom resources → the definitions a cluster is given."""
     folder = ROOT / "infra/devservers/crds"

@@ -9,21 +9,22 @@ from neorion.keel.kube.schema import Rule
 
 Amounts = Annotated[dict[str, Amount], Meta(max_length=32)]
 
+_WITHIN_LIMITS = """
+!has(self.limits) || !has(self.requests) || self.requests.all(name, !(name in self.limits)
+  || quantity(string(self.requests[name])).compareTo(quantity(string(self.limits[name]))) <= 0)
+""".strip()
+_WHOLE_DEVICES = """
+!has(self.requests) || self.requests.all(name, !name.contains('/')
+  || (has(self.limits) && name in self.limits && string(self.limits[name]) == string(self.requests[name])))
+""".strip()
+
 
 class Resources(Struct, frozen=True, rename="camel", kw_only=True):
     """What the server is promised, and what it may take at most."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
-        (
-            "!has(self.limits) || !has(self.requests) || self.requests.all(name, !(name in self.limits) || "
-            "quantity(string(self.requests[name])).compareTo(quantity(string(self.limits[name]))) <= 0)",
-            "a request cannot be larger than its limit",
-        ),
-        (
-            "!has(self.requests) || self.requests.all(name, !name.contains('/') || "
-            "(has(self.limits) && name in self.limits && string(self.limits[name]) == string(self.requests[name])))",
-            "devices such as nvidia.com/gpu need the same number in requests and limits",
-        ),
+        (_WITHIN_LIMITS, "a request cannot be larger than its limit"),
+        (_WHOLE_DEVICES, "devices such as nvidia.com/gpu need the same number in requests and limits"),
     )
 
     requests: Amounts = {}
@@ -47,7 +48,12 @@ class Price(Struct, frozen=True, rename="camel", kw_only=True):
     currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$")] = "USD"
 
 
-class FlavorLimits(Struct, frozen=True, kw_only=True, rename={"max_ttl": "maxTTL", "max_idle": "maxIdle", "max_per_user": "maxPerUser"}):
+class FlavorLimits(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"max_ttl": "maxTTL", "max_idle": "maxIdle", "max_per_user": "maxPerUser"},
+):
     """The most that one user may take of it."""
 
     max_ttl: Span | None = None

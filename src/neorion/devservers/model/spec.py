@@ -87,7 +87,12 @@ class Ssh(Struct, frozen=True, rename="camel", kw_only=True):
     """Who may log in with which key."""
 
     public_keys: Annotated[
-        tuple[Annotated[str, Meta(max_length=4096, pattern=r"^(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( .*)?$")], ...],
+        tuple[
+            Annotated[
+                str, Meta(max_length=4096, pattern=r"^(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( .*)?$")
+            ],
+            ...,
+        ],
         Meta(max_length=32),
     ] = ()
 
@@ -106,8 +111,12 @@ class Schedule(Struct, frozen=True, rename="camel", kw_only=True):
         ("has(self.start) || has(self.stop)", "a schedule needs start, stop or both"),
     )
 
-    start: Annotated[str | None, Meta(extra_json_schema={"maxLength": 100, "pattern": r"^(\S+ ){4}\S+$"})] = None
-    stop: Annotated[str | None, Meta(extra_json_schema={"maxLength": 100, "pattern": r"^(\S+ ){4}\S+$"})] = None
+    start: Annotated[str | None, Meta(extra_json_schema={"maxLength": 100, "pattern": r"^(\S+ ){4}\S+$"})] = (
+        None
+    )
+    stop: Annotated[str | None, Meta(extra_json_schema={"maxLength": 100, "pattern": r"^(\S+ ){4}\S+$"})] = (
+        None
+    )
     time_zone: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = "UTC"
 
 
@@ -149,7 +158,9 @@ class DevServerSpec(Struct, frozen=True, rename="camel", kw_only=True):
         rules(("self == oldSelf", "owner cannot change; create a server of your own")),
     ] = None
     image: Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\s]+$")] | None = None
-    mode: Annotated[Mode, rules(("self == oldSelf", "mode cannot change; create another server"))] = Mode.STANDALONE
+    mode: Annotated[Mode, rules(("self == oldSelf", "mode cannot change; create another server"))] = (
+        Mode.STANDALONE
+    )
     distributed: Distributed | None = None
     running: bool = True
     persistent_home_size: Annotated[

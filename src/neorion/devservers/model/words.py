@@ -1,23 +1,38 @@
 """The forms a person may write in a DevServer: names, sizes, lengths of time. The API server checks each before we see it."""
 
+from datetime import timedelta
 from typing import Annotated
 
 from msgspec import Meta
+
+from neorion.keel.base import Duration
 
 # Kubernetes' own grammar of names that become host names.
 Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 # Volume claims and flavors may carry dots: `p3.2xlarge`.
 DottedName = Annotated[
     str,
-    Meta(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+    Meta(
+        min_length=1,
+        max_length=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    ),
 ]
 # An amount such as 100Gi. Whole numbers with a binary or decimal suffix: what people write for volumes.
 Size = Annotated[str, Meta(min_length=1, max_length=20, pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")]
 # A length of time such as 2h30m. At most five terms, longest first, so that nothing between them is ignored.
 Span = Annotated[
     str,
-    Meta(min_length=2, max_length=20, pattern=r"^([0-9]{1,4}w)?([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$"),
+    Meta(
+        min_length=2,
+        max_length=20,
+        pattern=r"^([0-9]{1,4}w)?([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$",
+    ),
 ]
 # Kubernetes writes amounts of resources as numbers or texts: `cpu: 8`, `memory: 32Gi`.
 Amount = int | str
 Text = Annotated[str, Meta(max_length=1024)]
+
+
+def span(text: Span) -> timedelta:
+    return timedelta(seconds=Duration.parse(text).seconds)

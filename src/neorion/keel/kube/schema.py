@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, cast
 
 from msgspec import NODEFAULT, Meta, Struct, inspect, to_builtins
@@ -103,22 +102,26 @@ def _column(column: Column) -> Schema:
 def _write(info: inspect.Type, *, defaults: bool) -> Schema:
     match info:
         case inspect.Metadata():
-            inner = _write(info.type, defaults=defaults)
-            return _merged(inner, info.extra_json_schema or {})
+            added = cast("Schema", info.extra_json_schema or {})
+            return _merged(_write(info.type, defaults=defaults), added)
         case inspect.UnionType():
             return _union(info, defaults=defaults)
         case inspect.StructType():
             return _struct(info, defaults=defaults)
-        case inspect.VarTupleType() | inspect.ListType():
-            told = {"type": "array", "items": _write(info.item_type, defaults=defaults)}
-            return told | _bounds(minItems=info.min_length, maxItems=info.max_length)
-        case inspect.DictType():
-            told = {"type": "object", "additionalProperties": _write(info.value_type, defaults=defaults)}
-            return told | _bounds(minProperties=info.min_length, maxProperties=info.max_length)
-        case inspect.AnyType() | inspect.RawType():
-            return {"x-kubernetes-preserve-unknown-fields": True}
+        case inspect.VarTupleType() | inspect.ListType() | inspect.DictType():
+            return _collection(info, defaults=defaults)
         case _:
             return _scalar(info)
+
+
+def _collection(
+    info: inspect.VarTupleType | inspect.ListType | inspect.DictType, *, defaults: bool
+) -> Schema:
+    if isinstance(info, inspect.DictType):
+        told = {"type": "object", "additionalProperties": _write(info.value_type, defaults=defaults)}
+        return told | _bounds(minProperties=info.min_length, maxProperties=info.max_length)
+    told = {"type": "array", "items": _write(info.item_type, defaults=defaults)}
+    return told | _bounds(minItems=info.min_length, maxItems=info.max_length)
 
 
 def _merged(inner: Schema, added: Mapping[str, Any]) -> Schema:
@@ -142,7 +145,7 @@ def _scalar(info: inspect.Type) -> Schema:
         case inspect.BoolType():
             return {"type": "boolean"}
         case inspect.EnumType():
-            return {"type": "string", "enum": [member.value for member in cast("type[Enum]", info.cls)]}
+            return {"type": "string", "enum": [member.value for member in info.cls]}
         case inspect.DateTimeType():
             return {"type": "string", "format": "date-time"}
         case _:
