@@ -13,6 +13,7 @@ from neorion.devservers.model.flavor import (
     Resources,
     Toleration,
 )
+from neorion.devservers.model.flavors import DEFAULT_FLAVORS
 from neorion.devservers.model.spec import (
     Backend,
     DevServerSpec,
@@ -41,6 +42,7 @@ from neorion.devservers.model.status import (
 )
 
 __all__ = [
+    "DEFAULT_FLAVORS",
     "DEV_SERVER",
     "DEV_SERVER_FLAVOR",
     "GROUP",
