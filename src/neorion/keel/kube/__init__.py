@@ -1,0 +1,82 @@
+"""A Kubernetes kit: kinds, one port for the API, and the client behind it.
+
+Knows the API's own words, never what a system means by them. `core` holds the kinds that every cluster has. Importing this
+room loads no HTTP client: that comes with the first connection.
+"""
+
+from neorion.keel.kube.errors import Cause, Exists, Expired, Rejected, UnknownKind
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.objects import (
+    Condition,
+    Key,
+    Meta,
+    Object,
+    Owner,
+    Part,
+    condition,
+    instant,
+    micro_time_text,
+    time_text,
+)
+from neorion.keel.kube.port import (
+    ALL,
+    ALL_LINES,
+    DELETE,
+    TOKEN_LIFE,
+    Added,
+    Api,
+    Bookmark,
+    Deleted,
+    Deletion,
+    JsonPatch,
+    Listed,
+    LogRequest,
+    Merge,
+    Modified,
+    Patch,
+    Propagation,
+    Select,
+    Strategic,
+    Token,
+    WatchEvent,
+)
+
+__all__ = [
+    "ALL",
+    "ALL_LINES",
+    "DELETE",
+    "TOKEN_LIFE",
+    "Added",
+    "Api",
+    "Bookmark",
+    "Cause",
+    "Condition",
+    "Deleted",
+    "Deletion",
+    "Exists",
+    "Expired",
+    "JsonPatch",
+    "Key",
+    "Kind",
+    "Listed",
+    "LogRequest",
+    "Manifest",
+    "Merge",
+    "Meta",
+    "Modified",
+    "Object",
+    "Owner",
+    "Part",
+    "Patch",
+    "Propagation",
+    "Rejected",
+    "Select",
+    "Strategic",
+    "Token",
+    "UnknownKind",
+    "WatchEvent",
+    "condition",
+    "instant",
+    "micro_time_text",
+    "time_text",
+]

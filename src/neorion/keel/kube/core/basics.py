@@ -1,0 +1,154 @@
+"""The small kinds that everything else leans on: namespaces, accounts, data, services, volumes."""
+
+from base64 import b64decode
+from binascii import Error as NotBase64
+
+from msgspec import field
+
+from neorion.keel.base import Invalid
+from neorion.keel.kube.kinds import Kind
+from neorion.keel.kube.objects import Condition, Object, Part
+
+
+class Phase(Part, frozen=True):
+    """A status that is one word."""
+
+    phase: str = ""
+
+
+class Namespace(Object, frozen=True):
+    """A room for names and rights."""
+
+    status: Phase = Phase()
+
+
+class ServiceAccount(Object, frozen=True):
+    """Who a pod is."""
+
+
+class ConfigMap(Object, frozen=True):
+    """Texts for pods to read."""
+
+    data: dict[str, str] = field(default_factory=dict)
+    binary_data: dict[str, str] = field(default_factory=dict)
+    immutable: bool | None = None
+
+
+class Secret(Object, frozen=True):
+    """Texts that stay out of logs. `data` is Base64; `string_data` is only ever written."""
+
+    type: str = ""
+    data: dict[str, str] = field(default_factory=dict)
+    string_data: dict[str, str] = field(default_factory=dict)
+    immutable: bool | None = None
+
+    def value(self, name: str) -> bytes | None:
+        text = self.data.get(name)
+        try:
+            return None if text is None else b64decode(text, validate=True)
+        except NotBase64:
+            raise Invalid(
+                "kube.base64",
+                f'"{name}" of Secret {self.meta.key} is not Base64.',
+                hint="Write it by stringData.",
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Secret({self.meta.key}, {sorted(self.data)})"
+
+
+class ServicePort(Part, frozen=True):
+    """A port of a Service and where it leads."""
+
+    port: int
+    name: str = ""
+    protocol: str = "TCP"
+    target_port: int | str | None = None
+    node_port: int = 0
+
+
+class ServiceSpec(Part, frozen=True):
+    """What is asked of a Service."""
+
+    type: str = ""
+    selector: dict[str, str] = field(default_factory=dict)
+    ports: tuple[ServicePort, ...] = ()
+    cluster_ip: str = field(name="clusterIP", default="")
+
+
+class Ingress(Part, frozen=True):
+    """Where a load balancer answers."""
+
+    ip: str = ""
+    hostname: str = ""
+
+
+class LoadBalancer(Part, frozen=True):
+    """The load balancer of a Service, once there is one."""
+
+    ingress: tuple[Ingress, ...] = ()
+
+
+class ServiceStatus(Part, frozen=True):
+    """What the cloud made of a Service."""
+
+    load_balancer: LoadBalancer = LoadBalancer()
+
+
+class Service(Object, frozen=True):
+    """A name and an address for a set of pods."""
+
+    spec: ServiceSpec = ServiceSpec()
+    status: ServiceStatus = ServiceStatus()
+
+
+class ClaimResources(Part, frozen=True):
+    """How much is asked for."""
+
+    requests: dict[str, str] = field(default_factory=dict)
+
+
+class ClaimSpec(Part, frozen=True):
+    """What is asked of a volume."""
+
+    access_modes: tuple[str, ...] = ()
+    resources: ClaimResources = ClaimResources()
+    storage_class_name: str | None = None
+    volume_name: str = ""
+
+
+class ClaimStatus(Part, frozen=True):
+    """What a claim got."""
+
+    phase: str = ""
+    capacity: dict[str, str] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+
+
+class Claim(Object, frozen=True):
+    """A PersistentVolumeClaim: a volume that outlives pods."""
+
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class ResourceQuotaStatus(Part, frozen=True):
+    """How much of a quota is used."""
+
+    hard: dict[str, str] = field(default_factory=dict)
+    used: dict[str, str] = field(default_factory=dict)
+
+
+class ResourceQuota(Object, frozen=True):
+    """The most a namespace may use."""
+
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+NAMESPACE = Kind(Namespace, "Namespace", "namespaces", namespaced=False)
+SERVICE_ACCOUNT = Kind(ServiceAccount, "ServiceAccount", "serviceaccounts")
+CONFIG_MAP = Kind(ConfigMap, "ConfigMap", "configmaps", whole=True)
+SECRET = Kind(Secret, "Secret", "secrets", whole=True)
+SERVICE = Kind(Service, "Service", "services")
+CLAIM = Kind(Claim, "PersistentVolumeClaim", "persistentvolumeclaims")
+RESOURCE_QUOTA = Kind(ResourceQuota, "ResourceQuota", "resourcequotas")

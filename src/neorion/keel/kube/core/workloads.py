@@ -1,0 +1,98 @@
+"""What makes pods: Deployments, StatefulSets, DaemonSets, Jobs. They are written as manifests."""
+
+from msgspec import field
+
+from neorion.keel.kube.kinds import Kind
+from neorion.keel.kube.objects import Condition, Object, Part
+
+
+class Replicas(Part, frozen=True):
+    """How many pods are wanted."""
+
+    replicas: int | None = None
+
+
+class DeploymentStatus(Part, frozen=True):
+    """How far a Deployment is."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Deployment(Object, frozen=True):
+    """Pods that are all alike."""
+
+    spec: Replicas = Replicas()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class StatefulSetStatus(Part, frozen=True):
+    """How far a StatefulSet is."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class StatefulSet(Object, frozen=True):
+    """Pods with names and volumes of their own."""
+
+    spec: Replicas = Replicas()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class DaemonSetStatus(Part, frozen=True):
+    """How far a DaemonSet is."""
+
+    observed_generation: int = 0
+    desired: int = field(name="desiredNumberScheduled", default=0)
+    ready: int = field(name="numberReady", default=0)
+    updated: int = field(name="updatedNumberScheduled", default=0)
+
+
+class DaemonSet(Object, frozen=True):
+    """A pod on every node."""
+
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class JobSpec(Part, frozen=True):
+    """What is asked of a Job."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool = False
+    backoff_limit: int | None = None
+
+
+class JobStatus(Part, frozen=True):
+    """How far a Job is."""
+
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    started: str | None = field(name="startTime", default=None)
+    completed: str | None = field(name="completionTime", default=None)
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Object, frozen=True):
+    """Pods that run to their end."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+DEPLOYMENT = Kind(Deployment, "Deployment", "deployments", "apps")
+STATEFUL_SET = Kind(StatefulSet, "StatefulSet", "statefulsets", "apps")
+DAEMON_SET = Kind(DaemonSet, "DaemonSet", "daemonsets", "apps")
+JOB = Kind(Job, "Job", "jobs", "batch")

@@ -1,0 +1,167 @@
+"""The server's refusals, as the error families of the house."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct, field
+
+from neorion.keel.base import (
+    Conflict,
+    Deadline,
+    Denied,
+    Duration,
+    Error,
+    Invalid,
+    NotFound,
+    QuotaExceeded,
+    Retry,
+    Terminal,
+    Unauthenticated,
+)
+
+# Enough to find the mistake; the server may list hundreds.
+CAUSES_MAX = 5
+
+
+class Expired(Conflict):
+    """The version to watch or list from is no longer known: list again."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("kube.expired", sentence, hint="List again and watch from there.")
+
+
+class Exists(Conflict):
+    """There is an object of that name."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("kube.exists", sentence, hint="Read the one that is there, or choose another name.")
+
+
+class UnknownKind(NotFound):
+    """The server knows no such kind, which says nothing about objects of it."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(
+            "kube.unknown_kind", sentence, hint="Install its CustomResourceDefinition, or check its version."
+        )
+
+
+class Cause(Struct, frozen=True, rename="camel"):
+    """One reason among several, with the field that it is about."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class Rejected(Invalid):
+    """The server found the object wrong; `causes` says where."""
+
+    def __init__(self, sentence: str, causes: Sequence[Cause] = ()) -> None:
+        where = ", ".join(sorted({cause.field for cause in causes if cause.field})[:CAUSES_MAX])
+        super().__init__("kube.invalid", sentence, hint=f"Correct {where or 'the object'}.")
+        self.causes = tuple(causes)
+
+
+class Details(Struct, frozen=True, rename="camel"):
+    """What a refusal is about."""
+
+    name: str = ""
+    kind: str = ""
+    causes: tuple[Cause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class Status(Struct, frozen=True, rename="camel"):
+    """How the server says no, and how streams say how they ended."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Details = field(default=Details())
+
+
+def refusal(status: Status, after: Duration | None = None) -> Error:
+    """The error that a Status stands for; `after` is the Retry-After of its response."""
+    sentence = status.message or f"The API server answered {status.code} {status.reason}".rstrip() + "."
+    told = status.details.retry_after_seconds
+    after = after or (Duration.of(seconds=told) if told else None)
+    if status.code >= 500:
+        return _later(status, sentence, after)
+    if status.code == 429:
+        return _throttled(status, sentence, after)
+    return _REFUSALS.get(status.code, _bad_request)(status, sentence)
+
+
+def _bad_request(_status: Status, sentence: str) -> Error:
+    return Invalid("kube.bad_request", sentence, hint="Correct the request.")
+
+
+def _unauthenticated(_status: Status, sentence: str) -> Error:
+    return Unauthenticated(
+        "kube.unauthenticated", sentence, hint="Renew the credentials of the kubeconfig's user."
+    )
+
+
+def _denied(_status: Status, sentence: str) -> Error:
+    if "exceeded quota" in sentence:
+        return QuotaExceeded(
+            "kube.quota", sentence, hint="Delete something, or ask for a larger ResourceQuota."
+        )
+    return Denied("kube.denied", sentence, hint="Ask for a Role that allows it.")
+
+
+def _not_found(status: Status, sentence: str) -> Error:
+    if not status.details.name:
+        return UnknownKind(sentence)
+    return NotFound("kube.not_found", sentence, hint="Check the name and the namespace.")
+
+
+def _unsupported(_status: Status, sentence: str) -> Error:
+    return Terminal("kube.unsupported", sentence, hint="Use a server that supports the call.")
+
+
+def _conflict(status: Status, sentence: str) -> Error:
+    if status.reason == "AlreadyExists":
+        return Exists(sentence)
+    return Conflict("kube.conflict", sentence, hint="Read the object again and decide anew.")
+
+
+def _expired(_status: Status, sentence: str) -> Error:
+    return Expired(sentence)
+
+
+def _too_large(_status: Status, sentence: str) -> Error:
+    return Invalid("kube.too_large", sentence, hint="Make the object smaller.")
+
+
+def _rejected(status: Status, sentence: str) -> Error:
+    return Rejected(sentence, status.details.causes)
+
+
+_REFUSALS: dict[int, Callable[[Status, str], Error]] = {
+    401: _unauthenticated,
+    403: _denied,
+    404: _not_found,
+    405: _unsupported,
+    406: _unsupported,
+    409: _conflict,
+    410: _expired,
+    413: _too_large,
+    415: _unsupported,
+    422: _rejected,
+}
+
+
+def _throttled(status: Status, sentence: str, after: Duration | None) -> Error:
+    if any(cause.reason == "DisruptionBudget" for cause in status.details.causes):
+        return Retry(
+            "kube.disruption_budget", sentence, hint="Wait until more of its pods are ready.", after=after
+        )
+    return Retry("kube.throttled", sentence, hint="Send fewer requests.", after=after)
+
+
+def _later(status: Status, sentence: str, after: Duration | None) -> Error:
+    if status.code == 504:
+        return Deadline("kube.timeout", sentence, hint="Read the object before trying again.", after=after)
+    return Retry("kube.unavailable", sentence, hint="Try again later.", after=after)

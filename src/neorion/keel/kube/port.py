@@ -1,0 +1,203 @@
+"""What a program may ask of a Kubernetes API. The client and the memory double both keep this promise."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from neorion.keel.base import Duration, Instant
+from neorion.keel.kube.kinds import Kind, Manifest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Which objects, in the API's own words: `Select(labels="app=web,env in (a, b)", fields="spec.nodeName=n1")`."""
+
+    labels: str = ""
+    fields: str = ""
+
+
+ALL = Select()
+
+
+class Listed(Struct, Generic[T], frozen=True, gc=False):
+    """The objects at one moment, and the version to watch from."""
+
+    items: Sequence[T]
+    version: str
+
+
+class Added(Struct, Generic[T], frozen=True, gc=False, tag_field="type", tag="ADDED"):
+    """An object is there, seen for the first time by this watch."""
+
+    object: T
+
+
+class Modified(Struct, Generic[T], frozen=True, gc=False, tag_field="type", tag="MODIFIED"):
+    """An object has changed."""
+
+    object: T
+
+
+class Deleted(Struct, Generic[T], frozen=True, gc=False, tag_field="type", tag="DELETED"):
+    """An object is gone, or no longer selected; `object` is its last state."""
+
+    object: T
+
+
+class Bookmark(Struct, frozen=True, gc=False):
+    """Everything up to `version` was told: a watch may resume there.
+
+    `initial_done` marks the end of the objects that were there when a watch without `since` began.
+    """
+
+    version: str
+    initial_done: bool = False
+
+
+WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmark
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """JSON merge patch: fields replace fields, null removes, lists are replaced whole."""
+
+    body: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Strategic:
+    """Merges lists by their keys. Built-in kinds only."""
+
+    body: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """Operations in order, all or none: `{"op": "test", "path": "/spec/x", "value": 1}`."""
+
+    operations: Sequence[Manifest]
+
+
+Patch: TypeAlias = Merge | Strategic | JsonPatch
+
+
+class Propagation(StrEnum):
+    """What happens to the objects that the deleted one owns."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How to delete. With `uid` or `version`, only if the object is still that one."""
+
+    propagation: Propagation = Propagation.BACKGROUND
+    grace: Duration | None = None
+    uid: str = ""
+    version: str = ""
+
+
+DELETE = Deletion()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A service account's token. Its text is a secret and stays out of logs."""
+
+    text: str = field(repr=False)
+    expires: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """Which lines of a pod's log. `container` may be left out where the pod has one."""
+
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    tail_lines: int | None = None
+    since: Duration | None = None
+    timestamps: bool = False
+
+
+ALL_LINES = LogRequest()
+TOKEN_LIFE = Duration.of(hours=1)
+
+
+class Api(Protocol):
+    """Objects by kind. Every call raises the families of `neorion.keel.base` with codes `kube.*`.
+
+    A namespaced object needs its namespace; `list` and `watch` without one see all namespaces. Objects given to `create`,
+    `apply` and `replace` name themselves in their metadata.
+    """
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T: ...
+
+    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+        """All objects of one moment, fetched page by page."""
+        ...
+
+    def watch(
+        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+    ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
+        """Changes after the version `since`; without it, first every object as Added and a Bookmark with `initial_done`.
+
+        The iterator ends when the server ends the watch, as it does every few minutes: resume from the last version.
+        It raises Expired when that version is too old, which is the time to begin anew, and Retry when the connection breaks.
+        """
+        ...
+
+    async def create(self, kind: Kind[T], thing: T | Manifest) -> T:
+        """Raises Exists when there is one of that name."""
+        ...
+
+    async def apply(
+        self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
+    ) -> T:
+        """Server-side apply: the fields given are the manager's; those it gave before and not now are removed.
+
+        Fields owned by another manager with another value are a Conflict, unless `force` takes them over.
+        """
+        ...
+
+    async def patch(
+        self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
+    ) -> T: ...
+
+    async def replace(self, kind: Kind[T], thing: T | Manifest, subresource: str = "") -> T:
+        """Writes the object whole; a Conflict if its resourceVersion is not the newest any more."""
+        ...
+
+    async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
+        """Returns when the deletion is accepted: finalizers may keep the object for a while."""
+        ...
+
+    async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
+        """Deletes a pod unless a disruption budget forbids it now, which is a Retry with `kube.disruption_budget`."""
+        ...
+
+    async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None: ...
+
+    async def token(
+        self,
+        account: str,
+        namespace: str,
+        audiences: Sequence[str] = (),
+        life: Duration = TOKEN_LIFE,
+    ) -> Token:
+        """A token of a service account; the server may grant a shorter life than asked for, never less than 10 minutes."""
+        ...
+
+    def logs(
+        self, name: str, namespace: str, request: LogRequest = ALL_LINES
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The log of a pod's container as it comes, in pieces that do not respect lines."""
+        ...
