@@ -3,12 +3,12 @@
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
-from neorion.keel.kube.schema import Column, Definition
+from neorion.keel.kube.schema import Column, CustomResource
 
 GROUP = "devservers.io"
 VERSION = "v1"
 
-DEV_SERVER = Definition(
+DEV_SERVER = CustomResource(
     group=GROUP,
     version=VERSION,
     kind="DevServer",
@@ -27,7 +27,7 @@ DEV_SERVER = Definition(
     ),
 )
 
-DEV_SERVER_FLAVOR = Definition(
+DEV_SERVER_FLAVOR = CustomResource(
     group=GROUP,
     version=VERSION,
     kind="DevServerFlavor",

@@ -72,10 +72,11 @@ class Deadline(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class AppliedFlavor(Struct, frozen=True, rename="camel", kw_only=True):
-    """The flavor that runs, and the one asked for while the change is under way."""
+    """The flavor the server runs on, and the one it came from while that can still be undone."""
 
     applied: Text
-    pending: Text | None = None
+    previous: Text | None = None
+    changed: datetime | None = None
 
 
 class Cost(Struct, frozen=True, rename="camel", kw_only=True):
@@ -96,7 +97,7 @@ class Rank(Struct, frozen=True, rename="camel", kw_only=True):
     ready: bool = False
 
 
-class DevServerStatus(Struct, frozen=True, rename="camel", kw_only=True):
+class DevServerStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
     """What the operator saw last."""
 
     phase: Phase | None = None
@@ -116,6 +117,7 @@ class DevServerStatus(Struct, frozen=True, rename="camel", kw_only=True):
     delete_after: datetime | None = None
     activity: Activity | None = None
     deadline: Deadline | None = None
+    last_oom: datetime | None = field(default=None, name="lastOOM")
     warned: Annotated[tuple[Text, ...], Meta(max_length=16)] = ()
     flavor: AppliedFlavor | None = None
-    cost: Cost | None = field(default=None)
+    cost: Cost | None = None

@@ -21,7 +21,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class CustomResource:
     """What a custom resource is called, and the types of its two halves."""
 
     group: str
