@@ -13,6 +13,8 @@ SERVER_LABEL = f"{GROUP}/server"
 FLAVOR_LABEL = f"{GROUP}/flavor"
 # The mark of a home: it outlives its server, so nothing else ties the two together.
 HOME_LABEL = f"{GROUP}/home"
+# When a home that lost its server goes. A server of the same name takes the home over, and the mark away.
+HOME_DELETE_AFTER = f"{GROUP}/delete-after"
 HOME = "/home/dev"
 SHARED = "/shared"
 SHM = "/dev/shm"  # noqa: S108 -- the shared memory of the container itself
@@ -37,6 +39,20 @@ class Settings:
     """What the operator of the cluster decides for every server."""
 
     default_image: str
+
+
+def all_of(
+    server: Identity,
+    spec: DevServerSpec,
+    flavor: DevServerFlavorSpec,
+    settings: Settings,
+    resources: Manifest | None = None,
+) -> tuple[Manifest, ...]:
+    """Everything, in an order in which each finds what it needs. `resources` keep a pod that was resized as it is."""
+    body = deployment(server, spec, flavor, settings)
+    if resources is not None:
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
+    return (home(server, spec), scripts(server), service(server, spec), body)
 
 
 def home(server: Identity, spec: DevServerSpec) -> Manifest:
@@ -67,12 +83,12 @@ def service(server: Identity, spec: DevServerSpec) -> Manifest:
 
 
 def deployment(
-    server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: Settings, *, running: bool
+    server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: Settings
 ) -> Manifest:
     """One pod at most, and the old one goes before the new one comes: the home can be mounted once."""
     labels = {SERVER_LABEL: server.name, FLAVOR_LABEL: spec.flavor}
     wanted: Manifest = {
-        "replicas": 1 if running else 0,
+        "replicas": 1 if spec.running else 0,
         "revisionHistoryLimit": 1,
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {SERVER_LABEL: server.name}},
@@ -91,6 +107,16 @@ def home_name(server: str) -> str:
 
 def service_name(server: str) -> str:
     return f"{server}-ssh"
+
+
+def resources_of(flavor: DevServerFlavorSpec) -> Manifest:
+    """As texts, the form the API server gives back, so that what is applied equals what is read."""
+    asked = {"requests": flavor.resources.requests, "limits": flavor.resources.limits}
+    return {
+        part: {name: str(amount) for name, amount in amounts.items()}
+        for part, amounts in asked.items()
+        if amounts
+    }
 
 
 def _object(server: Identity, version: str, kind: str, name: str, body: Mapping[str, Any]) -> Manifest:
@@ -126,7 +152,7 @@ def _pod(server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, set
             {"name": "DEVSERVER_OWNER", "value": spec.owner or ""},
             {"name": "DEVSERVER_MODE", "value": spec.mode.value},
         ],
-        "resources": _resources(flavor),
+        "resources": resources_of(flavor),
         # CPU and memory may change under a running server; see the rules of resizing.
         "resizePolicy": [
             {"resourceName": "cpu", "restartPolicy": "NotRequired"},
@@ -180,16 +206,6 @@ def _volumes(
         volumes.append({"name": name, "persistentVolumeClaim": claim})
         mounts.append({"name": name, "mountPath": volume.mount_path, "readOnly": volume.read_only})
     return volumes, mounts
-
-
-def _resources(flavor: DevServerFlavorSpec) -> Manifest:
-    """As texts, the form the API server gives back, so that what is applied equals what is read."""
-    asked = {"requests": flavor.resources.requests, "limits": flavor.resources.limits}
-    return {
-        part: {name: str(amount) for name, amount in amounts.items()}
-        for part, amounts in asked.items()
-        if amounts
-    }
 
 
 def _toleration(toleration: Toleration) -> Manifest:

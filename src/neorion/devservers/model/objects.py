@@ -10,34 +10,34 @@ from neorion.keel.kube import Kind, Object, Part
 from neorion.keel.kube.core import PodSpec
 
 
-class DevServer(Object, kw_only=True):
+class DevServer(Object, frozen=True, kw_only=True):
     """A development server."""
 
     spec: DevServerSpec
     status: DevServerStatus = DevServerStatus()
 
 
-class DevServerFlavor(Object, kw_only=True):
+class DevServerFlavor(Object, frozen=True, kw_only=True):
     """A kind of machine one can ask for."""
 
     spec: DevServerFlavorSpec
     status: DevServerFlavorStatus = DevServerFlavorStatus()
 
 
-class Template(Part):
+class Template(Part, frozen=True):
     """The pods a Deployment makes."""
 
     spec: PodSpec = PodSpec()
 
 
-class BodySpec(Part):
+class BodySpec(Part, frozen=True):
     """How many pods, and which."""
 
     replicas: int | None = None
     template: Template = field(default=Template())
 
 
-class Body(Object):
+class Body(Object, frozen=True):
     """The Deployment of a server."""
 
     spec: BodySpec = BodySpec()
@@ -45,6 +45,10 @@ class Body(Object):
 
 SERVERS = Kind(DevServer, DEV_SERVER.kind, DEV_SERVER.plural, DEV_SERVER.group)
 FLAVORS = Kind(
-    DevServerFlavor, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, DEV_SERVER_FLAVOR.group, namespaced=False
+    DevServerFlavor,
+    DEV_SERVER_FLAVOR.kind,
+    DEV_SERVER_FLAVOR.plural,
+    DEV_SERVER_FLAVOR.group,
+    namespaced=False,
 )
 BODIES = Kind(Body, "Deployment", "deployments", "apps")

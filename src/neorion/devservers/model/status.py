@@ -80,13 +80,15 @@ class AppliedFlavor(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Cost(Struct, frozen=True, rename="camel", kw_only=True):
-    """Seconds counted and what they cost up to `asOf`; later time is added by whoever reads it."""
+    """Seconds counted and what they cost up to `asOf`. Time since then is added by whoever reads it, at the two rates."""
 
+    as_of: datetime
     running_seconds: int = 0
     stopped_seconds: int = 0
     amount: Text = "0"
     currency: Text = "USD"
-    as_of: datetime | None = None
+    per_hour: Text = "0"
+    stopped_per_hour: Text = "0"
 
 
 class Rank(Struct, frozen=True, rename="camel", kw_only=True):
