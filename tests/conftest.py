@@ -1,15 +1,67 @@
-"""What every test may count on: one async backend, and parts of the machine asked for by name."""
+"""What every test may count on: one async backend, a cluster, and parts of the machine asked for by name."""
 
+import hashlib
 import os
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
 
+import anyio
 import pytest
 
+from neorion.drydock.binaries import ready
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PROGRAMS
+from neorion.drydock.testing import namespace, shared_cluster
+from neorion.drydock.yard import Yard
 from tools import system
+
+# Of this checkout: two of them may be tested at the same time.
+_CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
+# The first test that asks for the cluster also waits until it is made.
+_CLUSTER_TIMEOUT_S = 180
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def _need_cluster() -> None:
+    if not ready(*PROGRAMS):
+        pytest.skip("the cluster's programs are not built (neorion drydock build)")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Generator[Cluster]:
+    """A real control plane, one for the whole run. Tests keep to a `kube_namespace` of their own."""
+    _need_cluster()
+    with shared_cluster(_CLUSTER, Yard.of()) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Generator[Cluster]:
+    """A control plane that one file of tests may break."""
+    _need_cluster()
+    name = f"{_CLUSTER}-{os.getpid()}"
+    yard = Yard.of()
+    try:
+        yield anyio.run(yard.up, name)
+    finally:
+        anyio.run(yard.down, name)
+
+
+@pytest.fixture
+async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
+    async with namespace(cluster) as name:
+        yield name
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        asked = {"cluster", "own_cluster"} & set(getattr(item, "fixturenames", ()))
+        if asked and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_CLUSTER_TIMEOUT_S))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,0 +1,24 @@
+"""The programs a cluster is made of: which, where they lie, and how they are built from pinned Go modules.
+
+Starting them is not done here.
+"""
+
+from neorion.drydock.binaries.build import build
+from neorion.drydock.binaries.products import PRODUCTS, Product, product_named, product_of
+from neorion.drydock.binaries.run import Tell, call, hush
+from neorion.drydock.binaries.shelf import GIVEN, Shelf, cache_folder, ready
+
+__all__ = [
+    "GIVEN",
+    "PRODUCTS",
+    "Product",
+    "Shelf",
+    "Tell",
+    "build",
+    "cache_folder",
+    "call",
+    "hush",
+    "product_named",
+    "product_of",
+    "ready",
+]

@@ -1,0 +1,66 @@
+"""Builds products into the cache: once, whole, and by one builder at a time."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from neorion.drydock.binaries.golang import find_go
+from neorion.drydock.binaries.products import Product, product_of
+from neorion.drydock.binaries.run import Tell, call, hush
+from neorion.drydock.binaries.shelf import Shelf
+
+
+async def build(product: Product, shelf: Shelf, tell: Tell) -> None:
+    """Builds what is not built yet; `tell` hears each package that is compiled. Two builders do the work once."""
+    async with _alone(shelf.cache / f"{product.name}.lock"):
+        target = shelf.folder(product)
+        if target.exists():
+            return
+        partial = target.with_name(target.name + ".part")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        await _compile(product, partial, shelf, tell)
+        await _extras(product, partial, shelf)
+        partial.replace(target)
+
+
+async def _compile(product: Product, folder: Path, shelf: Shelf, tell: Tell) -> None:
+    tell(f"{product.name} {product.version}")
+    go = await find_go(shelf.cache)
+    stamps = " ".join(f"-X {name}={value}" for name, value in product.stamp(product.version).items())
+    first, *others = product.programs
+    # -buildvcs=false: our repository's state says nothing about this program.
+    flags = ["-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamps}".strip()]
+    command = [str(go), "build", "-C", str(product.source), *flags, "-o", str(folder / first)]
+    await call([*command, product.package], {**os.environ, "CGO_ENABLED": "0"}, tell)
+    for name in others:
+        (folder / name).symlink_to(first)
+
+
+async def _extras(product: Product, folder: Path, shelf: Shelf) -> None:
+    """Kueue's objects come from the same module as its program, so that the two always fit."""
+    if product.name != "kueue":
+        return
+    await build(product_of("kubectl"), shelf, hush)
+    go = await find_go(shelf.cache)
+    found = await anyio.run_process(
+        [str(go), "list", "-C", str(product.source), "-m", "-f", "{{.Dir}}", product.module]
+    )
+    source = Path(found.stdout.decode().strip()) / "config" / "default"
+    done = await anyio.run_process([str(shelf.path("kubectl")), "kustomize", str(source)])
+    (folder / "manifests.yaml").write_bytes(done.stdout)
+
+
+@asynccontextmanager
+async def _alone(lock: Path) -> AsyncGenerator[None]:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        # In a thread: the other builder may need minutes.
+        await to_thread.run_sync(fcntl.flock, file, fcntl.LOCK_EX, abandon_on_cancel=True)
+        yield

@@ -1,0 +1,99 @@
+"""What drydock runs that others wrote, each pinned by a Go module under `tools/`."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from neorion.keel.base import NotFound, did_you_mean
+
+_TOOLS: Final = Path(__file__).parent.parent / "tools"
+
+
+def _no_stamp(version: str) -> dict[str, str]:
+    del version
+    return {}
+
+
+def _kubernetes_stamp(version: str) -> dict[str, str]:
+    # Without it every node calls itself v0.0.0-master.
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    words = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    return {f"k8s.io/component-base/version.{word}": value for word, value in words.items()}
+
+
+def _kueue_stamp(version: str) -> dict[str, str]:
+    return {"sigs.k8s.io/kueue/pkg/version.GitVersion": version}
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One thing to build: `package` of the Go module in `tools/<name>`, whose versions are `module`'s own choice.
+
+    All `programs` are one file under several names where they are more than one. `stamp` gives the variables that a
+    release would be linked with.
+    """
+
+    name: str
+    module: str
+    package: str
+    programs: tuple[str, ...]
+    stamp: Callable[[str], dict[str, str]] = _no_stamp
+
+    @property
+    def source(self) -> Path:
+        return _TOOLS / self.name
+
+    @property
+    def version(self) -> str:
+        found = re.search(
+            rf"^(?:require)?\s*{re.escape(self.module)} (v\S+)",
+            (self.source / "go.mod").read_text(),
+            re.MULTILINE,
+        )
+        if found is None:
+            raise LookupError(f"{self.source}/go.mod does not require {self.module}")
+        return found[1]
+
+    @property
+    def digest(self) -> str:
+        """Of everything we say about the build. Not of the Go that builds it: a newer one is no reason to build again."""
+        content = b"".join(path.read_bytes() for path in sorted(self.source.iterdir()))
+        return hashlib.sha256(content).hexdigest()[:12]
+
+
+PRODUCTS: Final = (
+    Product("etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", ("etcd",)),
+    Product(
+        "kubernetes",
+        "k8s.io/kubernetes",
+        ".",
+        (
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubectl",
+            "kubelet",
+            "kube-proxy",
+        ),
+        _kubernetes_stamp,
+    ),
+    Product("kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok", ("kwok",)),
+    Product("coredns", "github.com/coredns/coredns", "github.com/coredns/coredns", ("coredns",)),
+    Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
+)
+
+
+def product_named(name: str) -> Product:
+    names = {product.name: product for product in PRODUCTS}
+    if name not in names:
+        raise NotFound(
+            "drydock.no_product", f'Nothing called "{name}" is built here.', hint=did_you_mean(name, names)
+        )
+    return names[name]
+
+
+def product_of(program: str) -> Product:
+    return next(product for product in PRODUCTS if program in product.programs)

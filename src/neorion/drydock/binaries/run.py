@@ -1,0 +1,45 @@
+"""Calls to other programs, whose last words become the error."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Final
+
+import anyio
+from anyio.abc import ByteReceiveStream
+from anyio.streams.text import TextReceiveStream
+
+from neorion.keel.base import Terminal
+
+Tell = Callable[[str], None]
+
+# Enough of a compiler's complaint to act on.
+_TAIL_LINES: Final = 15
+
+
+def hush(words: str) -> None:
+    """For those who do not want to be told."""
+
+
+async def call(argv: Sequence[str], env: Mapping[str, str] | None = None, tell: Tell = hush) -> None:
+    """Runs a program to its end; `tell` hears every line it says on standard error."""
+    last: list[str] = []
+    async with await anyio.open_process(argv, stdin=-3, stdout=-3, stderr=-1, env=env) as process:
+        assert process.stderr is not None  # noqa: S101 -- a pipe was asked for
+        async for line in _lines(process.stderr):
+            last = [*last[1 - _TAIL_LINES :], line]
+            tell(line)
+    if process.returncode != 0:
+        raise Terminal(
+            "drydock.program_failed",
+            f"{argv[0]} ended with {process.returncode}: {' / '.join(last) or 'it said nothing'}",
+            hint="The command was: " + " ".join(argv),
+        )
+
+
+async def _lines(stream: ByteReceiveStream) -> AsyncIterator[str]:
+    rest = ""
+    async for text in TextReceiveStream(stream, errors="replace"):
+        *whole, rest = (rest + text).split("\n")
+        for line in whole:
+            yield line
+    if rest:
+        yield rest

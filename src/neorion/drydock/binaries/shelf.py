@@ -1,0 +1,62 @@
+"""Where programs lie once they are built, and where a person may have put ready ones."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from neorion.drydock.binaries.products import Product, product_of
+from neorion.keel.base import NotFound
+
+# A folder of ready programs, laid out as envtest's: kube-apiserver, etcd, kubectl, ….
+GIVEN: Final = "NEORION_DRYDOCK_BINARIES"
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    home = env.get("XDG_CACHE_HOME") or Path(env.get("HOME", "/")) / ".cache"
+    return Path(home) / "neorion" / "drydock"
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Programs by name: a person's own first, then those built into the cache."""
+
+    cache: Path
+    given: Path | None = None
+
+    @classmethod
+    def of(cls, env: Mapping[str, str] | None = None, given: Path | None = None) -> "Shelf":
+        env = os.environ if env is None else env
+        named = env.get(GIVEN)
+        return cls(cache_folder(env), given or (Path(named) if named else None))
+
+    def folder(self, product: Product) -> Path:
+        """Appears whole, once the product is built."""
+        return self.cache / f"{product.name}-{product.version.removeprefix('v')}-{product.digest}"
+
+    def find(self, program: str) -> Path | None:
+        product = product_of(program)
+        places = [self.folder(product) / program]
+        if self.given is not None:
+            places.insert(0, self.given / program)
+        return next((path for path in places if os.access(path, os.X_OK)), None)
+
+    def path(self, program: str) -> Path:
+        found = self.find(program)
+        if found is None:
+            raise NotFound(
+                "drydock.program_missing",
+                f"{program} is not built yet.",
+                hint=f"Build it: neorion drydock build; or name a folder that holds it in {GIVEN}.",
+            )
+        return found
+
+    def missing(self, programs: Iterable[str]) -> list[Product]:
+        """What has to be built before these programs can run."""
+        return list(dict.fromkeys(product_of(name) for name in programs if self.find(name) is None))
+
+
+def ready(*programs: str) -> bool:
+    """Whether these programs can be run now, without building anything."""
+    return not Shelf.of().missing(programs)

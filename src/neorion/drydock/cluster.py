@@ -1,0 +1,131 @@
+"""One cluster: its parts started, healed and looked at."""
+
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from neorion.drydock.api import Api
+from neorion.drydock.binaries import Shelf, Tell, hush
+from neorion.drydock.control import api_server, controller_manager, etcd, make_identities, scheduler
+from neorion.drydock.host import Ledger, Part, end, running, start
+from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.pki import Pki
+from neorion.keel.base import Deadline, Duration, Error, Terminal
+from neorion.keel.clock import Clock
+
+# Four seconds on a machine that does nothing else; a busy one may need ten times as long.
+_START_MOST: Final = Duration.of(seconds=90)
+_LOOK_EVERY: Final = Duration.of(ms=50)
+_LAST_WORDS_CHARS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster of this machine, whether all of it runs or not."""
+
+    layout: Layout
+    shelf: Shelf
+    clock: Clock
+    pki: Pki = field(init=False)
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pki", Pki(self.layout.pki, self.clock))
+        object.__setattr__(self, "ledger", Ledger(self.layout.folder))
+
+    @property
+    def name(self) -> str:
+        return self.layout.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.layout.kubeconfig
+
+    def api(self) -> Api:
+        """As the administrator. Use it as a context."""
+        pki = self.pki
+        return Api(self.layout.server, pki.certificate("ca"), pki.certificate("admin"), pki.key("admin"))
+
+    def control_plane(self) -> list[Part]:
+        layout, pki, shelf = self.layout, self.pki, self.shelf
+        return [
+            etcd(layout, pki, shelf),
+            api_server(layout, pki, shelf),
+            controller_manager(layout, pki, shelf),
+            scheduler(layout, shelf),
+        ]
+
+    async def start_control_plane(self, tell: Tell = hush) -> None:
+        """Starts what does not run, and returns when the API server answers and its controllers work."""
+        self.layout.make_folders()
+        make_identities(self.layout, self.pki)
+        store, server, *clients = self.control_plane()
+        tell("starting etcd")
+        await self.ensure(store)
+        await self.reachable(store, self.layout.port(Door.ETCD))
+        tell("starting the API server")
+        await self.ensure(server)
+        async with self.api() as api:
+            await self.until(server, lambda: api.get("/readyz"))
+            tell("starting the controllers")
+            for part in clients:
+                await self.ensure(part)
+            # The first trace of a working controller manager, and what every pod needs.
+            await self.until(
+                clients[0], lambda: api.get("/api/v1/namespaces/default/serviceaccounts/default")
+            )
+
+    async def ensure(self, part: Part) -> None:
+        """Runs exactly this command line: one that runs with other flags is started anew."""
+        found = [process for process in running(self.layout.folder, part.name) if process.argv == part.argv]
+        if not found:
+            await self.stop(part.name)
+            start(self.layout.folder, part, self.layout.log(part.name))
+
+    async def stop(self, part: str, by: signal.Signals = signal.SIGKILL) -> None:
+        """Ends a part and whatever it started; `start_control_plane` brings those of the control plane back."""
+        await end(self.layout.folder, part, by)
+
+    async def reachable(self, part: Part, port: int) -> None:
+        """Returns when somebody listens."""
+
+        async def connect() -> None:
+            async with await anyio.connect_tcp(LOOPBACK, port):
+                pass
+
+        await self.until(part, connect)
+
+    async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
+        """Tries until it works, as long as the part lives."""
+        with anyio.move_on_after(_START_MOST.seconds):
+            while not await _is_fine(works):
+                if not running(self.layout.folder, part.name):
+                    raise self._ended(part)
+                await self.clock.sleep(_LOOK_EVERY)
+            return
+        raise Deadline(
+            "drydock.slow_start",
+            f"{part.name} was not ready within {_START_MOST}.",
+            hint=f"Read its log: neorion drydock logs {part.name} --name {self.name}",
+        )
+
+    def _ended(self, part: Part) -> Terminal:
+        log = self.layout.log(part.name)
+        words = log.read_text(errors="replace")[-_LAST_WORDS_CHARS:].strip() if log.exists() else ""
+        return Terminal(
+            "drydock.part_ended",
+            f"{part.name} ended while it started: {words or 'it said nothing'}",
+            hint=f"The whole log: neorion drydock logs {part.name} --name {self.name}",
+        )
+
+
+async def _is_fine(works: Callable[[], Awaitable[object]]) -> bool:
+    try:
+        await works()
+    except (Error, OSError):
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""The command lines of the control plane."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from neorion.drydock.binaries import Shelf
+from neorion.drydock.host import Part
+from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.pki import Pki
+
+PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+# The defaults of 20 and 30 are for clusters shared by many; here they only make the first seconds slow.
+_QPS: Final = {"kube-api-qps": "500", "kube-api-burst": "1000"}
+# How soon a lost node is noticed and its pods are given up: seconds, where Kubernetes' defaults are minutes.
+_GRACE: Final = "10s"
+_TOLERATION: Final = "5"
+
+
+def _part(name: str, shelf: Shelf, flags: Mapping[str, object]) -> Part:
+    return Part(name, (str(shelf.path(name)), *(f"--{flag}={value}" for flag, value in flags.items())))
+
+
+def etcd(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
+    client = f"https://{LOOPBACK}:{layout.port(Door.ETCD)}"
+    peer = f"https://{LOOPBACK}:{layout.port(Door.ETCD_PEER)}"
+    authority, certificate, key = pki.certificate("ca"), pki.certificate("etcd"), pki.key("etcd")
+    return _part(
+        "etcd",
+        shelf,
+        {
+            "name": "drydock",
+            "data-dir": layout.data("etcd"),
+            "listen-client-urls": client,
+            "advertise-client-urls": client,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"drydock={peer}",
+            "client-cert-auth": "true",
+            "trusted-ca-file": authority,
+            "cert-file": certificate,
+            "key-file": key,
+            "peer-client-cert-auth": "true",
+            "peer-trusted-ca-file": authority,
+            "peer-cert-file": certificate,
+            "peer-key-file": key,
+            # Nothing here has to outlive the machine.
+            "unsafe-no-fsync": "true",
+            "log-level": "warn",
+        },
+    )
+
+
+def api_server(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
+    return _part(
+        "kube-apiserver",
+        shelf,
+        {
+            "etcd-servers": f"https://{LOOPBACK}:{layout.port(Door.ETCD)}",
+            "etcd-cafile": pki.certificate("ca"),
+            "etcd-certfile": pki.certificate("etcd-client"),
+            "etcd-keyfile": pki.key("etcd-client"),
+            "bind-address": layout.address,
+            # As an endpoint of the Service "kubernetes" a loopback address would be refused, reached or not.
+            "advertise-address": layout.addresses.host,
+            "secure-port": layout.port(Door.API),
+            "cert-dir": layout.data("kube-apiserver"),
+            "tls-cert-file": pki.certificate("apiserver"),
+            "tls-private-key-file": pki.key("apiserver"),
+            "client-ca-file": pki.certificate("ca"),
+            "kubelet-client-certificate": pki.certificate("kubelet-client"),
+            "kubelet-client-key": pki.key("kubelet-client"),
+            "kubelet-certificate-authority": pki.certificate("ca"),
+            "kubelet-preferred-address-types": "InternalIP",
+            **_aggregation(pki),
+            "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
+            "service-account-key-file": pki.key("service-accounts").with_suffix(".pub"),
+            "service-account-signing-key-file": pki.key("service-accounts"),
+            "service-cluster-ip-range": layout.addresses.services,
+            "authorization-mode": "Node,RBAC",
+            "enable-admission-plugins": "NodeRestriction",
+            "allow-privileged": "true",
+            "default-not-ready-toleration-seconds": _TOLERATION,
+            "default-unreachable-toleration-seconds": _TOLERATION,
+        },
+    )
+
+
+def _aggregation(pki: Pki) -> dict[str, object]:
+    return {
+        "proxy-client-cert-file": pki.certificate("front-client"),
+        "proxy-client-key-file": pki.key("front-client"),
+        "requestheader-client-ca-file": pki.certificate("front-ca"),
+        "requestheader-allowed-names": "front-proxy-client",
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        # Webhooks and API services that are processes of this machine are called at their endpoint, without kube-proxy.
+        "enable-aggregator-routing": "true",
+    }
+
+
+def controller_manager(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
+    return _part(
+        "kube-controller-manager",
+        shelf,
+        {
+            **_as_client(layout, "controller-manager"),
+            "secure-port": layout.port(Door.CONTROLLER_MANAGER),
+            "service-account-private-key-file": pki.key("service-accounts"),
+            "use-service-account-credentials": "true",
+            "root-ca-file": pki.certificate("ca"),
+            "cluster-signing-cert-file": pki.certificate("ca"),
+            "cluster-signing-key-file": pki.key("ca"),
+            "controllers": "*,bootstrapsigner,tokencleaner",
+            # One range cut into one piece per node would not last for hundreds of simulated ones.
+            "allocate-node-cidrs": "false",
+            "enable-hostpath-provisioner": "true",
+            "node-monitor-period": "1s",
+            "node-monitor-grace-period": _GRACE,
+            "horizontal-pod-autoscaler-sync-period": "5s",
+        },
+    )
+
+
+def scheduler(layout: Layout, shelf: Shelf) -> Part:
+    return _part(
+        "kube-scheduler",
+        shelf,
+        {**_as_client(layout, "scheduler"), "secure-port": layout.port(Door.SCHEDULER)},
+    )
+
+
+def _as_client(layout: Layout, who: str) -> dict[str, object]:
+    kubeconfig = layout.kubeconfig_of(who)
+    return {
+        "kubeconfig": kubeconfig,
+        "authentication-kubeconfig": kubeconfig,
+        "authorization-kubeconfig": kubeconfig,
+        "bind-address": LOOPBACK,
+        # There is one of each.
+        "leader-elect": "false",
+        **_QPS,
+    }

@@ -1,0 +1,115 @@
+"""Processes of a cluster, found by the mark each carries in its environment.
+
+The kernel keeps that mark from the very start of a process to its end and hands it to its children. So there is no
+record that could be lost between starting a process and writing down that it was started.
+"""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+# The cluster's folder, and which of its parts this is.
+CLUSTER_MARK: Final = "NEORION_DRYDOCK_CLUSTER"
+PART_MARK: Final = "NEORION_DRYDOCK_PART"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process that belongs to a cluster. `env` adds to what it inherits."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A live process of a cluster: a part itself, or one that a part started."""
+
+    pid: int
+    part: str
+    argv: tuple[str, ...]
+
+
+def start(cluster: Path, part: Part, log: Path) -> int:
+    """Starts a part in a session of its own, so that it outlives us; its words go to `log`."""
+    marks = {CLUSTER_MARK: str(cluster), PART_MARK: part.name}
+    write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), write, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    env = {**os.environ, **part.env, **marks}
+    return os.posix_spawn(part.argv[0], list(part.argv), env, file_actions=files, setsid=True)
+
+
+def running(cluster: Path, part: str | None = None) -> list[Running]:
+    """The live processes of a cluster, or those of one part of it."""
+    return [
+        process for process, folder in _marked() if folder == str(cluster) and part in (None, process.part)
+    ]
+
+
+def marked_clusters() -> set[str]:
+    """The folders of all clusters that have a process on this machine."""
+    return {folder for _, folder in _marked()}
+
+
+def alive(pid: int) -> bool:
+    """Whether a child of ours still runs; one that has ended is reaped."""
+    with suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    return Path(f"/proc/{pid}").exists()
+
+
+async def end(cluster: Path, part: str | None = None, by: signal.Signals = signal.SIGKILL) -> None:
+    """Returns when none is left, also of those that were being started meanwhile."""
+    while found := running(cluster, part):
+        for process in found:
+            await _end(process, str(cluster), by)
+
+
+async def _end(process: Running, cluster: str, by: signal.Signals) -> None:
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        # Read again while the handle is held: the number may have come to mean another process.
+        if _marks(process.pid).get(CLUSTER_MARK) != cluster:
+            return
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, by)
+        await anyio.wait_readable(handle)
+    finally:
+        os.close(handle)
+    alive(process.pid)
+
+
+def _marked() -> Iterator[tuple[Running, str]]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        marks = _marks(int(entry.name))
+        if CLUSTER_MARK in marks:
+            argv = _strings(entry / "cmdline")
+            yield Running(int(entry.name), marks.get(PART_MARK, ""), tuple(argv)), marks[CLUSTER_MARK]
+
+
+def _marks(pid: int) -> dict[str, str]:
+    pairs: Sequence[str] = _strings(Path(f"/proc/{pid}/environ"))
+    return dict(pair.split("=", 1) for pair in pairs if pair.startswith((CLUSTER_MARK, PART_MARK)))
+
+
+def _strings(path: Path) -> list[str]:
+    # Gone, or somebody else's: no process of ours.
+    with suppress(OSError):
+        return path.read_bytes().rstrip(b"\0").decode(errors="surrogateescape").split("\0")
+    return []

@@ -1,0 +1,61 @@
+"""How each kind of change to this machine is taken back. All of them bear to find nothing."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio import to_thread
+
+from neorion.drydock.host.ledger import Undo
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+
+
+async def _remove_link(name: str) -> None:
+    await _quietly("ip", "link", "delete", name)
+
+
+async def _remove_namespace(name: str) -> None:
+    await _quietly("ip", "netns", "delete", name)
+
+
+async def _remove_route(destination: str) -> None:
+    await _quietly("ip", "route", "delete", destination)
+
+
+async def _remove_table(name: str) -> None:
+    """`name` is the family and the name of an nftables table."""
+    await _quietly("nft", "delete", "table", *name.split(" "))
+
+
+async def _remove_folder(name: str) -> None:
+    await to_thread.run_sync(lambda: shutil.rmtree(name, ignore_errors=True))
+
+
+async def _remove_mount(name: str) -> None:
+    await _quietly("umount", "--lazy", "--recursive", name)
+
+
+async def _remove_cgroup(name: str) -> None:
+    """`name` is the path below each hierarchy: version 1 has many, version 2 one."""
+    for tree in (_CGROUPS, *(path for path in _CGROUPS.iterdir() if path.is_dir())):
+        top = tree / name.lstrip("/")
+        for folder, _, _ in os.walk(top, topdown=False):
+            Path(folder).rmdir()
+
+
+async def _quietly(*argv: str) -> None:
+    await anyio.run_process(argv, check=False)
+
+
+UNDO: Final[dict[str, Undo]] = {
+    "cgroup": _remove_cgroup,
+    "folder": _remove_folder,
+    "link": _remove_link,
+    "mount": _remove_mount,
+    "namespace": _remove_namespace,
+    "route": _remove_route,
+    "table": _remove_table,
+}

@@ -1,0 +1,104 @@
+"""Where a cluster lives on this machine: folders, ports and networks, all derived from its name and its slot."""
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Final
+
+from neorion.drydock.network import Addresses
+
+# Ports 20000 to 24095: below those that the kernel gives to clients.
+_FIRST_PORT: Final = 20_000
+_PORTS_EACH: Final = 64
+LOOPBACK: Final = "127.0.0.1"
+
+
+class Door(IntEnum):
+    """Who listens where, counted from a cluster's first port."""
+
+    ETCD = 0
+    ETCD_PEER = 1
+    API = 2
+    CONTROLLER_MANAGER = 3
+    SCHEDULER = 4
+    KWOK = 5
+    KUEUE_WEBHOOK = 6
+    KUEUE_METRICS = 7
+    KUEUE_VISIBILITY = 8
+    KUEUE_HEALTH = 9
+    DNS_HEALTH = 10
+    REGISTRY = 11
+
+
+def state_folder(env: Mapping[str, str]) -> Path:
+    """Holds one folder for each cluster."""
+    home = env.get("XDG_STATE_HOME") or Path(env.get("HOME", "/")) / ".local/state"
+    return Path(home) / "neorion" / "drydock"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places of one cluster. `networked` clusters have a bridge, to which real nodes are attached."""
+
+    folder: Path
+    slot: int
+    networked: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def addresses(self) -> Addresses:
+        return Addresses(self.slot)
+
+    @property
+    def address(self) -> str:
+        """Where the API server and everything that pods may call listen."""
+        return str(self.addresses.host) if self.networked else LOOPBACK
+
+    @property
+    def server(self) -> str:
+        return f"https://{self.address}:{self.port(Door.API)}"
+
+    @property
+    def pki(self) -> Path:
+        return self.folder / "pki"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.folder / "kubeconfig"
+
+    def port(self, door: Door) -> int:
+        return _FIRST_PORT + self.slot * _PORTS_EACH + door
+
+    def kubeconfig_of(self, who: str) -> Path:
+        return self.folder / "kubeconfigs" / who
+
+    def log(self, part: str) -> Path:
+        return self.folder / "logs" / f"{part}.log"
+
+    def data(self, part: str) -> Path:
+        return self.folder / "data" / part
+
+    def make_folders(self) -> None:
+        for folder in ("pki", "kubeconfigs", "logs", "data"):
+            (self.folder / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def slot_is_free(slot: int) -> bool:
+    """Whether nobody listens on its ports: other users of this machine keep their own list of clusters."""
+    return all(_is_free(_FIRST_PORT + slot * _PORTS_EACH + door) for door in Door)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True

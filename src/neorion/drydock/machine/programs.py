@@ -1,0 +1,37 @@
+"""Short calls to other programs: what they say, or an error with their last words."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from subprocess import PIPE
+from typing import Final
+
+import anyio
+
+from neorion.keel.base import NotFound, Terminal
+
+# Enough of a complaint to act on; the end of it says what went wrong.
+_LAST_CHARS: Final = 600
+
+
+async def ask(
+    argv: Sequence[str | Path], *, say: str | bytes = b"", env: Mapping[str, str] | None = None
+) -> str:
+    """Runs a program to its end with `say` on its standard input, and returns its standard output."""
+    spoken = say.encode() if isinstance(say, str) else say
+    words = [str(word) for word in argv]
+    try:
+        done = await anyio.run_process(words, input=spoken, stdout=PIPE, stderr=PIPE, check=False, env=env)
+    except FileNotFoundError as error:
+        raise NotFound(
+            "machine.program_missing",
+            f"{words[0]} is not on this machine.",
+            hint="Install what nodes need: make system.",
+        ) from error
+    if done.returncode != 0:
+        last = (done.stderr or done.stdout).decode(errors="replace").strip()[-_LAST_CHARS:]
+        raise Terminal(
+            "machine.program_failed",
+            f"{words[0]} ended with {done.returncode}: {last or 'it said nothing'}",
+            hint=f"The command was: {' '.join(words)[:_LAST_CHARS]}",
+        )
+    return done.stdout.decode(errors="replace")

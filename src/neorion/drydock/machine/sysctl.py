@@ -1,0 +1,14 @@
+"""Kernel limits that are too low for several nodes on one machine."""
+
+from pathlib import Path
+from typing import Final
+
+# A kubelet, its container runtime and each followed log hold inotify instances; the usual 128 serve one or two nodes.
+INOTIFY_INSTANCES: Final = 1024
+_INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+
+
+def raise_inotify_limit(limit: Path = _INOTIFY) -> None:
+    """Raised, never lowered again: by the time a cluster goes, others may live on it."""
+    if int(limit.read_text()) < INOTIFY_INSTANCES:
+        limit.write_text(str(INOTIFY_INSTANCES))

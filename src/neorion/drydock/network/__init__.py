@@ -1,0 +1,10 @@
+"""The networks of clusters on this machine: addresses, a bridge with a fence around it, cables to nodes.
+
+What runs at the ends of the cables belongs to `node`. No cluster's packet leaves the machine, and none comes in.
+"""
+
+from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses
+from neorion.drydock.network.bridge import lower_bridge, raise_bridge
+from neorion.drydock.network.wire import plug, unplug
+
+__all__ = ["NODES_MAX", "SLOTS", "Addresses", "lower_bridge", "plug", "raise_bridge", "unplug"]

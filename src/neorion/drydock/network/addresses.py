@@ -1,0 +1,82 @@
+"""Which addresses a cluster has. Every cluster of a machine owns one block, cut the same way."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import Final
+
+# Half of 10.0.0.0/8, the half that machines' own networks use less; 32 blocks of four /16 each.
+_LAND: Final = IPv4Network("10.128.0.0/9")
+_BLOCK_BITS: Final = 14
+SLOTS: Final = 2 ** (_BLOCK_BITS - _LAND.prefixlen)
+# A node's index is the third byte of its pods' addresses.
+NODES_MAX: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The block of the cluster in `slot`: nodes, pods, Services and simulated pods have a /16 each."""
+
+    slot: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.slot < SLOTS:
+            raise ValueError(f"slot {self.slot}: there are {SLOTS}")
+
+    @property
+    def block(self) -> IPv4Network:
+        return list(_LAND.subnets(new_prefix=_BLOCK_BITS))[self.slot]
+
+    @property
+    def nodes(self) -> IPv4Network:
+        return self._quarter(0)
+
+    @property
+    def pods(self) -> IPv4Network:
+        return self._quarter(1)
+
+    @property
+    def services(self) -> IPv4Network:
+        return self._quarter(2)
+
+    @property
+    def simulated(self) -> IPv4Network:
+        """Pods on simulated nodes. Nobody routes these."""
+        return self._quarter(3)
+
+    @property
+    def host(self) -> IPv4Address:
+        """This machine, as nodes and pods see it: API server, DNS and registry listen here."""
+        return self.nodes[1]
+
+    @property
+    def api(self) -> IPv4Address:
+        """The Service `kubernetes`: always the first."""
+        return self.services[1]
+
+    @property
+    def dns(self) -> IPv4Address:
+        return self.services[10]
+
+    @property
+    def bridge(self) -> str:
+        """A link's name has 15 characters at most, a cluster's name may have more: so it is not made of that."""
+        return f"drydock{self.slot}"
+
+    def node(self, index: int) -> IPv4Address:
+        return self.nodes[256 + _checked(index)]
+
+    def pods_of(self, index: int) -> IPv4Network:
+        return list(self.pods.subnets(new_prefix=24))[_checked(index)]
+
+    def wire(self, index: int) -> str:
+        """This machine's end of the cable to a node."""
+        return f"{self.bridge}n{_checked(index)}"
+
+    def _quarter(self, number: int) -> IPv4Network:
+        return list(self.block.subnets(new_prefix=16))[number]
+
+
+def _checked(index: int) -> int:
+    if not 1 <= index <= NODES_MAX:
+        raise ValueError(f"node {index}: a cluster has {NODES_MAX} at most")
+    return index

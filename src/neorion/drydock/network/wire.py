@@ -1,0 +1,38 @@
+"""The cable between the bridge and a node's network namespace."""
+
+from pathlib import Path
+from typing import Final
+
+from neorion.drydock.machine import ask
+from neorion.drydock.network.addresses import Addresses
+
+_LINKS: Final = Path("/sys/class/net")
+
+
+async def plug(addresses: Addresses, index: int, pid: int) -> None:
+    """A cable into the namespace of process `pid`, with the node's address at its end, and a route to its pods."""
+    wire, node = addresses.wire(index), addresses.node(index)
+    # One at the far end: the name every program expects of a machine's first link.
+    await ask(
+        ["ip", "-batch", "-"],
+        say=f"link add {wire} type veth peer name eth0 netns {pid}\n"
+        f"link set {wire} master {addresses.bridge} up\n"
+        f"route add {addresses.pods_of(index)} via {node} dev {addresses.bridge}\n",
+    )
+    await ask(
+        ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-"],
+        say="link set lo up\n"
+        f"addr add {node}/{addresses.nodes.prefixlen} dev eth0\n"
+        "link set eth0 up\n"
+        f"route add default via {addresses.host}\n",
+    )
+
+
+async def unplug(addresses: Addresses, index: int) -> None:
+    """What is gone already is no error: a cable goes by itself soon after its namespace."""
+    wire, pods = addresses.wire(index), addresses.pods_of(index)
+    if await ask(["ip", "-4", "route", "show", "exact", str(pods)]):
+        await ask(["ip", "route", "delete", str(pods)])
+    if (_LINKS / wire).exists():
+        # Without an error if the kernel was quicker.
+        await ask(["ip", "-force", "-batch", "-"], say=f"link delete {wire}\n")

@@ -1,0 +1,177 @@
+"""The cluster's certificates: two authorities, and whatever they sign."""
+
+import ipaddress
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from neorion.keel.clock import Clock
+
+# A cluster is thrown away long before; a machine's clock may be behind by a little.
+_LIFETIME: Final = timedelta(days=3650)
+_SKEW: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who a certificate is for: `name` and `groups` are what Kubernetes' RBAC sees; `hosts` are names and addresses."""
+
+    name: str
+    groups: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+
+    def as_name(self) -> x509.Name:
+        groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in self.groups]
+        return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
+
+    def alternatives(self) -> x509.SubjectAlternativeName:
+        return x509.SubjectAlternativeName([_general_name(host) for host in self.hosts])
+
+
+class Pki:
+    """Certificates and keys as files in one folder, made once. `<who>.crt` and `<who>.key` belong together."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+
+    def certificate(self, who: str) -> Path:
+        return self._folder / f"{who}.crt"
+
+    def key(self, who: str) -> Path:
+        return self._folder / f"{who}.key"
+
+    def authority(self, who: str) -> None:
+        """A certificate that signs others."""
+        if not self.certificate(who).exists():
+            key = ec.generate_private_key(ec.SECP256R1())
+            name = Subject(f"drydock-{who}").as_name()
+            builder = (
+                self._begin(name, name, key)
+                .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+                .add_extension(_signing_usage(), critical=True)
+            )
+            self._save(who, key, builder.sign(key, hashes.SHA256()))
+
+    def issue(self, who: str, subject: Subject, authority: str = "ca") -> None:
+        """Good for a server under the subject's hosts and for a client under its name."""
+        if self.certificate(who).exists():
+            return
+        issuer = x509.load_pem_x509_certificate(self.certificate(authority).read_bytes())
+        signer = serialization.load_pem_private_key(self.key(authority).read_bytes(), None)
+        assert isinstance(signer, EllipticCurvePrivateKey)  # noqa: S101 -- we made it so
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = self._begin(subject.as_name(), issuer.subject, key).add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            critical=False,
+        )
+        if subject.hosts:
+            builder = builder.add_extension(subject.alternatives(), critical=False)
+        self._save(who, key, builder.sign(signer, hashes.SHA256()))
+
+    def key_pair(self, who: str) -> None:
+        """A bare RSA pair, `<who>.key` and `<who>.pub`: service account tokens are signed with it."""
+        if not self.key(who).exists():
+            key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+            public = key.public_key().public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+            (self._folder / f"{who}.pub").write_bytes(public)
+            self._save_key(who, key)
+
+    def kubeconfig(self, path: Path, who: str, server: str) -> None:
+        """Everything a client needs to be `who`, in one file."""
+        entry = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "drydock",
+                    "cluster": {
+                        "server": server,
+                        "certificate-authority-data": _inline(self.certificate("ca")),
+                    },
+                }
+            ],
+            "users": [
+                {
+                    "name": who,
+                    "user": {
+                        "client-certificate-data": _inline(self.certificate(who)),
+                        "client-key-data": _inline(self.key(who)),
+                    },
+                }
+            ],
+            "contexts": [{"name": "drydock", "context": {"cluster": "drydock", "user": who}}],
+            "current-context": "drydock",
+        }
+        _write(path, yaml.safe_dump(entry, sort_keys=False).encode())
+
+    def _begin(
+        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey
+    ) -> x509.CertificateBuilder:
+        now = datetime.fromtimestamp(self._clock.now().ns / 1e9, UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(key.public_key())
+            # By chance: counted serials would collide when nodes are added at the same time.
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _SKEW)
+            .not_valid_after(now + _LIFETIME)
+        )
+
+    def _save(self, who: str, key: EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+        self._save_key(who, key)
+        # Last: who finds the certificate finds its key too.
+        _write(self.certificate(who), certificate.public_bytes(serialization.Encoding.PEM))
+
+    def _save_key(self, who: str, key: EllipticCurvePrivateKey | RSAPrivateKey) -> None:
+        pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        _write(self.key(who), pem)
+
+
+def _write(path: Path, content: bytes) -> None:
+    partial = path.with_name(path.name + ".part")
+    partial.touch(mode=0o600)
+    partial.write_bytes(content)
+    partial.replace(path)
+
+
+def _inline(path: Path) -> str:
+    return b64encode(path.read_bytes()).decode()
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _signing_usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        crl_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

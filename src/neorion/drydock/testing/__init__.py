@@ -1,0 +1,9 @@
+"""Clusters for tests: one shared by a whole run, and a namespace for each test.
+
+Asserts nothing, and knows no test.
+"""
+
+from neorion.drydock.testing.namespaces import namespace
+from neorion.drydock.testing.shared import shared_cluster
+
+__all__ = ["namespace", "shared_cluster"]

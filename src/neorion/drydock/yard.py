@@ -1,0 +1,139 @@
+"""The clusters of this machine: made, found and removed without a trace."""
+
+import os
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from anyio import to_thread
+
+from neorion.drydock.binaries import Shelf, Tell, build, hush
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PROGRAMS
+from neorion.drydock.host import UNDO, Ledger, end, locked
+from neorion.drydock.layout import Layout, slot_is_free, state_folder
+from neorion.drydock.network import SLOTS
+from neorion.drydock.simulated import Group, ensure_simulated, resume_player
+from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
+from neorion.keel.clock import Clock, SystemClock
+
+_RECORD: Final = "cluster.json"
+DEFAULT_NAME: Final = "drydock"
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What cannot be derived from a cluster's name."""
+
+    slot: int
+    networked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a cluster is to have beside its control plane. What it has beyond that stays."""
+
+    simulated: tuple[Group, ...] = ()
+
+    @property
+    def programs(self) -> list[str]:
+        return [*PROGRAMS, *(["kwok"] if self.simulated else [])]
+
+
+NOTHING_MORE: Final = Wishes()
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """Where clusters are kept: one folder each."""
+
+    folder: Path
+    shelf: Shelf
+    clock: Clock
+
+    @classmethod
+    def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "Yard":
+        """The user's own."""
+        env = os.environ if env is None else env
+        return cls(state_folder(env), Shelf.of(env, binaries), SystemClock())
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
+
+    def find(self, name: str = DEFAULT_NAME) -> Cluster:
+        record = self._record(name)
+        if record is None:
+            raise NotFound(
+                "drydock.no_cluster",
+                f'There is no cluster "{name}".',
+                hint=did_you_mean(name, self.names()) or f"Make it: neorion drydock up --name {name}",
+            )
+        return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
+
+    async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
+        """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
+        if not is_name(name):
+            raise Invalid(
+                "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
+            )
+        for product in self.shelf.missing(wishes.programs):
+            await build(product, self.shelf, tell)
+        async with locked(self.folder / name):
+            await self._claim(name)
+            cluster = self.find(name)
+            await cluster.start_control_plane(tell)
+            await resume_player(cluster)
+            for group in wishes.simulated:
+                tell(f"adding simulated nodes: {group.count} {group.type}")
+                await ensure_simulated(cluster, group)
+            return cluster
+
+    async def down(self, name: str = DEFAULT_NAME) -> None:
+        """Leaves nothing of a cluster, however far it came. Safe to repeat."""
+        folder = self.folder / name
+        if not folder.exists():
+            return
+        async with locked(folder):
+            await end(folder)
+            await Ledger(folder).undo_all(UNDO)
+            await to_thread.run_sync(shutil.rmtree, folder)
+
+    @asynccontextmanager
+    async def cluster(
+        self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE
+    ) -> AsyncGenerator[Cluster]:
+        """A cluster for as long as the context lasts."""
+        try:
+            yield await self.up(name, wishes)
+        finally:
+            await self.down(name)
+
+    def save(self, name: str, record: Record) -> None:
+        partial = self.folder / name / f"{_RECORD}.part"
+        partial.write_bytes(msgspec.json.encode(record))
+        partial.replace(self.folder / name / _RECORD)
+
+    async def _claim(self, name: str) -> None:
+        """Gives a new cluster its slot."""
+        if self._record(name) is not None:
+            return
+        async with locked(self.folder):
+            taken = {record.slot for other in self.names() if (record := self._record(other)) is not None}
+            for slot in range(SLOTS):
+                if slot not in taken and slot_is_free(slot):
+                    self.save(name, Record(slot))
+                    return
+        raise NoCapacity(
+            "drydock.full",
+            f"This machine has {SLOTS} clusters, and room for no more.",
+            hint="Remove one: neorion drydock down --name NAME",
+        )
+
+    def _record(self, name: str) -> Record | None:
+        try:
+            return msgspec.json.decode((self.folder / name / _RECORD).read_bytes(), type=Record)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
