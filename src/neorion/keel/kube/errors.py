@@ -164,4 +164,6 @@ def _throttled(status: Status, sentence: str, after: Duration | None) -> Error:
 def _later(status: Status, sentence: str, after: Duration | None) -> Error:
     if status.code == 504:
         return Deadline("kube.timeout", sentence, hint="Read the object before trying again.", after=after)
-    return Retry("kube.unavailable", sentence, hint="Try again later.", after=after)
+    if status.code == 503:
+        return Retry("kube.unavailable", sentence, hint="Try again later.", after=after)
+    return Retry("kube.failed", sentence, hint="Try again later, and look at the server's log.", after=after)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from neorion.keel.base import Invalid
+from neorion.keel.kube.objects import Key
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -73,3 +74,34 @@ class Kind(Generic[T_co]):
         """What is sent to the server: the declared fields that differ from their defaults, with kind and version."""
         body = cast("Manifest", thing if isinstance(thing, Mapping) else msgspec.to_builtins(thing))
         return {"apiVersion": self.api_version, "kind": self.name, **body}
+
+    def whole_manifest(self, thing: object) -> dict[str, object]:
+        """What may be written in place of all that is there."""
+        if self.whole or isinstance(thing, Mapping):
+            return self.manifest(cast("object", thing))
+        raise Invalid(
+            "kube.partial",
+            f"{self.name} is read in part: writing it back whole would lose the rest.",
+            hint="Use apply or patch, or read it by `kind.raw`.",
+        )
+
+    def key(self, manifest: Manifest) -> Key:
+        """The namespace and the name that a manifest gives itself; the name may be left to the server."""
+        try:
+            meta = msgspec.convert(manifest.get("metadata", {}), _Named)
+        except msgspec.ValidationError as error:
+            raise Invalid(
+                "kube.metadata", f"The metadata of a {self.name} are wrong: {error}.", hint="Correct them."
+            ) from None
+        if self.namespaced and not meta.namespace:
+            raise Invalid(
+                "kube.namespace",
+                f'{self.name} "{meta.name}" needs a namespace.',
+                hint="Give the namespace it lives in.",
+            )
+        return Key(meta.namespace, meta.name)
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""

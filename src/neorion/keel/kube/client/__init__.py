@@ -1,0 +1,35 @@
+"""The client: kubeconfigs and credentials in, the port `Api` out, over HTTP.
+
+Says nothing of what is asked for or why; no caches, no loops. Streams into pods live next door, in `streams`.
+"""
+
+from neorion.keel.kube.client.api import Client
+from neorion.keel.kube.client.cluster import (
+    Certificate,
+    Cluster,
+    ExecPlugin,
+    Impersonation,
+    StaticToken,
+    TokenFile,
+    Trust,
+)
+from neorion.keel.kube.client.connection import connect
+from neorion.keel.kube.client.find import cluster_of_pod, find_cluster
+from neorion.keel.kube.client.kubeconfig import Kubeconfig, kubeconfig_paths, read_kubeconfig
+
+__all__ = [
+    "Certificate",
+    "Client",
+    "Cluster",
+    "ExecPlugin",
+    "Impersonation",
+    "Kubeconfig",
+    "StaticToken",
+    "TokenFile",
+    "Trust",
+    "cluster_of_pod",
+    "connect",
+    "find_cluster",
+    "kubeconfig_paths",
+    "read_kubeconfig",
+]

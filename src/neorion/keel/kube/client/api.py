@@ -1,0 +1,213 @@
+"""The port's promise, kept over HTTP."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeVar
+
+import msgspec
+
+from neorion.keel.base import Duration
+from neorion.keel.kube.client.cluster import Impersonation
+from neorion.keel.kube.client.transport import Params, Request, Transport
+from neorion.keel.kube.client.wire import Page, decode, decode_events, decode_page
+from neorion.keel.kube.core import POD, SERVICE_ACCOUNT
+from neorion.keel.kube.errors import Expired
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.objects import instant
+from neorion.keel.kube.port import (
+    ALL,
+    ALL_LINES,
+    DELETE,
+    TOKEN_LIFE,
+    Deletion,
+    JsonPatch,
+    Listed,
+    LogRequest,
+    Merge,
+    Patch,
+    Select,
+    Strategic,
+    Token,
+    WatchEvent,
+)
+
+T = TypeVar("T")
+
+# Large enough to be quick, small enough that one answer stays in the megabytes.
+PAGE = 500
+# Watches end by themselves, spread out, so that they do not all come back at once and load is shared again.
+WATCH_S = (300, 600)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Client:
+    """A cluster's API, as one user. Made by `connect`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the kubeconfig or the pod calls home."""
+        return self.transport.cluster.namespace
+
+    def acting_as(self, user: str, groups: Sequence[str] = ()) -> "Client":
+        """The same API with another's rights, over the same connections."""
+        return Client(self.transport.acting_as(Impersonation(user, tuple(groups))))
+
+    async def read(self, path: str, params: Params = ()) -> bytes:
+        """What a path of the server holds that is no object: /version, /readyz, /metrics."""
+        return await self.transport.call(Request("GET", path, params, repeatable=True))
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        return decode(kind, await self.read(kind.path(namespace, name)))
+
+    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+        chosen = _selecting(select)
+        path = kind.path(namespace)
+        page = decode_page(kind, await self.read(path, [*chosen, ("limit", str(PAGE))]))
+        items = page.items or []
+        try:
+            while page.metadata.next_page:
+                more = [*chosen, ("limit", str(PAGE)), ("continue", page.metadata.next_page)]
+                page = decode_page(kind, await self.read(path, more))
+                items += page.items or []
+        except Expired:
+            # The server forgot that moment while we read it; one answer cannot be overtaken.
+            page: Page[T] = decode_page(kind, await self.read(path, chosen))
+            items = page.items or []
+        return Listed(items, page.metadata.resource_version)
+
+    @asynccontextmanager
+    async def watch(
+        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+    ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
+        params = [
+            *_selecting(select),
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(self.transport.rng.randrange(*WATCH_S))),
+        ]
+        if since:
+            params += [("resourceVersion", since)]
+        else:
+            params += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        async with self.transport.stream(Request("GET", kind.path(namespace), params)) as pieces:
+            yield decode_events(kind, pieces)
+
+    async def create(self, kind: Kind[T], thing: T | Manifest) -> T:
+        manifest = kind.manifest(thing)
+        request = Request("POST", kind.path(kind.key(manifest).namespace), body=_encode(manifest))
+        return decode(kind, await self.transport.call(request))
+
+    async def apply(
+        self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
+    ) -> T:
+        manifest = kind.manifest(thing)
+        request = Request(
+            "PATCH",
+            kind.path(*kind.key(manifest), subresource),
+            [("fieldManager", manager), ("force", "true" if force else "false")],
+            _encode(manifest),
+            # JSON is YAML; the name of the form is historical.
+            "application/apply-patch+yaml",
+            repeatable=True,
+        )
+        return decode(kind, await self.transport.call(request))
+
+    async def patch(
+        self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
+    ) -> T:
+        match patch:
+            case Merge(body):
+                form, content = "application/merge-patch+json", body
+            case Strategic(body):
+                form, content = "application/strategic-merge-patch+json", body
+            case JsonPatch(operations):
+                form, content = "application/json-patch+json", operations
+        path = kind.path(namespace, name, subresource)
+        request = Request("PATCH", path, body=_encode(content), content_type=form)
+        return decode(kind, await self.transport.call(request))
+
+    async def replace(self, kind: Kind[T], thing: T | Manifest, subresource: str = "") -> T:
+        manifest = kind.whole_manifest(thing)
+        request = Request("PUT", kind.path(*kind.key(manifest), subresource), body=_encode(manifest))
+        return decode(kind, await self.transport.call(request))
+
+    async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
+        request = Request("DELETE", kind.path(namespace, name), body=_encode(_delete_options(how)))
+        await self.transport.call(request)
+
+    async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": _delete_options(how),
+        }
+        await self.transport.call(Request("POST", POD.path(namespace, name, "eviction"), body=_encode(body)))
+
+    async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None:
+        request = Request(
+            "PATCH",
+            kind.path(namespace, name, "scale"),
+            body=_encode({"spec": {"replicas": replicas}}),
+            content_type="application/merge-patch+json",
+            repeatable=True,
+        )
+        await self.transport.call(request)
+
+    async def token(
+        self,
+        account: str,
+        namespace: str,
+        audiences: Sequence[str] = (),
+        life: Duration = TOKEN_LIFE,
+    ) -> Token:
+        spec = {"audiences": list(audiences), "expirationSeconds": round(life.seconds)}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        path = SERVICE_ACCOUNT.path(namespace, account, "token")
+        made = decode(_TOKEN, await self.transport.call(Request("POST", path, body=_encode(body))))
+        return Token(made.status.token, instant(made.status.expiration_timestamp))
+
+    def logs(
+        self, name: str, namespace: str, request: LogRequest = ALL_LINES
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        flags = {"follow": request.follow, "previous": request.previous, "timestamps": request.timestamps}
+        params = [(flag, "true") for flag, wanted in flags.items() if wanted]
+        params += [("container", request.container)] if request.container else []
+        params += [("tailLines", str(request.tail_lines))] if request.tail_lines is not None else []
+        # The server knows whole seconds, and none is not one.
+        params += [("sinceSeconds", str(max(1, round(request.since.seconds))))] if request.since else []
+        return self.transport.stream(Request("GET", POD.path(namespace, name, "log"), params))
+
+
+class _TokenStatus(msgspec.Struct, rename="camel"):
+    token: str
+    expiration_timestamp: str
+
+
+class _TokenRequest(msgspec.Struct):
+    status: _TokenStatus
+
+
+_TOKEN = Kind(_TokenRequest, "TokenRequest", "token")
+
+
+def _selecting(select: Select) -> list[tuple[str, str]]:
+    chosen = (("labelSelector", select.labels), ("fieldSelector", select.fields))
+    return [(name, value) for name, value in chosen if value]
+
+
+def _delete_options(how: Deletion) -> dict[str, object]:
+    options: dict[str, object] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": how.propagation,
+    }
+    if how.grace is not None:
+        options["gracePeriodSeconds"] = round(how.grace.seconds)
+    wanted = {"uid": how.uid, "resourceVersion": how.version}
+    conditions = {name: value for name, value in wanted.items() if value}
+    return options | ({"preconditions": conditions} if conditions else {})

@@ -1,0 +1,93 @@
+"""Runs a credential plugin: a program that prints an ExecCredential."""
+
+import os
+import subprocess
+from dataclasses import dataclass, field
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from neorion.keel.base import Deadline, Instant, Invalid, Terminal
+from neorion.keel.kube.client.cluster import Certificate, ExecPlugin
+from neorion.keel.kube.objects import instant
+
+# Enough of a plugin's complaint to understand it.
+STDERR_MAX = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a plugin gave."""
+
+    token: str = field(repr=False)
+    certificate: Certificate | None
+    expires: Instant | None
+
+
+class _Status(Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: str | None = None
+
+
+class _Credential(Struct, rename="camel"):
+    api_version: str
+    status: _Status | None = None
+
+
+async def run_plugin(plugin: ExecPlugin) -> Made:
+    info = {
+        "apiVersion": plugin.api_version,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False} | ({"cluster": plugin.cluster_info} if plugin.cluster_info else {}),
+    }
+    env = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+    try:
+        with anyio.fail_after(plugin.timeout.seconds):
+            done = await anyio.run_process(plugin.command, stdin=subprocess.DEVNULL, env=env, check=False)
+    except TimeoutError:
+        raise Deadline(
+            "kube.exec_slow",
+            f"The exec plugin {plugin.command[0]} gave no credentials within {plugin.timeout}.",
+            hint="Run it by hand: it may wait for a login.",
+        ) from None
+    except OSError as error:
+        raise Terminal(
+            "kube.exec_missing",
+            f"The exec plugin {plugin.command[0]} cannot be run: {error.strerror}.",
+            hint=plugin.install_hint or "Install it, or correct the kubeconfig.",
+        ) from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()[-STDERR_MAX:]
+        raise Terminal(
+            "kube.exec_failed",
+            f"The exec plugin {plugin.command[0]} failed with {done.returncode}: {said}",
+            hint=plugin.install_hint or "Run it by hand: it may want you to log in again.",
+        )
+    return _read(plugin, done.stdout)
+
+
+def _read(plugin: ExecPlugin, printed: bytes) -> Made:
+    try:
+        credential = msgspec.json.decode(printed, type=_Credential)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        credential = _Credential("")
+    status = credential.status or _Status()
+    paired = bool(status.client_certificate_data) == bool(status.client_key_data)
+    wanted = credential.api_version == plugin.api_version
+    if not wanted or not paired or not (status.token or status.client_key_data):
+        # What it printed may hold half a secret, so it is not repeated here.
+        raise Invalid(
+            "kube.exec_form",
+            f"The exec plugin {plugin.command[0]} printed no ExecCredential of {plugin.api_version}.",
+            hint="Compare the apiVersion in the kubeconfig with the plugin's manual.",
+        )
+    certificate = (
+        Certificate(status.client_certificate_data, status.client_key_data)
+        if status.client_key_data
+        else None
+    )
+    expires = instant(status.expiration_timestamp) if status.expiration_timestamp else None
+    return Made(status.token, certificate, expires)

@@ -1,0 +1,89 @@
+"""What can go wrong on the way to the server and back, as the error families of the house."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import aiohttp
+import msgspec
+
+from neorion.keel.base import Deadline, Duration, Error, Retry, Terminal
+from neorion.keel.kube.errors import Details, Status, refusal
+
+# A longer Retry-After is handed to the caller, who may have better things to do than to wait.
+AFTER_MAX = Duration.of(seconds=10)
+# Of an error page that is no Status, enough to recognise who wrote it.
+FOREIGN_TEXT_MAX = 200
+
+
+@contextmanager
+def translated(server: str) -> Generator[None]:
+    """Turns the HTTP client's errors into ours. Only around our own waits: a caller's timeout is not ours."""
+    try:
+        yield
+    except aiohttp.ClientConnectorCertificateError as error:
+        raise Terminal(
+            "kube.untrusted",
+            f"The certificate of {server} is not trusted: {error.certificate_error}.",
+            hint="Check the cluster's certificate authority and the server's name.",
+        ) from error
+    except aiohttp.ClientConnectorError as error:
+        raise Retry(
+            "kube.unreachable",
+            f"The API server at {server} cannot be reached: {error.strerror or error.os_error}.",
+            hint="Check that it runs and that this machine may reach it.",
+        ) from error
+    except aiohttp.ConnectionTimeoutError as error:
+        raise Retry(
+            "kube.unreachable",
+            f"The API server at {server} cannot be reached: no connection in time.",
+            hint="Check that it runs and that this machine may reach it.",
+        ) from error
+    except TimeoutError as error:
+        raise Deadline(
+            "kube.slow",
+            f"The API server at {server} did not answer in time.",
+            hint="Read the object before trying again: the request may have been carried out.",
+        ) from error
+    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+        raise Deadline(
+            "kube.lost",
+            f"The connection to {server} broke before the answer was complete.",
+            hint="Read the object before trying again: the request may have been carried out.",
+        ) from error
+    except aiohttp.ClientError as error:
+        raise Terminal(
+            "kube.no_answer",
+            f"What listens at {server} does not answer like an API server: {error}.",
+            hint="Check the server's address and the proxy.",
+        ) from error
+
+
+def refused(response: aiohttp.ClientResponse, body: bytes) -> Error:
+    """The error that an answer stands for; proxies in between answer without a Status."""
+    told = response.headers.get("Retry-After", "")
+    after = Duration.of(seconds=int(told)) if told.isdecimal() and len(told) < 8 else None
+    try:
+        status = msgspec.json.decode(body, type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = body[:FOREIGN_TEXT_MAX].decode(errors="replace").strip()
+        status = Status(message=text, reason=response.reason or "")
+    return refusal(
+        Status(status.status, status.message, status.reason, response.status, status.details or Details()),
+        after,
+    )
+
+
+def worth_waiting(error: Retry, *, repeatable: bool) -> bool:
+    """Whether to try again here: never what may then be done twice, nor what is the caller's to wait for."""
+    if error.after is not None and error.after > AFTER_MAX:
+        return False
+    match error.code:
+        case "kube.unreachable" | "kube.throttled":
+            # The server has not begun.
+            return True
+        case "kube.unavailable":
+            return repeatable or error.after is not None
+        case "kube.lost" | "kube.failed":
+            return repeatable
+        case _:
+            return False

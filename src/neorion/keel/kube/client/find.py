@@ -1,0 +1,37 @@
+"""Which cluster a program means when it says nothing: its own, inside a pod; the kubeconfig's, elsewhere."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from neorion.keel.base import NotFound
+from neorion.keel.kube.client.cluster import Cluster, TokenFile, Trust
+from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> Cluster:
+    """The cluster this pod runs in, as its service account. The kubelet renews the token; it is read again and again."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host or not (account / "token").exists():
+        raise NotFound(
+            "kube.no_pod",
+            "This program does not run in a pod with a service account.",
+            hint="Use a kubeconfig, or set automountServiceAccountToken.",
+        )
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    namespace = (account / "namespace").read_text(encoding="utf-8").strip()
+    trust = Trust((account / "ca.crt").read_text(encoding="utf-8"))
+    return Cluster(server, trust, source=TokenFile(account / "token"), namespace=namespace)
+
+
+def find_cluster(
+    kubeconfig: Path | None = None, context: str = "", environ: Mapping[str, str] = os.environ
+) -> Cluster:
+    """The given file, else KUBECONFIG, else the pod's own cluster, else ~/.kube/config."""
+    in_pod = environ.get("KUBERNETES_SERVICE_HOST") and (ACCOUNT / "token").exists()
+    if kubeconfig is None and not context and not environ.get("KUBECONFIG") and in_pod:
+        return cluster_of_pod(environ)
+    paths = [kubeconfig] if kubeconfig else kubeconfig_paths(environ)
+    return read_kubeconfig(paths).cluster(context)

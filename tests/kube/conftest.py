@@ -1,0 +1,61 @@
+"""A client of the test run's cluster, and the kinds that tests define."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from neorion.drydock import Cluster
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock
+from neorion.keel.kube import condition
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.core import DEFINITION
+from tests.contracts.kube_api import WIDGET
+
+_OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_WIDGETS = {
+    "metadata": {"name": WIDGET.resource},
+    "spec": {
+        "group": WIDGET.group,
+        "scope": "Namespaced",
+        "names": {"kind": WIDGET.name, "plural": WIDGET.plural},
+        "versions": [
+            {
+                "name": WIDGET.version,
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "size": {"type": "integer", "maximum": 100},
+                                    "colour": {"type": "string"},
+                                },
+                            },
+                            "status": _OPEN,
+                        },
+                    }
+                },
+                "subresources": {"status": {}},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+async def api(cluster: Cluster) -> AsyncGenerator[Client]:
+    async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "contract/1") as client:
+        defined = await client.apply(DEFINITION, _WIDGETS, "contract")
+        while not _established(defined.status.conditions):
+            await SystemClock().sleep(Duration.of(ms=20))
+            defined = await client.get(DEFINITION, WIDGET.resource)
+        yield client
+
+
+def _established(conditions) -> bool:
+    found = condition(conditions, "Established")
+    return found is not None and found.holds
