@@ -15,7 +15,7 @@ DEV_SERVER = CustomResource(
     plural="devservers",
     spec=DevServerSpec,
     status=DevServerStatus,
-    short_names=("ds",),
+    short_names=("dsv",),
     columns=(
         Column("Flavor", ".spec.flavor"),
         Column("Phase", ".status.phase"),

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 from neorion.devservers.model.words import Amount, DottedName, Name, Size, Span, Text
 from neorion.keel.kube.schema import Rule
 
-Amounts = Annotated[dict[str, Amount], Meta(max_length=32)]
+# Few, because the server weighs a rule by the most it could have to read.
+Amounts = Annotated[dict[str, Amount], Meta(max_length=6)]
 
 _WITHIN_LIMITS = """
 !has(self.limits) || !has(self.requests) || self.requests.all(name, !(name in self.limits)

@@ -83,18 +83,22 @@ class Port(Struct, frozen=True, rename="camel", kw_only=True):
     port: Annotated[int, Meta(ge=1, le=65535)]
 
 
+PublicKey = Annotated[
+    str,
+    Meta(max_length=4096),
+    rules(
+        (
+            "self.matches('^(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( .*)?$')",
+            "write a public key as one line of an .pub file",
+        )
+    ),
+]
+
+
 class Ssh(Struct, frozen=True, rename="camel", kw_only=True):
     """Who may log in with which key."""
 
-    public_keys: Annotated[
-        tuple[
-            Annotated[
-                str, Meta(max_length=4096, pattern=r"^(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( .*)?$")
-            ],
-            ...,
-        ],
-        Meta(max_length=32),
-    ] = ()
+    public_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=32)] = ()
 
 
 class Queue(Struct, frozen=True, rename="camel", kw_only=True):
@@ -104,6 +108,15 @@ class Queue(Struct, frozen=True, rename="camel", kw_only=True):
     priority_class: DottedName | None = None
 
 
+Cron = Annotated[
+    str,
+    Meta(max_length=100),
+    rules(
+        (r"self.matches('^(\\S+ ){4}\\S+$')", "write five fields of cron, such as 0 9 * * MON-FRI"),
+    ),
+]
+
+
 class Schedule(Struct, frozen=True, rename="camel", kw_only=True):
     """Hours at which the server starts and stops by itself, in the five fields of cron."""
 
@@ -111,12 +124,8 @@ class Schedule(Struct, frozen=True, rename="camel", kw_only=True):
         ("has(self.start) || has(self.stop)", "a schedule needs start, stop or both"),
     )
 
-    start: Annotated[str | None, Meta(extra_json_schema={"maxLength": 100, "pattern": r"^(\S+ ){4}\S+$"})] = (
-        None
-    )
-    stop: Annotated[str | None, Meta(extra_json_schema={"maxLength": 100, "pattern": r"^(\S+ ){4}\S+$"})] = (
-        None
-    )
+    start: Cron | None = None
+    stop: Cron | None = None
     time_zone: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = "UTC"
 
 
