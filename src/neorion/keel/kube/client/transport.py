@@ -23,8 +23,6 @@ REQUEST_S_MAX = 65.0
 CONNECT_S_MAX = 10.0
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
-# A peer that leaves a ping unanswered for half as long is dead.
-PING_S = 30.0
 
 Params = Sequence[tuple[str, str]]
 
@@ -146,7 +144,7 @@ class Transport:
     async def websocket(
         self, path: str, params: Params, protocol: str
     ) -> AsyncGenerator[aiohttp.ClientWebSocketResponse[bool]]:
-        """A WebSocket that speaks `protocol`, pinged so that a dead peer is noticed."""
+        """A WebSocket that speaks `protocol`."""
         with translated(self.cluster.server):
             access = await self._credentials.access()
             try:
@@ -171,7 +169,6 @@ class Transport:
             self._url(path, params),
             protocols=(protocol,),
             headers=[*self._headers, *access.headers.items()],
-            heartbeat=PING_S,
             ssl=access.tls,
             server_hostname=self.cluster.trust.server_name or None,
             proxy=self.cluster.proxy or None,

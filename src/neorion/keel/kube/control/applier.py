@@ -1,0 +1,161 @@
+"""The one hand that writes: only what differs, only while it may, and what it wrote is known at once."""
+
+from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol, TypeVar, cast
+
+import msgspec
+
+from neorion.keel.base import Conflict, NotFound
+from neorion.keel.kube.control.election import UNFENCED, Fence
+from neorion.keel.kube.control.feed import Informers
+from neorion.keel.kube.control.measures import UNMEASURED, Measures
+from neorion.keel.kube.control.stamp import Wanted
+from neorion.keel.kube.errors import Rejected
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.objects import Key, Meta, Object, Part
+from neorion.keel.kube.port import Api, Deletion, Merge
+
+T = TypeVar("T", bound=Object)
+
+# Objects of kinds without generations, for which an apply must be remembered: about 20 MB when full.
+REMEMBERED_MAX: Final = 50_000
+
+
+class Reported(Protocol):
+    """An object with a status of its own."""
+
+    @property
+    def meta(self) -> Meta: ...
+
+    @property
+    def status(self) -> Part: ...
+
+
+R = TypeVar("R", bound=Reported)
+
+
+class Applier:
+    """Brings objects to what is wanted of them. Each method takes the object as the decision saw it, and does nothing if it is so already.
+
+    Every write asks the fence first, and is refused by the server if the object has been replaced by another of its
+    name; a status is refused if anything about its object has changed. Answers go straight into the mirrors.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        manager: str,
+        informers: Informers,
+        fence: Fence = UNFENCED,
+        measures: Measures = UNMEASURED,
+    ) -> None:
+        self.manager = manager
+        self._api = api
+        self._informers = informers
+        self._fence = fence
+        self._measures = measures
+        self._remembered: OrderedDict[tuple[str, Key], tuple[str, str, int | str]] = OrderedDict()
+
+    async def apply(self, kind: Kind[T], manifest: Manifest | T, observed: T | None) -> T:
+        """Server-side apply, if this was not the last thing applied or if somebody has changed the object since."""
+        wanted = Wanted.of(kind.manifest(manifest))
+        if observed is not None and self._stands(kind, wanted, observed.meta):
+            return observed
+        self._begin("apply", kind)
+        body = wanted.stamped(None if observed is None else observed.meta)
+        with _replaced_is_conflict():
+            written = await self._api.apply(kind, body, self.manager, force=True)
+        if not wanted.is_marked_on(written.meta):
+            self._remember(kind, wanted, written.meta)
+        return self._observed(kind, written)
+
+    async def write_status(self, kind: Kind[R], observed: R, status: Part) -> R:
+        """Changes the fields in which the status differs; those it no longer has are taken away."""
+        change = difference(_plain(observed.status), _plain(status))
+        if not change:
+            return observed
+        self._begin("status", kind)
+        meta = observed.meta
+        patch = Merge({"metadata": {"resourceVersion": meta.resource_version}, "status": change})
+        written = await self._api.patch(kind, meta.name, patch, meta.namespace, "status")
+        return cast("R", self._observed(cast("Kind[Any]", kind), cast("Any", written)))
+
+    async def set_finalizer(self, kind: Kind[T], observed: T, name: str, *, wanted: bool) -> T:
+        """Puts the finalizer on, or takes it off, which may be the end of the object."""
+        meta = observed.meta
+        if (name in meta.finalizers) is wanted:
+            return observed
+        others = [one for one in meta.finalizers if one != name]
+        finalizers = [*others, name] if wanted else others
+        self._begin("finalizer", kind)
+        patch = Merge({"metadata": {"resourceVersion": meta.resource_version, "finalizers": finalizers}})
+        written = await self._api.patch(kind, meta.name, patch, meta.namespace)
+        # A server answers with the object that it has just removed: mirrors wait for the watch to say so.
+        return written if meta.deleted else self._observed(kind, written)
+
+    async def delete(self, kind: Kind[T], observed: T | None) -> None:
+        """Asks for the end of exactly this object; one that is gone or going is left alone."""
+        if observed is None or observed.meta.deleted:
+            return
+        self._begin("delete", kind)
+        meta = observed.meta
+        try:
+            await self._api.delete(kind, meta.name, meta.namespace, Deletion(uid=meta.uid))
+        except NotFound:
+            return
+
+    def _stands(self, kind: Kind[T], wanted: Wanted, observed: Meta) -> bool:
+        if not wanted.has_metadata(observed):
+            return False
+        remembered = self._remembered.get((kind.resource, observed.key))
+        return remembered == _print(wanted, observed) or wanted.is_marked_on(observed)
+
+    def _remember(self, kind: Kind[T], wanted: Wanted, written: Meta) -> None:
+        self._remembered[kind.resource, written.key] = _print(wanted, written)
+        self._remembered.move_to_end((kind.resource, written.key))
+        if len(self._remembered) > REMEMBERED_MAX:
+            self._remembered.popitem(last=False)
+
+    def _begin(self, verb: str, kind: Kind[Any]) -> None:
+        self._fence.check()
+        self._measures.wrote(verb, kind.resource)
+
+    def _observed(self, kind: Kind[T], written: T) -> T:
+        self._informers.observe(kind, written)
+        return written
+
+
+@contextmanager
+def _replaced_is_conflict() -> Generator[None]:
+    """To a server, another uid in an apply is a mistake in the object; to us the world has moved on."""
+    try:
+        yield
+    except Rejected as error:
+        if any(cause.field == "metadata.uid" for cause in error.causes):
+            raise Conflict(
+                "kube.replaced", error.sentence, hint="Read the object again and decide anew."
+            ) from error
+        raise
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch that leads from one to the other; empty where they are equal."""
+    change: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            if inner := difference(cast("dict[str, Any]", old), cast("dict[str, Any]", value)):
+                change[name] = inner
+        elif name not in before or old != value:
+            change[name] = value
+    return change
+
+
+def _plain(part: Part) -> dict[str, Any]:
+    return msgspec.to_builtins(part)
+
+
+def _print(wanted: Wanted, meta: Meta) -> tuple[str, str, int | str]:
+    return wanted.hashes, meta.uid, meta.generation or meta.resource_version

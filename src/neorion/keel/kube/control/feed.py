@@ -1,0 +1,141 @@
+"""What keeps a mirror true: one watch that is resumed when it ends, begun anew when it is too late, and cut when it goes silent."""
+
+from typing import Any, Final, Generic, TypeVar
+
+import anyio
+
+from neorion.keel.base import Duration, Error, Retry
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.kube.control.informer import Informer
+from neorion.keel.kube.errors import Expired
+from neorion.keel.kube.kinds import Kind
+from neorion.keel.kube.objects import Key, Object
+from neorion.keel.kube.port import ALL, Api, Bookmark, Deleted, Select, WatchEvent
+from neorion.keel.run import Backoff
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+T = TypeVar("T", bound=Object)
+
+# A server bookmarks every watch once a minute, give or take a quarter: past this the connection is dead and does not know it.
+SILENCE: Final = Duration.of(seconds=100)
+# When a server forgets the past it does so for all watchers: they come back spread over this time.
+ANEW_WITHIN: Final = Duration.of(seconds=2)
+# A watch that ended after less counts as failed, or a server that ends every watch at once would be asked in a tight loop.
+SHORT_S: Final = 1.0
+BACKOFF: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=20))
+
+
+class Feed(Generic[T]):
+    """Runs for as long as the process does, whatever the server does."""
+
+    def __init__(
+        self, api: Api, informer: Informer[T], clock: Clock, rng: Rng, silence: Duration = SILENCE
+    ) -> None:
+        self.informer = informer
+        # Why nothing is heard just now, for people; empty while all is well.
+        self.trouble = ""
+        self._api = api
+        self._clock = clock
+        self._rng = rng
+        self._silence = silence
+        self._since = ""
+        self._list: dict[Key, T] = {}
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._follow()
+                failures = failures + 1 if self._clock.monotonic() - began < SHORT_S else 0
+                wait = BACKOFF.wait(failures, self._rng) if failures else Duration(0)
+            except Expired:
+                self._since = ""
+                wait = ANEW_WITHIN * self._rng.random()
+                log.info("watch begins anew", kind=self.informer.kind.resource)
+            except Error as error:
+                failures = 1 if self._clock.monotonic() - began > BACKOFF.most.seconds else failures + 1
+                wait = BACKOFF.wait(failures, self._rng)
+                wait = max(wait, error.after) if isinstance(error, Retry) and error.after else wait
+                self.trouble = f"{self.informer.kind.resource}: {error.sentence}"
+                log.warning(
+                    "watch broken", kind=self.informer.kind.resource, error=str(error), wait=str(wait)
+                )
+            await self._clock.sleep(wait)
+
+    async def _follow(self) -> None:
+        """One watch from beginning to end. It starts where the last one ended, or with the list of everything."""
+        informer = self.informer
+        self._list = {}
+        with anyio.CancelScope() as listening:
+            listening.deadline = anyio.current_time() + self._silence.seconds
+            async with self._api.watch(
+                informer.kind, informer.namespace, informer.select, self._since
+            ) as events:
+                async for event in events:
+                    listening.deadline = anyio.current_time() + self._silence.seconds
+                    self._hear(event)
+        if listening.cancelled_caught:
+            raise Retry("kube.watch_silent", f"Nothing was heard for {self._silence}.")
+
+    def _hear(self, event: WatchEvent[T]) -> None:
+        if isinstance(event, Bookmark):
+            if event.initial_done:
+                self.informer.hear_all(self._list, int(event.version))
+                self._list = {}
+                self._since = event.version
+            elif self._since:
+                self.informer.hear_version(int(event.version))
+                self._since = event.version
+            self.trouble = ""
+        elif not self._since:
+            self._list[event.object.meta.key] = event.object
+        else:
+            self._since = event.object.meta.resource_version
+            self.informer.hear(event.object, gone=isinstance(event, Deleted))
+            self.trouble = ""
+
+
+class Informers:
+    """The mirrors of one process: whoever asks for the same objects gets the same one, fed by the same watch."""
+
+    def __init__(self, api: Api, clock: Clock, rng: Rng, silence: Duration = SILENCE) -> None:
+        self._api = api
+        self._clock = clock
+        self._rng = rng
+        self._silence = silence
+        self._feeds: dict[tuple[Kind[Any], str, Select], Feed[Any]] = {}
+
+    def of(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Informer[T]:
+        """Ask before `run`: mirrors are part of a program's plan, not of its moods."""
+        question = (kind, namespace, select)
+        if question not in self._feeds:
+            informer = Informer(kind, namespace, select)
+            self._feeds[question] = Feed(self._api, informer, self._clock, self._rng, self._silence)
+        return self._feeds[question].informer
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why mirrors may be behind, one sentence each."""
+        return [feed.trouble for feed in self._feeds.values() if feed.trouble]
+
+    @property
+    def synced(self) -> bool:
+        return all(feed.informer.synced for feed in self._feeds.values())
+
+    async def wait_synced(self) -> None:
+        for feed in self._feeds.values():
+            await feed.informer.wait_synced()
+
+    def observe(self, kind: Kind[T], written: T) -> None:
+        """Shows what was written to every mirror that may hold it."""
+        for (other, _, _), feed in self._feeds.items():
+            if other == kind:
+                feed.informer.observe(written)
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as group:
+            for feed in self._feeds.values():
+                group.start_soon(feed.run, name=f"watch {feed.informer.kind.resource}")

@@ -1,0 +1,164 @@
+"""A mirror of what the API server holds of one kind: read at once, asked by index, and heard of at every change."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import anyio
+
+from neorion.keel.kube.control.queue import Lane
+from neorion.keel.kube.kinds import Kind
+from neorion.keel.kube.labels import matcher
+from neorion.keel.kube.objects import Key, Object
+from neorion.keel.kube.port import ALL, Select
+
+T = TypeVar("T", bound=Object)
+T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
+V = TypeVar("V", bound=Hashable)
+
+_NOWHERE: Final[dict[Key, None]] = {}
+
+
+class Listener(Protocol[T_contra]):
+    """Is told of every change: the object before and after it, None where there is none, and how urgent it is."""
+
+    def __call__(self, before: T_contra | None, after: T_contra | None, lane: Lane, /) -> None: ...
+
+
+class Index(Generic[T, V]):
+    """Objects by what a function says of them: their owners, a label, the node they run on."""
+
+    def __init__(self, objects: dict[Key, T], values: Callable[[T], Iterable[V]]) -> None:
+        self._objects = objects
+        self._values = values
+        # Keys in the order of their coming: whoever walks them walks the same way in every run.
+        self._keys: dict[V, dict[Key, None]] = {}
+        for key, thing in objects.items():
+            self.replace(key, None, thing)
+
+    def get(self, value: V) -> list[T]:
+        return [self._objects[key] for key in self._keys.get(value, _NOWHERE)]
+
+    def replace(self, key: Key, before: T | None, after: T | None) -> None:
+        for value in () if before is None else self._values(before):
+            keys = self._keys[value]
+            keys.pop(key, None)
+            if not keys:
+                del self._keys[value]
+        for value in () if after is None else self._values(after):
+            self._keys.setdefault(value, {})[key] = None
+
+
+class Informer(Generic[T]):
+    """Objects are frozen and shared by everybody who asks; nobody copies, nobody changes them.
+
+    Two ways lead in: what a `Feed` hears from the server, and `observe` for what this process has just written. Versions
+    decide between the two: nothing ever replaces what is newer than itself.
+    """
+
+    def __init__(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.select = select
+        self._selected = matcher(select.labels)
+        self._objects: dict[Key, T] = {}
+        self._indexes: list[Index[T, Any]] = []
+        self._listeners: list[Listener[T]] = []
+        self._synced = anyio.Event()
+        # Of everything up to this version the server has told us.
+        self._heard = 0
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def get(self, key: Key) -> T | None:
+        return self._objects.get(key)
+
+    def index(self, values: Callable[[T], Iterable[V]]) -> Index[T, V]:
+        """Kept up to date from now on; `index(by_owner).get(uid)` costs as much as there are answers."""
+        index = Index(self._objects, values)
+        self._indexes.append(index)
+        return index
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Calls it at every change from now on, in the order of changes. It must not wait and not fail."""
+        self._listeners.append(listener)
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything that was there at the beginning has been heard of."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def observe(self, written: T) -> None:
+        """Takes in what the server answered to a write of ours: who writes reads it at once, not after the watch has caught up.
+
+        Ignored if the watch is already past it: the object may have been changed or deleted since.
+        """
+        if self.select.fields or (self.namespace and written.meta.namespace != self.namespace):
+            return
+        before = self._objects.get(written.meta.key)
+        known = max(self._heard, version_of(before) if before is not None else 0)
+        if version_of(written) > known and self._selected(written.meta.labels):
+            self._change(written.meta.key, before, written, Lane.URGENT)
+
+    def hear(self, thing: T, *, gone: bool = False) -> None:
+        """An event of the watch. What we wrote ourselves may be newer than what is told here, and then stands."""
+        key = thing.meta.key
+        before = self._objects.get(key)
+        self._heard = version_of(thing)
+        if before is not None and version_of(before) > self._heard:
+            return
+        if gone:
+            if before is not None:
+                self._change(key, before, None, Lane.URGENT)
+        elif before is None or version_of(before) < self._heard:
+            self._change(key, before, thing, Lane.URGENT)
+
+    def hear_all(self, things: dict[Key, T], version: int) -> None:
+        """A whole list. What is not in it is gone, unless it was written after the list was made.
+
+        A list older than what we have heard comes from a server that was restored from a backup: it is the truth now.
+        """
+        restored = version < self._heard
+        self._heard = version
+        for key, before in list(self._objects.items()):
+            if key not in things and (restored or version_of(before) <= version):
+                self._change(key, before, None, Lane.PATIENT)
+        for key, thing in things.items():
+            before = self._objects.get(key)
+            if before is None or version_of(before) < version_of(thing) or (restored and before != thing):
+                self._change(key, before, thing, Lane.PATIENT)
+        self._synced.set()
+
+    def hear_version(self, version: int) -> None:
+        self._heard = version
+
+    def _change(self, key: Key, before: T | None, after: T | None, lane: Lane) -> None:
+        for index in self._indexes:
+            index.replace(key, before, after)
+        if after is None:
+            del self._objects[key]
+        else:
+            self._objects[key] = after
+        for listener in self._listeners:
+            listener(before, after, lane)
+
+
+def version_of(thing: Object) -> int:
+    """Versions of one kind can be compared since Kubernetes 1.35 says so, and could be before."""
+    return int(thing.meta.resource_version or 0)
+
+
+def by_owner(thing: Object) -> Iterable[str]:
+    """An index by the uid of each owner."""
+    return (owner.uid for owner in thing.meta.owners)
+
+
+def by_label(name: str) -> Callable[[Object], Iterable[str]]:
+    """An index by the value of one label."""
+    return lambda thing: (thing.meta.labels[name],) if name in thing.meta.labels else ()

@@ -1,0 +1,72 @@
+"""A whole operator: mirrors that are always warm, and controllers that work while the lease is held."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+
+from neorion.keel.base import Finding, Severity
+from neorion.keel.kube.control.controller import Controller
+from neorion.keel.kube.control.election import Election
+from neorion.keel.kube.control.events import Recorder
+from neorion.keel.kube.control.feed import Informers
+
+
+class Operator:
+    """What a process runs. Several replicas may: one works, the others are ready to."""
+
+    def __init__(
+        self,
+        informers: Informers,
+        controllers: Sequence[Controller[Any]],
+        election: Election | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._informers = informers
+        self._controllers = controllers
+        self._election = election
+        self._recorder = recorder
+
+    async def run(self, stopping: anyio.Event) -> None:
+        """Until `stopping`: then what is in hand is finished, and the lease given back for another replica to go on at once."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._informers.run, name="mirrors")
+            if self._recorder is not None:
+                group.start_soon(self._recorder.run, name="events")
+            with anyio.CancelScope() as waiting:
+                group.start_soon(self._stop, stopping, waiting, name="stop")
+                # Who contends with cold mirrors would hold the lease and do nothing.
+                await self._informers.wait_synced()
+                if self._election is None:
+                    await self._work()
+                else:
+                    await self._election.run(self._work)
+            group.cancel_scope.cancel()
+
+    def health(self) -> list[Finding]:
+        """What is wrong, for a probe or a person. A replica that waits for the lease is healthy."""
+        findings = [
+            Finding(Severity.WARNING, "kube.watch_broken", "watch", trouble, "It is tried again by itself.")
+            for trouble in self._informers.troubles
+        ]
+        if not self._informers.synced:
+            findings.append(
+                Finding(Severity.ERROR, "kube.not_synced", "mirrors", "Not all objects have been seen yet.")
+            )
+        for controller in self._controllers:
+            if controller.failing:
+                sentence = f"{controller.failing} keys fail and are tried again."
+                findings.append(Finding(Severity.WARNING, "kube.keys_fail", controller.name, sentence))
+        return findings
+
+    async def _work(self) -> None:
+        async with anyio.create_task_group() as group:
+            for controller in self._controllers:
+                group.start_soon(controller.run, name=controller.name)
+
+    async def _stop(self, stopping: anyio.Event, waiting: anyio.CancelScope) -> None:
+        await stopping.wait()
+        for controller in self._controllers:
+            controller.stop()
+        if not any(controller.running for controller in self._controllers):
+            waiting.cancel()

@@ -1,0 +1,69 @@
+"""A mark on applied objects, by which an operator that starts anew sees that nothing has to be applied."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, Self
+
+import msgspec
+
+from neorion.keel.kube.objects import Meta
+
+# `<hash of the spec>.<hash of the metadata>/<generation that the apply led to>`.
+APPLIED: Final = "neorion.dev/applied"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A manifest somebody wants applied, and the hashes by which it is known again."""
+
+    body: dict[str, Any]
+    metadata: dict[str, Any]
+    spec_hash: str
+    hashes: str
+
+    @classmethod
+    def of(cls, body: dict[str, Any]) -> Self:
+        metadata: dict[str, Any] = body.get("metadata", {})
+        spec_hash = _hash({name: part for name, part in body.items() if name != "metadata"})
+        return cls(body, metadata, spec_hash, f"{spec_hash}.{_hash(metadata)}")
+
+    def stamped(self, observed: Meta | None) -> dict[str, Any]:
+        """The manifest with its mark, and bound to the object it was decided for."""
+        mark = f"{self.hashes}/{self._generation(observed)}"
+        annotations: dict[str, str] = self.metadata.get("annotations", {})
+        metadata = {**self.metadata, "annotations": {**annotations, APPLIED: mark}}
+        if observed is not None:
+            metadata["uid"] = observed.uid
+        return {**self.body, "metadata": metadata}
+
+    def is_marked_on(self, observed: Meta) -> bool:
+        """Whether the object says that this was applied and that its spec has not been touched since.
+
+        Of kinds without generations nobody can say: they are applied once after every start.
+        """
+        return (
+            observed.generation > 0
+            and observed.annotations.get(APPLIED) == f"{self.hashes}/{observed.generation}"
+        )
+
+    def has_metadata(self, observed: Meta) -> bool:
+        """Whether what is wanted of the metadata is there: changes to it do not count as a generation."""
+        owners = {owner.uid for owner in observed.owners}
+        return (
+            self.metadata.get("labels", {}).items() <= observed.labels.items()
+            and self.metadata.get("annotations", {}).items() <= observed.annotations.items()
+            and owners.issuperset(owner["uid"] for owner in self.metadata.get("ownerReferences", ()))
+            and set(observed.finalizers).issuperset(self.metadata.get("finalizers", ()))
+        )
+
+    def _generation(self, observed: Meta | None) -> int:
+        """The generation that applying this will lead to. A wrong guess costs one apply after the next start."""
+        if observed is None:
+            return 1
+        before, _, generation = observed.annotations.get(APPLIED, "").partition("/")
+        untouched = before.startswith(f"{self.spec_hash}.") and generation == str(observed.generation)
+        return observed.generation if untouched else observed.generation + 1
+
+
+def _hash(part: dict[str, Any]) -> str:
+    return blake2b(msgspec.json.encode(part, order="deterministic"), digest_size=6).hexdigest()

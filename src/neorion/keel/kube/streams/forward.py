@@ -1,0 +1,150 @@
+"""Connections to ports of pods through the API server: one as a stream of bytes, or as many as come to a local listener."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import ByteStream, SocketAttribute
+
+from neorion.keel.base import Deadline, Error, Retry
+from neorion.keel.kube.client.api import Client
+from neorion.keel.kube.core import POD
+from neorion.keel.kube.streams.messages import Messages, open_messages
+from neorion.keel.kube.streams.spdy import Data, Frame, GoAway, Ping, Reader, Reset, Writer, data_frame, pong
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+PROTOCOL = "SPDY/3.1+portforward.k8s.io"
+# Streams of the side that opened the connection have odd numbers.
+_ERROR, _DATA = 1, 3
+# What is read and sent in one go.
+PIECE_MAX = 64 * 1024
+# At once, for one listener; what is more waits to be served.
+CONNECTIONS_MAX = 256
+
+
+class PortStream(ByteStream):
+    """A connection to a port of a pod. Either side may be done before the other, as with TCP."""
+
+    def __init__(self, messages: Messages, port: int) -> None:
+        self._messages = messages
+        self._port = port
+        self._reader = Reader()
+        self._ready = bytearray()
+        self._ended = False
+
+    async def greet(self) -> None:
+        """Asks for the port: a stream for complaints, on which we have nothing to say, and one for the bytes."""
+        writer, common = Writer(), {"port": str(self._port), "requestid": "0"}
+        await self._messages.send(
+            writer.open(_ERROR, {"streamtype": "error", **common}, last=True)
+            + writer.open(_DATA, {"streamtype": "data", **common})
+        )
+
+    async def receive(self, max_bytes: int = PIECE_MAX) -> bytes:
+        while not self._ready:
+            if self._ended:
+                raise anyio.EndOfStream
+            message = await self._messages.receive()
+            if message is None:
+                raise _lost(self._port)
+            for frame in self._reader.feed(message):
+                await self._take(frame)
+        piece = bytes(self._ready[:max_bytes])
+        del self._ready[:max_bytes]
+        return piece
+
+    async def _take(self, frame: Frame) -> None:
+        match frame:
+            case Data(stream=3, data=data, last=last):
+                self._ready += data
+                self._ended |= last
+            case Data(data=complaint) if complaint:
+                raise Retry(
+                    "kube.port",
+                    f"Port {self._port} of the pod: {complaint.decode(errors='replace').strip()}",
+                    hint="Check that something listens there.",
+                )
+            case Ping():
+                await self._messages.send(pong(frame))
+            case Reset() | GoAway():
+                raise _lost(self._port)
+            case _:
+                pass
+
+    async def send(self, item: bytes) -> None:
+        for start in range(0, len(item), PIECE_MAX):
+            await self._messages.send(data_frame(_DATA, item[start : start + PIECE_MAX]))
+
+    async def send_eof(self) -> None:
+        await self._messages.send(data_frame(_DATA, b"", last=True))
+
+    async def aclose(self) -> None:
+        """The connection ends with the block that opened it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A port of a pod."""
+
+    pod: str
+    namespace: str
+    port: int
+
+
+@asynccontextmanager
+async def open_port(client: Client, target: Target) -> AsyncGenerator[PortStream]:
+    """One connection, as a stream of bytes."""
+    path = POD.path(target.namespace, target.pod, "portforward")
+    async with open_messages(client.transport, path, (), PROTOCOL) as messages:
+        stream = PortStream(messages, target.port)
+        await stream.greet()
+        yield stream
+
+
+@asynccontextmanager
+async def forward(
+    client: Client, target: Target, host: str = "127.0.0.1", port: int = 0
+) -> AsyncGenerator[int]:
+    """Listens here while the block lasts, and connects whoever comes to the pod's port. Gives the local port."""
+    free = anyio.Semaphore(CONNECTIONS_MAX)
+
+    async def serve(local: ByteStream) -> None:
+        async with free, local:
+            try:
+                async with open_port(client, target) as remote:
+                    await _carry(local, remote)
+            except* (Error, OSError, anyio.BrokenResourceError) as broken:
+                why = "; ".join(map(str, broken.exceptions))
+                log.warning("forwarded connection broke", pod=target.pod, port=target.port, why=why)
+
+    listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, serve)
+        yield listener.extra(SocketAttribute.local_port)  # noqa: S610 -- anyio's, no SQL
+        group.cancel_scope.cancel()
+
+
+async def _carry(local: ByteStream, remote: PortStream) -> None:
+    """Both ways, until the pod is done. A client that is done first still gets the rest of the answer."""
+
+    async def upward() -> None:
+        async for piece in local:
+            await remote.send(piece)
+        await remote.send_eof()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(upward)
+        async for piece in remote:
+            await local.send(piece)
+        group.cancel_scope.cancel()
+
+
+def _lost(port: int) -> Deadline:
+    return Deadline(
+        "kube.port_lost",
+        f"The connection to port {port} of the pod broke.",
+        hint="Open it again, if the pod still runs.",
+    )

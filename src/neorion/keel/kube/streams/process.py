@@ -1,0 +1,187 @@
+"""Commands in containers: their input, output, terminal and end."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+from neorion.keel.base import Deadline, Terminal
+from neorion.keel.kube.client.api import Client
+from neorion.keel.kube.core import POD
+from neorion.keel.kube.errors import Status
+from neorion.keel.kube.streams.messages import Messages, open_messages
+
+PROTOCOL = "v5.channel.k8s.io"
+# A longer message of ours would hold up a keystroke, or a window's new size.
+FRAME_MAX = 32 * 1024
+# What `run` keeps of each stream; a command that says more is to be read as it speaks.
+OUTPUT_MAX = 16 * 2**20
+
+
+class _Channel(IntEnum):
+    """The first byte of each message. CLOSE is followed by the number of the channel that ends."""
+
+    STDIN = 0
+    STDOUT = 1
+    STDERR = 2
+    STATUS = 3
+    RESIZE = 4
+    CLOSE = 255
+
+
+class Stream(StrEnum):
+    """Where a piece of output was written to."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+_OUTPUTS = {bytes((_Channel.STDOUT,)): Stream.STDOUT, bytes((_Channel.STDERR,)): Stream.STDERR}
+_STATUS = bytes((_Channel.STATUS,))
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of output, as it came."""
+
+    stream: Stream
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where a command runs. `name` may be left out where the pod has one container."""
+
+    pod: str
+    namespace: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a terminal, in characters."""
+
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command's whole output and its exit code."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Process:
+    """A command under way: iterate for its output; `code` is there when the iteration is over.
+
+    Output that is not read holds up the command, as a pipe would.
+    """
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+        self.code: int | None = None
+
+    async def write(self, data: bytes) -> None:
+        for start in range(0, len(data), FRAME_MAX):
+            await self._send(_Channel.STDIN, data[start : start + FRAME_MAX])
+
+    async def close_stdin(self) -> None:
+        """The command sees the end of its input; its output goes on."""
+        await self._send(_Channel.CLOSE, bytes((_Channel.STDIN,)))
+
+    async def resize(self, size: Size) -> None:
+        form = {"Width": size.columns, "Height": size.rows}
+        await self._send(_Channel.RESIZE, msgspec.json.encode(form))
+
+    async def _send(self, channel: _Channel, data: bytes) -> None:
+        await self._messages.send(bytes((channel,)) + data)
+
+    async def __aiter__(self) -> AsyncIterator[Output]:
+        async for message in self._messages:
+            # Streams are opened and closed by messages without data.
+            channel, data = message[:1], message[1:]
+            if channel == _STATUS:
+                self.code = _exit_code(data)
+                return
+            if channel in _OUTPUTS and data:
+                yield Output(_OUTPUTS[channel], data)
+        raise Deadline(
+            "kube.exec_lost",
+            "The connection broke before the command ended.",
+            hint="The command may still run in the container.",
+        )
+
+
+@asynccontextmanager
+async def execute(
+    client: Client, where: Container, command: Sequence[str], *, stdin: bool = False, tty: bool = False
+) -> AsyncGenerator[Process]:
+    """Runs a command in a container. With a `tty` everything arrives as stdout. Leaving the block cuts the streams."""
+    params = [("command", word) for word in command]
+    async with _process(client, "exec", where, [*params, *_wanted(stdin=stdin, tty=tty)]) as process:
+        yield process
+
+
+@asynccontextmanager
+async def attach(
+    client: Client, where: Container, *, stdin: bool = False, tty: bool = False
+) -> AsyncGenerator[Process]:
+    """The streams of a container's main process, from now on."""
+    async with _process(client, "attach", where, _wanted(stdin=stdin, tty=tty)) as process:
+        yield process
+
+
+async def run(client: Client, where: Container, command: Sequence[str], stdin: bytes = b"") -> Finished:
+    """Runs a command to its end and returns all it said, up to 16 MiB of each stream."""
+    kept = {Stream.STDOUT: bytearray(), Stream.STDERR: bytearray()}
+    async with execute(client, where, command, stdin=bool(stdin)) as process:
+        if stdin:
+            await process.write(stdin)
+            await process.close_stdin()
+        async for output in process:
+            kept[output.stream] += output.data
+            if len(kept[output.stream]) > OUTPUT_MAX:
+                raise Terminal(
+                    "kube.exec_output",
+                    f"{command[0]} wrote more than {OUTPUT_MAX} bytes to {output.stream}.",
+                    hint="Read its output piece by piece with `execute`.",
+                )
+    return Finished(process.code or 0, bytes(kept[Stream.STDOUT]), bytes(kept[Stream.STDERR]))
+
+
+@asynccontextmanager
+async def _process(
+    client: Client, what: str, where: Container, params: list[tuple[str, str]]
+) -> AsyncGenerator[Process]:
+    params += [("container", where.name)] if where.name else []
+    path = POD.path(where.namespace, where.pod, what)
+    async with open_messages(client.transport, path, params, PROTOCOL) as messages:
+        yield Process(messages)
+
+
+def _wanted(*, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+    # A terminal has one output; asking for a second is refused.
+    streams = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+    return [(name, "true" if wanted else "false") for name, wanted in streams.items()]
+
+
+def _exit_code(data: bytes) -> int:
+    try:
+        status = msgspec.json.decode(data, type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        status = Status(message="its status is no Status")
+    if status.status == "Success":
+        return 0
+    codes = [cause.message for cause in status.details.causes if cause.reason == "ExitCode"]
+    if codes and codes[0].lstrip("-").isdecimal():
+        return int(codes[0])
+    raise Terminal(
+        "kube.exec_failed",
+        f"The command could not be run: {status.message or status.reason}.",
+        hint="Check that the container runs and has the program.",
+    )

@@ -1,0 +1,264 @@
+"""The memory double's door: the port `Api` over a cluster in memory, one door for each client."""
+
+import builtins
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import anyio
+import msgspec
+
+from neorion.keel.base import Duration, Error
+from neorion.keel.clock import Clock, point
+from neorion.keel.kube.core import POD
+from neorion.keel.kube.errors import Status, refusal
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.labels import matcher
+from neorion.keel.kube.objects import Key
+from neorion.keel.kube.port import (
+    ALL,
+    ALL_LINES,
+    DELETE,
+    TOKEN_LIFE,
+    Added,
+    Bookmark,
+    Deleted,
+    Deletion,
+    JsonPatch,
+    Listed,
+    LogRequest,
+    Merge,
+    Modified,
+    Patch,
+    Select,
+    Token,
+    WatchEvent,
+)
+from neorion.keel.kube.testing.cluster import MemoryCluster
+from neorion.keel.kube.testing.fields import ABSENT, Json, get
+from neorion.keel.kube.testing.history import Change
+from neorion.keel.kube.testing.patches import merged, patched
+
+T = TypeVar("T")
+Test = Callable[[Json], bool]
+
+# As a server does, so that watchers can resume near the present.
+BOOKMARK_EVERY: Final = Duration.of(seconds=60)
+WATCH_LASTS: Final = Duration.of(minutes=5)
+
+
+class MemoryApi:
+    """What one client sees of a memory cluster. `user` is its name in the cluster's count of writes.
+
+    Each call passes the fault points `kube.<verb>.asked`, before anything has happened, and `kube.<verb>.done`, when it
+    has and the answer is on its way; a watch passes `kube.watch.told` before each event.
+    """
+
+    def __init__(self, cluster: MemoryCluster, clock: Clock, user: str = "tester") -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._user = user
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        kind.path(namespace, name)
+        await point("kube.get.asked")
+        return _typed(kind, self._cluster.entry(kind, Key(namespace, name)).body)
+
+    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+        kind.path(namespace)
+        await point("kube.list.asked")
+        version = str(self._cluster.history.version)
+        return Listed([_typed(kind, body) for body in self._selected(kind, namespace, select)], version)
+
+    def watch(
+        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+    ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
+        kind.path(namespace)
+        return self._watching(kind, namespace, select, since)
+
+    async def create(self, kind: Kind[T], thing: T | Manifest) -> T:
+        return await self._write(
+            kind,
+            "create",
+            lambda: self._cluster.create(
+                kind, _through_json(kind.manifest(thing)), user=self._user, manager=self._user
+            ),
+        )
+
+    async def apply(
+        self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
+    ) -> T:
+        status = _status(subresource)
+        return await self._write(
+            kind,
+            "apply",
+            lambda: self._cluster.apply(
+                kind,
+                _through_json(kind.manifest(thing)),
+                status=status,
+                force=force,
+                user=self._user,
+                manager=manager,
+            ),
+        )
+
+    async def patch(
+        self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
+    ) -> T:
+        key = Key(namespace, name)
+        status = _status(subresource)
+
+        def change(body: Json) -> Json:
+            if isinstance(patch, JsonPatch):
+                return patched(body, [dict(operation) for operation in patch.operations])
+            return merged(body, patch.body)
+
+        return await self._write(
+            kind,
+            "patch",
+            lambda: self._cluster.patch(
+                kind, key, change, status=status, user=self._user, manager=self._user
+            ),
+        )
+
+    async def replace(self, kind: Kind[T], thing: T | Manifest, subresource: str = "") -> T:
+        status = _status(subresource)
+        return await self._write(
+            kind,
+            "replace",
+            lambda: self._cluster.update(
+                kind,
+                _through_json(kind.whole_manifest(thing)),
+                status=status,
+                user=self._user,
+                manager=self._user,
+            ),
+        )
+
+    async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
+        key = Key(namespace, name)
+        preconditions = {"uid": how.uid, "resourceVersion": how.version}
+        grace = None if how.grace is None else round(how.grace.seconds)
+        await self._write(
+            kind,
+            "delete",
+            lambda: self._cluster.delete(kind, key, preconditions, grace=grace, user=self._user),
+        )
+
+    async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
+        """No budget forbids it here."""
+        await self.delete(POD, name, namespace, how)
+
+    async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None:
+        await self.patch(kind, name, Merge({"spec": {"replicas": replicas}}), namespace)
+
+    async def token(
+        self, account: str, namespace: str, audiences: Sequence[str] = (), life: Duration = TOKEN_LIFE
+    ) -> Token:
+        raise _unserved("tokens")
+
+    def logs(
+        self, name: str, namespace: str, request: LogRequest = ALL_LINES
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        raise _unserved("logs")
+
+    async def _write(self, kind: Kind[T], verb: str, act: Callable[[], Json]) -> T:
+        await point(f"kube.{verb}.asked")
+        body = act()
+        await point(f"kube.{verb}.done")
+        return _typed(kind, body)
+
+    def _selected(self, kind: Kind[Any], namespace: str, select: Select) -> "builtins.list[Json]":
+        test = _test(namespace, select)
+        entries = sorted(self._cluster.entries(kind).items())
+        return [entry.body for _, entry in entries if test(entry.body)]
+
+    @asynccontextmanager
+    async def _watching(
+        self, kind: Kind[T], namespace: str, select: Select, since: str
+    ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
+        await point("kube.watch.asked")
+        if since:
+            self._cluster.history.since(int(since))
+        events = self._events(kind, namespace, select, since)
+        try:
+            yield events
+        finally:
+            await events.aclose()
+
+    async def _events(
+        self, kind: Kind[T], namespace: str, select: Select, since: str
+    ) -> AsyncGenerator[WatchEvent[T]]:
+        history = self._cluster.history
+        test = _test(namespace, select)
+        version = int(since or history.version)
+        if not since:
+            for body in self._selected(kind, namespace, select):
+                yield Added(_typed(kind, body))
+            yield Bookmark(str(version), initial_done=True)
+        ends = self._clock.monotonic() + WATCH_LASTS.seconds
+        while self._clock.monotonic() < ends:
+            for change in history.since(version):
+                version = change.version
+                if change.resource == kind.resource and (event := _event(kind, change, test)) is not None:
+                    await point("kube.watch.told")
+                    yield event
+            if version < history.version:
+                continue
+            with anyio.move_on_after(BOOKMARK_EVERY.seconds) as patience:
+                await history.news()
+            if patience.cancelled_caught:
+                await point("kube.watch.told")
+                yield Bookmark(str(version))
+
+
+def _event(kind: Kind[T], change: Change, test: Test) -> WatchEvent[T] | None:
+    """What the change means to somebody who sees only what is selected."""
+    before = change.before is not None and test(change.before)
+    if change.after is not None and test(change.after):
+        return (Modified if before else Added)(_typed(kind, change.after))
+    if change.before is not None and before:
+        last = merged(change.before, {"metadata": {"resourceVersion": str(change.version)}})
+        return Deleted(_typed(kind, last))
+    return None
+
+
+def _test(namespace: str, select: Select) -> Test:
+    labels = matcher(select.labels)
+    fields = [_field_test(text.strip()) for text in select.fields.split(",") if text.strip()]
+
+    def test(body: Json) -> bool:
+        meta = body["metadata"]
+        if namespace and meta.get("namespace") != namespace:
+            return False
+        return labels(meta.get("labels") or {}) and all(field(body) for field in fields)
+
+    return test
+
+
+def _field_test(text: str) -> Test:
+    name, sign, value = text.partition("!=") if "!=" in text else text.replace("==", "=").partition("=")
+    path = tuple(name.strip().split("."))
+    absent_or = (value.strip(), ABSENT if not value.strip() else value.strip())
+    return lambda body: (get(body, path) in absent_or) is (sign == "=")
+
+
+def _through_json(manifest: Manifest) -> Json:
+    """As it would arrive: nothing of the caller's is shared."""
+    return msgspec.json.decode(msgspec.json.encode(manifest))
+
+
+def _typed(kind: Kind[T], body: Json) -> T:
+    return msgspec.convert(body, kind.type)
+
+
+def _status(subresource: str) -> bool:
+    if subresource not in ("", "status"):
+        raise _unserved(f"the subresource {subresource}")
+    return subresource == "status"
+
+
+def _unserved(what: str) -> Error:
+    return refusal(
+        Status(code=405, reason="MethodNotAllowed", message=f"The memory double does not serve {what}.")
+    )

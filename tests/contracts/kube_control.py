@@ -1,0 +1,265 @@
+"""What operators may count on, with the double and with a real API server behind the port alike.
+
+A subclass gives the fixtures `api` and `namespace`; the kind WIDGET is installed, with a status subresource.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from neorion.keel.base import Conflict
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.kube import Added, Api, Bookmark, Key, Merge, Modified, Select
+from neorion.keel.kube.control import Applier, Election, Informer, Informers, Recorder
+from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE, Event
+from tests.contracts.kube_api import PATIENCE_S, WIDGET, Widget, WidgetStatus
+from tests.keel.kube.control.widgets import FINALIZER, TENURE, Surroundings, WidgetOperator, Writes, widget
+
+CLOCK = SystemClock()
+RNG = system_rng()
+
+
+async def until(informer: Informer[Any], holds: Callable[[], bool]) -> None:
+    """Looks again at every change of the mirror."""
+    changed = anyio.Event()
+    informer.listen(lambda _before, _after, _lane: changed.set())
+    with anyio.fail_after(PATIENCE_S):
+        await informer.wait_synced()
+        while not holds():
+            await changed.wait()
+            changed = anyio.Event()
+
+
+@asynccontextmanager
+async def running(operator: WidgetOperator) -> AsyncGenerator[WidgetOperator]:
+    stopping = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(operator.operator.run, stopping)
+        try:
+            yield operator
+        finally:
+            stopping.set()
+
+
+class Hand:
+    """An applier, and the count of what it wrote."""
+
+    def __init__(self, api: Api) -> None:
+        self.writes = Writes()
+        self.applier = Applier(api, "contract", Informers(api, CLOCK, RNG), measures=self.writes)
+
+
+class ApplyingWhatDiffers:
+    async def test_the_same_is_applied_once_also_by_one_who_starts_anew(self, api: Api, namespace: str):
+        hand, wanted = Hand(api), widget("w", 1, namespace)
+        first = await hand.applier.apply(WIDGET, wanted, None)
+        assert await hand.applier.apply(WIDGET, wanted, first) is first
+        changed = await hand.applier.apply(WIDGET, widget("w", 2, namespace), first)
+        labelled = await hand.applier.apply(WIDGET, widget("w", 2, namespace, labels={"a": "b"}), changed)
+        assert hand.writes.total() == 3
+        later = Hand(api)
+        read = await api.get(WIDGET, "w", namespace)
+        assert read == labelled
+        await later.applier.apply(WIDGET, widget("w", 2, namespace, labels={"a": "b"}), read)
+        assert later.writes.total() == 0
+
+    async def test_what_has_no_generations_is_applied_once_after_each_start(self, api: Api, namespace: str):
+        wanted = {"metadata": {"name": "c", "namespace": namespace}, "data": {"x": "1"}}
+        hand = Hand(api)
+        seen = await hand.applier.apply(CONFIG_MAP, wanted, None)
+        seen = await hand.applier.apply(CONFIG_MAP, wanted, seen)
+        assert hand.writes.total() == 1
+        later = Hand(api)
+        seen = await later.applier.apply(CONFIG_MAP, wanted, await api.get(CONFIG_MAP, "c", namespace))
+        await later.applier.apply(CONFIG_MAP, wanted, seen)
+        assert later.writes.total() == 1
+
+    @pytest.mark.parametrize(
+        "edit", [{"spec": {"size": 7}}, {"metadata": {"labels": {"a": None}}}, {"spec": {"size": None}}]
+    )
+    @pytest.mark.parametrize("anew", [False, True], ids=["same process", "after a restart"])
+    async def test_somebody_elses_edit_is_repaired(
+        self, api: Api, namespace: str, edit: dict[str, object], *, anew: bool
+    ):
+        wanted = widget("w", 1, namespace, labels={"a": "b"})
+        hand = Hand(api)
+        await hand.applier.apply(WIDGET, wanted, None)
+        edited = await api.patch(WIDGET, "w", Merge(edit), namespace)
+        hand = Hand(api) if anew else hand
+        repaired = await hand.applier.apply(WIDGET, wanted, edited)
+        assert (repaired.spec.size, repaired.meta.labels) == (1, {"a": "b"})
+        writes = hand.writes.total()
+        await hand.applier.apply(WIDGET, wanted, repaired)
+        assert hand.writes.total() == writes
+
+    async def test_fields_of_others_are_left_alone(self, api: Api, namespace: str):
+        hand = Hand(api)
+        await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
+        edited = await api.patch(WIDGET, "w", Merge({"spec": {"colour": "red"}}), namespace)
+        assert (await hand.applier.apply(WIDGET, widget("w", 2, namespace), edited)).spec.colour == "red"
+
+    async def test_what_was_decided_for_one_object_is_not_applied_to_its_namesake(
+        self, api: Api, namespace: str
+    ):
+        hand = Hand(api)
+        seen = await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
+        await api.delete(WIDGET, "w", namespace)
+        with pytest.raises(Conflict):
+            await hand.applier.apply(WIDGET, widget("w", 2, namespace), seen)
+        await api.create(WIDGET, widget("w", 5, namespace))
+        with pytest.raises(Conflict):
+            await hand.applier.apply(WIDGET, widget("w", 2, namespace), seen)
+        with pytest.raises(Conflict):
+            await hand.applier.delete(WIDGET, seen)
+        assert (await api.get(WIDGET, "w", namespace)).spec.size == 5
+
+    async def test_a_status_is_written_only_if_it_differs_and_only_on_what_was_seen(
+        self, api: Api, namespace: str
+    ):
+        hand = Hand(api)
+        seen = await api.create(WIDGET, widget("w", 1, namespace))
+        done = await hand.applier.write_status(WIDGET, seen, WidgetStatus(ready=1))
+        assert await hand.applier.write_status(WIDGET, done, WidgetStatus(ready=1)) is done
+        assert hand.writes.total() == 1
+        with pytest.raises(Conflict):
+            await hand.applier.write_status(WIDGET, seen, WidgetStatus(ready=2))
+        assert (await hand.applier.write_status(WIDGET, done, WidgetStatus())).status == WidgetStatus()
+
+    async def test_a_finalizer_is_put_on_and_taken_off_among_others(self, api: Api, namespace: str):
+        hand = Hand(api)
+        seen = await api.create(WIDGET, widget("w", 1, namespace, finalizers=["other.dev/x"]))
+        seen = await hand.applier.set_finalizer(WIDGET, seen, FINALIZER, wanted=True)
+        assert await hand.applier.set_finalizer(WIDGET, seen, FINALIZER, wanted=True) is seen
+        await hand.applier.delete(WIDGET, seen)
+        going = await api.get(WIDGET, "w", namespace)
+        assert set(going.meta.finalizers) == {"other.dev/x", FINALIZER}
+        going = await hand.applier.set_finalizer(WIDGET, going, FINALIZER, wanted=False)
+        assert going.meta.finalizers == ("other.dev/x",)
+        await hand.applier.set_finalizer(WIDGET, going, "other.dev/x", wanted=False)
+        await hand.applier.delete(WIDGET, going)
+        await hand.applier.delete(WIDGET, None)
+
+
+class Operating:
+    async def test_an_operator_converges_repairs_and_then_writes_nothing(self, api: Api, namespace: str):
+        for number in range(20):
+            await api.create(WIDGET, widget(f"w{number}", number, namespace))
+        around = Surroundings(api, CLOCK, RNG, "one")
+        async with running(WidgetOperator(around, namespace=namespace)) as one:
+            await until(one.widgets, lambda: _all_ready(one))
+            config = one.configs.get(Key(namespace, "w3"))
+            assert config is not None
+            assert config.data == {"size": "3"}
+            await api.patch(CONFIG_MAP, "w3", Merge({"data": {"size": "vandal"}}), namespace)
+            await until(one.configs, lambda: _sizes(one)["w3"] == "3")
+            await api.delete(CONFIG_MAP, "w4", namespace)
+            await until(one.configs, lambda: _sizes(one).get("w4") == "4")
+            await api.patch(WIDGET, "w5", Merge({"spec": {"size": 50}}), namespace)
+            await until(one.widgets, lambda: _all_ready(one))
+            await until(one.configs, lambda: _sizes(one)["w5"] == "50")
+        assert set(one.writes) == {"apply configmaps", f"status {WIDGET.resource}"}
+        async with running(WidgetOperator(around, namespace=namespace)) as again:
+            await api.patch(WIDGET, "w6", Merge({"spec": {"size": 60}}), namespace)
+            await until(again.configs, lambda: _sizes(again).get("w6") == "60")
+            await until(again.widgets, lambda: _all_ready(again))
+        assert again.writes[f"status {WIDGET.resource}"] == 1
+
+    async def test_a_deleted_widget_takes_its_config_along(self, api: Api, namespace: str):
+        around = Surroundings(api, CLOCK, RNG, "one")
+        async with running(WidgetOperator(around, namespace=namespace)) as one:
+            await api.create(WIDGET, widget("w", 1, namespace, finalizers=[FINALIZER]))
+            await until(one.configs, lambda: "w" in _sizes(one))
+            await api.delete(WIDGET, "w", namespace)
+            await until(one.configs, lambda: "w" not in _sizes(one))
+            await until(one.widgets, lambda: len(one.widgets) == 0)
+
+
+class Electing:
+    async def test_one_holds_the_lease_until_it_gives_it_back(self, api: Api, namespace: str):
+        order = list[str]()
+        stop = {name: anyio.Event() for name in ("first", "second")}
+        begun = {name: anyio.Event() for name in stop}
+
+        async def contend(name: str) -> None:
+            election = Election(api, Key(namespace, "lease"), name, CLOCK, RNG, TENURE)
+
+            async def work() -> None:
+                election.check()
+                order.append(f"{name} begins")
+                begun[name].set()
+                await stop[name].wait()
+                order.append(f"{name} ends")
+
+            await election.run(work)
+            with pytest.raises(Conflict):
+                election.check()
+
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(contend, "first")
+                await begun["first"].wait()
+                group.start_soon(contend, "second")
+                await self._renewed(api, namespace, times=2 + int(TENURE.lasts / TENURE.renew_every))
+                stop["first"].set()
+                before = CLOCK.monotonic()
+                await begun["second"].wait()
+                assert CLOCK.monotonic() - before < TENURE.lasts.seconds / 2
+                stop["second"].set()
+        assert order == ["first begins", "first ends", "second begins", "second ends"]
+        lease = await api.get(LEASE, "lease", namespace)
+        assert lease.spec.holder_identity == ""
+        assert lease.spec.lease_transitions == 2
+
+    async def _renewed(self, api: Api, namespace: str, times: int) -> None:
+        """Returns after longer than a lease lasts that nobody renews."""
+        async with api.watch(LEASE, namespace) as events:
+            async for event in events:
+                times -= isinstance(event, Modified)
+                if times == 0:
+                    return
+
+
+class Recording:
+    async def test_the_same_told_often_is_one_event_with_a_count(self, api: Api, namespace: str):
+        about = await api.create(WIDGET, widget("w", 1, namespace))
+        recorder = Recorder(api, "contract.neorion.dev/widgets", "one", CLOCK)
+        for _ in range(5):
+            recorder.tell(WIDGET, about, "Stuck", "It waits for a colour.", warning=True)
+        recorder.tell(WIDGET, about, "Painted", "x" * 2000)
+        found = list[Event]()
+        async with anyio.create_task_group() as group:
+            group.start_soon(recorder.run)
+            with anyio.fail_after(PATIENCE_S):
+                async with api.watch(EVENT, namespace, Select()) as events:
+                    async for event in events:
+                        if isinstance(event, Added | Modified):
+                            found.append(event.object)
+                        if len(found) == 2 and isinstance(event, Bookmark | Added):
+                            break
+            group.cancel_scope.cancel()
+        stuck, painted = sorted(found, key=lambda event: event.reason, reverse=True)
+        assert (stuck.reason, stuck.type) == ("Stuck", "Warning")
+        assert stuck.series is not None
+        assert stuck.series.count == 5
+        assert stuck.regarding.uid == about.meta.uid
+        assert painted.series is None
+        assert len(painted.note) == 1024
+
+
+def _sizes(operator: WidgetOperator) -> dict[str, str]:
+    return {config.meta.name: config.data.get("size", "") for config in operator.configs}
+
+
+def _ready(one: Widget) -> bool:
+    return one.status.ready == one.spec.size
+
+
+def _all_ready(operator: WidgetOperator) -> bool:
+    return all(_ready(one) for one in operator.widgets)
+
+
+class KubeControlContract(ApplyingWhatDiffers, Operating, Electing, Recording):
+    """Everything at once."""

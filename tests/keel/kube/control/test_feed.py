@@ -1,0 +1,261 @@
+"""Mirrors: true from the beginning, through every change, and again after every kind of gap."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+
+from neorion.keel.base import Duration, Retry
+from neorion.keel.kube import ALL, Key, Merge, Meta, Owner, Select
+from neorion.keel.kube.control import Informer, Informers, Lane, by_label, by_owner
+from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
+from neorion.keel.kube.testing import MemoryApi, MemoryCluster
+from neorion.keel.sim import Delay, Fail, World, simulate
+from tests.contracts.kube_api import WIDGET, Widget, config
+from tests.keel.kube.control.widgets import widget
+
+
+class Stage:
+    """A cluster, a client of it, and mirrors that run."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cluster = MemoryCluster(world.clock)
+        self.api = MemoryApi(self.cluster, world.clock)
+        self.informers = Informers(self.api, world.clock, world.rng)
+        self.widgets = self.informers.of(WIDGET)
+
+    def sizes(self) -> dict[str, int | None]:
+        return {thing.meta.name: thing.spec.size for thing in self.widgets}
+
+    async def truth(self) -> dict[str, int | None]:
+        return {thing.meta.name: thing.spec.size for thing in (await self.api.list(WIDGET)).items}
+
+
+def played(scene: Callable[[Stage], Awaitable[None]], seed: int = 1) -> None:
+    """Plays the scene in virtual time while the mirrors run."""
+
+    async def scenario(world: World) -> None:
+        stage = Stage(world)
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.informers.run)
+            await scene(stage)
+            group.cancel_scope.cancel()
+
+    simulate(scenario, seed).check()
+
+
+def test_a_mirror_holds_what_was_there_and_follows_every_change():
+    async def scene(stage: Stage) -> None:
+        await stage.api.create(WIDGET, widget("a", 1))
+        await stage.informers.wait_synced()
+        assert stage.sizes() == {"a": 1}
+        await stage.api.create(WIDGET, widget("b", 2))
+        await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 9}}), "default")
+        await stage.world.sleep(1)
+        assert stage.sizes() == {"a": 9, "b": 2}
+        await stage.api.delete(WIDGET, "a", "default")
+        await stage.world.sleep(1)
+        assert stage.sizes() == {"b": 2}
+        assert stage.widgets.get(Key("default", "a")) is None
+
+    played(scene)
+
+
+def test_a_watch_that_breaks_resumes_and_nothing_is_missed_or_told_twice():
+    async def scene(stage: Stage) -> None:
+        told = list[tuple[str, int | None]]()
+
+        def note(_: Widget | None, after: Widget | None, lane: Lane) -> None:
+            assert after is not None
+            assert lane is Lane.URGENT
+            told.append((after.meta.name, after.spec.size))
+
+        await stage.informers.wait_synced()
+        stage.widgets.listen(note)
+        cut = Fail(lambda: Retry("test.cut", "The connection broke."))
+        stage.world.faults.sometimes("kube.watch.told", 0.3, cut)
+        for number in range(50):
+            await stage.api.create(WIDGET, widget(f"w{number}", number))
+            await stage.world.sleep(0.1)
+        await stage.world.sleep(600)
+        assert told == [(f"w{number}", number) for number in range(50)]
+
+    for seed in range(10):
+        played(scene, seed)
+
+
+def test_a_mirror_that_missed_what_the_server_forgot_begins_anew_and_tells_what_changed():
+    async def scene(stage: Stage) -> None:
+        for name in ("stays", "goes", "changes"):
+            await stage.api.create(WIDGET, widget(name, 1))
+        await stage.informers.wait_synced()
+        told = list[tuple[str, str, Lane]]()
+
+        def note(before: Widget | None, after: Widget | None, lane: Lane) -> None:
+            what = "changed" if before and after else "came" if after else "went"
+            thing = after or before
+            assert thing is not None
+            told.append((what, thing.meta.name, lane))
+
+        stage.widgets.listen(note)
+        broken = Fail(lambda: Retry("test.down", "The server is down."))
+        stage.world.faults.at("kube.watch.told", 1, broken)
+        stage.world.faults.sometimes("kube.watch.asked", 1.0, Delay(Duration.of(seconds=5)))
+        await stage.api.delete(WIDGET, "goes", "default")
+        await stage.api.patch(WIDGET, "changes", Merge({"spec": {"size": 2}}), "default")
+        await stage.api.create(WIDGET, widget("comes", 3))
+        stage.cluster.history.compact()
+        await stage.world.sleep(60)
+        assert stage.sizes() == await stage.truth() == {"stays": 1, "changes": 2, "comes": 3}
+        assert sorted(told) == [
+            ("came", "comes", Lane.PATIENT),
+            ("changed", "changes", Lane.PATIENT),
+            ("went", "goes", Lane.PATIENT),
+        ]
+
+    played(scene)
+
+
+def test_a_watch_that_goes_silent_is_cut_and_resumed():
+    async def scene(stage: Stage) -> None:
+        await stage.informers.wait_synced()
+        stage.world.faults.at("kube.watch.told", 1, Delay(Duration.of(hours=1000)))
+        await stage.api.create(WIDGET, widget("unheard", 1))
+        await stage.world.sleep(90)
+        assert stage.sizes() == {}
+        await stage.world.sleep(20)
+        assert stage.sizes() == {"unheard": 1}
+
+    played(scene)
+
+
+def test_a_quiet_cluster_is_not_mistaken_for_a_silent_watch():
+    async def scene(stage: Stage) -> None:
+        await stage.informers.wait_synced()
+        asked = stage.world.faults.hits["kube.watch.asked"]
+        await stage.world.sleep(290)
+        assert stage.world.faults.hits["kube.watch.asked"] == asked
+        assert stage.informers.troubles == []
+
+    played(scene)
+
+
+def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_tight_loop():
+    async def scene(stage: Stage) -> None:
+        refused = Fail(lambda: Retry("test.down", "The server is down.", after=Duration.of(seconds=7)))
+        stage.world.faults.sometimes("kube.watch.asked", 1.0, refused)
+        await stage.world.sleep(70)
+        assert stage.world.faults.hits["kube.watch.asked"] <= 11
+        assert stage.informers.troubles == [f"{WIDGET.resource}: The server is down."]
+        assert not stage.informers.synced
+
+    played(scene)
+
+
+def test_what_was_written_is_read_at_once_and_an_older_event_does_not_undo_it():
+    async def scene(stage: Stage) -> None:
+        await stage.api.create(WIDGET, widget("a", 1))
+        await stage.informers.wait_synced()
+        stage.world.faults.sometimes("kube.watch.told", 1.0, Delay(Duration.of(seconds=10)))
+        await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 2}}), "default")
+        written = await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 3}}), "default")
+        sizes = list[int | None]()
+        stage.widgets.listen(lambda _, after, __: sizes.append(after.spec.size if after else None))
+        stage.informers.observe(WIDGET, written)
+        assert stage.sizes() == {"a": 3}
+        await stage.world.sleep(60)
+        assert sizes == [3]
+
+    played(scene)
+
+
+def test_an_answer_that_comes_after_the_end_of_its_object_does_not_bring_it_back():
+    async def scene(stage: Stage) -> None:
+        await stage.informers.wait_synced()
+        written = await stage.api.create(WIDGET, widget("a", 1))
+        await stage.api.delete(WIDGET, "a", "default")
+        await stage.world.sleep(1)
+        stage.informers.observe(WIDGET, written)
+        assert stage.sizes() == {}
+
+    played(scene)
+
+
+def test_one_that_was_deleted_and_made_anew_is_not_taken_away_by_the_late_news_of_its_end():
+    async def scene(stage: Stage) -> None:
+        await stage.api.create(WIDGET, widget("a", 1))
+        await stage.informers.wait_synced()
+        stage.world.faults.sometimes("kube.watch.told", 1.0, Delay(Duration.of(seconds=10)))
+        await stage.api.delete(WIDGET, "a", "default")
+        stage.informers.observe(WIDGET, await stage.api.create(WIDGET, widget("a", 2)))
+        for _ in range(60):
+            await stage.world.sleep(1)
+            assert stage.sizes() == {"a": 2}
+
+    played(scene)
+
+
+def test_whoever_asks_for_the_same_objects_shares_one_mirror_and_one_watch():
+    async def scene(stage: Stage) -> None:
+        assert stage.informers.of(WIDGET) is stage.widgets
+        assert stage.informers.of(WIDGET, "default") is not stage.widgets
+        await stage.informers.wait_synced()
+
+    played(scene)
+
+
+def made(name: str, version: int, *, owner: str = "", **labels: str) -> ConfigMap:
+    owners = (Owner("v1", "Thing", owner, owner),) if owner else ()
+    return ConfigMap(
+        Meta(name=name, namespace="ns", labels=labels, owners=owners, resource_version=str(version))
+    )
+
+
+@pytest.mark.anyio
+async def test_indexes_follow_changes_and_forget_what_is_gone():
+    informer = Informer(CONFIG_MAP)
+    informer.hear(made("a", 1, owner="o1", tier="x"))
+    owners, tiers = informer.index(by_owner), informer.index(by_label("tier"))
+    informer.hear(made("b", 2, owner="o1"))
+    assert [thing.meta.name for thing in owners.get("o1")] == ["a", "b"]
+    informer.hear(made("a", 3, owner="o2", tier="y"))
+    assert [thing.meta.name for thing in owners.get("o1")] == ["b"]
+    assert [thing.meta.name for thing in tiers.get("y")] == ["a"]
+    assert tiers.get("x") == []
+    informer.hear(made("b", 4, owner="o1"), gone=True)
+    assert owners.get("o1") == []
+    assert "o1" not in owners._keys
+
+
+@pytest.mark.anyio
+async def test_a_mirror_of_a_selection_takes_in_only_what_is_selected():
+    informer = Informer(CONFIG_MAP, "ns", Select(labels="tier in (x, y)"))
+    informer.observe(made("a", 1, tier="x"))
+    informer.observe(made("b", 2, tier="z"))
+    informer.observe(config("elsewhere", "c", {"tier": "x"}))
+    assert [thing.meta.name for thing in informer] == ["a"]
+
+
+@pytest.mark.anyio
+async def test_a_restored_server_is_believed_though_its_versions_are_older():
+    informer = Informer(CONFIG_MAP, select=ALL)
+    informer.hear_all({Key("ns", name): made(name, 900) for name in ("a", "b")}, 1000)
+    old = made("a", 100, tier="restored")
+    informer.hear_all({Key("ns", "a"): old}, 200)
+    assert list(informer) == [old]
+
+
+@pytest.mark.anyio
+async def test_a_list_does_not_undo_what_was_written_after_it_was_made():
+    informer = Informer(CONFIG_MAP)
+    informer.hear_all({}, 10)
+    informer.observe(made("new", 15))
+    informer.observe(made("newer", 16))
+    informer.hear_all({Key("ns", "new"): made("new", 9)}, 12)
+    assert {thing.meta.name: thing.meta.resource_version for thing in informer} == {
+        "new": "15",
+        "newer": "16",
+    }
+    informer.hear_all({}, 20)
+    assert list(informer) == []
