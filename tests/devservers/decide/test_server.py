@@ -70,10 +70,10 @@ def of_kind(decision: Decision, kind: str):
     return next((one for one in decision.objects if one["kind"] == kind), None)
 
 
-def test_a_new_server_gets_a_home_without_an_owner_and_the_rest_with_one():
+def test_the_home_outlives_its_server_and_the_pod_does_not():
     decision = decide(Observed(a_server(), a_flavor()), SETTINGS, CREATED)
     owned = {one["kind"]: bool(one["metadata"].get("ownerReferences")) for one in decision.objects}
-    assert owned == {"PersistentVolumeClaim": False, "ConfigMap": True, "Service": True, "Deployment": True}
+    assert owned == {"PersistentVolumeClaim": False, "ConfigMap": False, "Service": True, "Deployment": True}
     assert decision.status.phase is Phase.PENDING
     assert not decision.status.ready
 

@@ -21,6 +21,7 @@ from neorion.devservers.decide.lifetime import expiry
 from neorion.devservers.decide.objects import (
     HOME_DELETE_AFTER,
     HOME_LABEL,
+    SCRIPTS_LABEL,
     SERVER_LABEL,
     Manifest,
     Settings,
@@ -34,6 +35,7 @@ __all__ = [
     "FRESH",
     "HOME_DELETE_AFTER",
     "HOME_LABEL",
+    "SCRIPTS_LABEL",
     "SERVER_LABEL",
     "STOPPED_BECAUSE",
     "Decision",

@@ -13,6 +13,8 @@ SERVER_LABEL = f"{GROUP}/server"
 FLAVOR_LABEL = f"{GROUP}/flavor"
 # The mark of a home: it outlives its server, so nothing else ties the two together.
 HOME_LABEL = f"{GROUP}/home"
+SCRIPTS_LABEL = f"{GROUP}/scripts"
+SCRIPTS_NAME = "devserver-scripts"
 # When a home that lost its server goes. A server of the same name takes the home over, and the mark away.
 HOME_DELETE_AFTER = f"{GROUP}/delete-after"
 HOME = "/home/dev"
@@ -52,7 +54,7 @@ def all_of(
     body = deployment(server, spec, flavor, settings)
     if resources is not None:
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
-    return (home(server, spec), scripts(server), service(server, spec), body)
+    return (home(server, spec), scripts(server.namespace), service(server, spec), body)
 
 
 def home(server: Identity, spec: DevServerSpec) -> Manifest:
@@ -69,8 +71,10 @@ def home(server: Identity, spec: DevServerSpec) -> Manifest:
     return body
 
 
-def scripts(server: Identity) -> Manifest:
-    return _object(server, "v1", "ConfigMap", f"{server.name}-scripts", {"data": dict(SCRIPTS)})
+def scripts(namespace: str) -> Manifest:
+    """One for all servers of a namespace, and nobody's: it is the same for each and costs nothing to leave."""
+    metadata = {"name": SCRIPTS_NAME, "namespace": namespace, "labels": {SCRIPTS_LABEL: "true"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(SCRIPTS)}
 
 
 def service(server: Identity, spec: DevServerSpec) -> Manifest:
@@ -188,7 +192,7 @@ def _volumes(
     volumes: list[Manifest] = [
         {"name": "home", "persistentVolumeClaim": {"claimName": home_name(server.name)}},
         {"name": "shm", "emptyDir": shm},
-        {"name": "scripts", "configMap": {"name": f"{server.name}-scripts", "defaultMode": 0o755}},
+        {"name": "scripts", "configMap": {"name": SCRIPTS_NAME, "defaultMode": 0o755}},
     ]
     mounts: list[Manifest] = [
         {"name": "home", "mountPath": HOME},

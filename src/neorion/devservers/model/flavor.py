@@ -2,9 +2,10 @@
 
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 
 from neorion.devservers.model.words import Amount, DottedName, Name, Size, Span, Text
+from neorion.keel.kube import Part
 from neorion.keel.kube.schema import Rule
 
 # Few, because the server weighs a rule by the most it could have to read.
@@ -20,7 +21,7 @@ _WHOLE_DEVICES = """
 """.strip()
 
 
-class Resources(Struct, frozen=True, rename="camel", kw_only=True):
+class Resources(Part, frozen=True, kw_only=True):
     """What the server is promised, and what it may take at most."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -28,11 +29,11 @@ class Resources(Struct, frozen=True, rename="camel", kw_only=True):
         (_WHOLE_DEVICES, "devices such as nvidia.com/gpu need the same number in requests and limits"),
     )
 
-    requests: Amounts = {}
-    limits: Amounts = {}
+    requests: Amounts = field(default_factory=dict[str, Amount])
+    limits: Amounts = field(default_factory=dict[str, Amount])
 
 
-class Toleration(Struct, frozen=True, rename="camel", kw_only=True):
+class Toleration(Part, frozen=True, kw_only=True):
     """A taint the server may live with."""
 
     key: Annotated[str, Meta(max_length=316)] | None = None
@@ -41,7 +42,7 @@ class Toleration(Struct, frozen=True, rename="camel", kw_only=True):
     effect: Annotated[str, Meta(pattern=r"^(NoSchedule|PreferNoSchedule|NoExecute)$")] | None = None
 
 
-class Price(Struct, frozen=True, rename="camel", kw_only=True):
+class Price(Part, frozen=True, kw_only=True):
     """What an hour costs, as decimal texts: `perHour` while it runs, `stopped` while only its volumes are kept."""
 
     per_hour: Annotated[str, Meta(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")] = "0"
@@ -50,7 +51,7 @@ class Price(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class FlavorLimits(
-    Struct,
+    Part,
     frozen=True,
     kw_only=True,
     rename={"max_ttl": "maxTTL", "max_idle": "maxIdle", "max_per_user": "maxPerUser"},
@@ -62,18 +63,20 @@ class FlavorLimits(
     max_per_user: Annotated[int, Meta(ge=0, le=10_000)] | None = None
 
 
-class Deprecated(Struct, frozen=True, rename="camel", kw_only=True):
+class Deprecated(Part, frozen=True, kw_only=True):
     """Why it goes, and what to take instead."""
 
     message: Text
     redirect: DottedName | None = None
 
 
-class DevServerFlavorSpec(Struct, frozen=True, rename="camel", kw_only=True):
+class DevServerFlavorSpec(Part, frozen=True, kw_only=True):
     """A kind of machine one can ask for."""
 
     resources: Resources
-    node_selector: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=32)] = {}
+    node_selector: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=32)] = field(
+        default_factory=dict[str, str]
+    )
     tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=32)] = ()
     default: bool = False
     image: Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\s]+$")] | None = None
@@ -85,7 +88,7 @@ class DevServerFlavorSpec(Struct, frozen=True, rename="camel", kw_only=True):
     description: Text | None = None
 
 
-class DevServerFlavorStatus(Struct, frozen=True, rename="camel", kw_only=True):
+class DevServerFlavorStatus(Part, frozen=True, kw_only=True):
     """How much of it there is."""
 
     servers: int = 0

@@ -1,4 +1,4 @@
-"""The kinds of the API this system reads: its own two, and a Deployment with the part of its pods that a flavor decides."""
+"""The kinds of the API this system reads: its own two, and of the others only what a decision needs."""
 
 from msgspec import field
 
@@ -52,3 +52,6 @@ FLAVORS = Kind(
     namespaced=False,
 )
 BODIES = Kind(Body, "Deployment", "deployments", "apps")
+# Nothing in them is read: that they are there, and as they were written, is all.
+SERVICES = Kind(Object, "Service", "services")
+SCRIPTS = Kind(Object, "ConfigMap", "configmaps")

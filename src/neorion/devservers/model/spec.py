@@ -8,9 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from neorion.devservers.model.words import DottedName, Name, Size, Span, Text
+from neorion.keel.kube import Part
 from neorion.keel.kube.schema import Rule, keyed, rules
 
 
@@ -36,7 +37,7 @@ class OnExpire(StrEnum):
     DELETE = "Delete"
 
 
-class Distributed(Struct, frozen=True, rename="camel", kw_only=True):
+class Distributed(Part, frozen=True, kw_only=True):
     """How many processes train together, and on how many machines."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -49,7 +50,7 @@ class Distributed(Struct, frozen=True, rename="camel", kw_only=True):
     world_size: Annotated[int, Meta(ge=1, le=4096)]
     nprocs_per_node: Annotated[int, Meta(ge=1, le=64)] = 1
     backend: Backend = Backend.NCCL
-    nccl_settings: Annotated[dict[str, Text], Meta(max_length=64)] = {}
+    nccl_settings: Annotated[dict[str, Text], Meta(max_length=64)] = field(default_factory=dict[str, str])
     max_restarts: Annotated[int, Meta(ge=0, le=1000)] = 0
     port: Annotated[int, Meta(ge=29500, le=29510)] = 29500
 
@@ -58,7 +59,7 @@ class Distributed(Struct, frozen=True, rename="camel", kw_only=True):
         return self.world_size // self.nprocs_per_node
 
 
-class Home(Struct, frozen=True, rename="camel", kw_only=True):
+class Home(Part, frozen=True, kw_only=True):
     """Where the home directory is kept, and how long after the server is gone."""
 
     storage_class: Annotated[
@@ -68,7 +69,7 @@ class Home(Struct, frozen=True, rename="camel", kw_only=True):
     retention: Span = "7d"
 
 
-class Volume(Struct, frozen=True, rename="camel", kw_only=True):
+class Volume(Part, frozen=True, kw_only=True):
     """A claim of the user's own, mounted beside the home."""
 
     claim_name: DottedName
@@ -76,7 +77,7 @@ class Volume(Struct, frozen=True, rename="camel", kw_only=True):
     read_only: bool = False
 
 
-class Port(Struct, frozen=True, rename="camel", kw_only=True):
+class Port(Part, frozen=True, kw_only=True):
     """A port of the server that gets a name in its Service."""
 
     name: Annotated[str, Meta(min_length=1, max_length=15, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -95,13 +96,13 @@ PublicKey = Annotated[
 ]
 
 
-class Ssh(Struct, frozen=True, rename="camel", kw_only=True):
+class Ssh(Part, frozen=True, kw_only=True):
     """Who may log in with which key."""
 
     public_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=32)] = ()
 
 
-class Queue(Struct, frozen=True, rename="camel", kw_only=True):
+class Queue(Part, frozen=True, kw_only=True):
     """The queue whose quota the server counts against."""
 
     name: Name
@@ -117,7 +118,7 @@ Cron = Annotated[
 ]
 
 
-class Schedule(Struct, frozen=True, rename="camel", kw_only=True):
+class Schedule(Part, frozen=True, kw_only=True):
     """Hours at which the server starts and stops by itself, in the five fields of cron."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -129,7 +130,7 @@ class Schedule(Struct, frozen=True, rename="camel", kw_only=True):
     time_zone: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = "UTC"
 
 
-class Lifecycle(Struct, frozen=True, rename="camel", kw_only=True):
+class Lifecycle(Part, frozen=True, kw_only=True):
     """When the server stops by itself, who is told before, and what is left."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -151,7 +152,7 @@ class Lifecycle(Struct, frozen=True, rename="camel", kw_only=True):
     schedule: Schedule | None = None
 
 
-class DevServerSpec(Struct, frozen=True, rename="camel", kw_only=True):
+class DevServerSpec(Part, frozen=True, kw_only=True):
     """What the user wants."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (

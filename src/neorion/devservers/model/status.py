@@ -4,9 +4,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from neorion.devservers.model.words import Text
+from neorion.keel.kube import Part
 from neorion.keel.kube.schema import keyed
 
 
@@ -47,7 +48,7 @@ class StopReason(StrEnum):
     SCHEDULE = "Schedule"
 
 
-class Condition(Struct, frozen=True, rename="camel", kw_only=True):
+class Condition(Part, frozen=True, kw_only=True):
     """One step, with a stable reason for programs and a sentence for people."""
 
     type: ConditionType
@@ -57,21 +58,21 @@ class Condition(Struct, frozen=True, rename="camel", kw_only=True):
     last_transition_time: datetime | None = None
 
 
-class Activity(Struct, frozen=True, rename="camel", kw_only=True):
+class Activity(Part, frozen=True, kw_only=True):
     """When somebody or something last used the server, and how that was seen."""
 
     last_time: datetime
     source: Text
 
 
-class Deadline(Struct, frozen=True, rename="camel", kw_only=True):
+class Deadline(Part, frozen=True, kw_only=True):
     """When the server will stop by itself, and why."""
 
     time: datetime
     reason: StopReason
 
 
-class AppliedFlavor(Struct, frozen=True, rename="camel", kw_only=True):
+class AppliedFlavor(Part, frozen=True, kw_only=True):
     """The flavor the server runs on, and the one it came from while that can still be undone."""
 
     applied: Text
@@ -79,7 +80,7 @@ class AppliedFlavor(Struct, frozen=True, rename="camel", kw_only=True):
     changed: datetime | None = None
 
 
-class Cost(Struct, frozen=True, rename="camel", kw_only=True):
+class Cost(Part, frozen=True, kw_only=True):
     """Seconds counted and what they cost up to `asOf`. Time since then is added by whoever reads it, at the two rates."""
 
     as_of: datetime
@@ -91,7 +92,7 @@ class Cost(Struct, frozen=True, rename="camel", kw_only=True):
     stopped_per_hour: Text = "0"
 
 
-class Rank(Struct, frozen=True, rename="camel", kw_only=True):
+class Rank(Part, frozen=True, kw_only=True):
     """One machine of a distributed server."""
 
     name: Text
@@ -99,7 +100,7 @@ class Rank(Struct, frozen=True, rename="camel", kw_only=True):
     ready: bool = False
 
 
-class DevServerStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
+class DevServerStatus(Part, frozen=True, kw_only=True):
     """What the operator saw last."""
 
     phase: Phase | None = None
@@ -111,7 +112,7 @@ class DevServerStatus(Struct, frozen=True, rename="camel", kw_only=True, omit_de
     ranks: Annotated[tuple[Rank, ...], Meta(max_length=4096)] = ()
     service_name: Text | None = None
     ssh_endpoint: Text | None = None
-    urls: Annotated[dict[str, Text], Meta(max_length=32)] = {}
+    urls: Annotated[dict[str, Text], Meta(max_length=32)] = field(default_factory=dict[str, str])
     running_since: datetime | None = None
     start_time: datetime | None = None
     stopped_at: datetime | None = None
