@@ -1,4 +1,4 @@
-"""Writes what is made from other files: code from `.proto` files, the list of error codes, the diagrams of states. `--check` writes nothing and fails on what is stale.
+"""Writes what is made from other files: code from `.proto` files, the list of error codes, the diagrams of states, custom resource definitions. `--check` writes nothing and fails on what is stale.
 
 A step says which files it owns and what they should hold; comparing, writing and deleting are the same for all.
 """
@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
+from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
 from tools.error_codes import raised_in
 
@@ -104,7 +107,23 @@ What the things of iris go through, and what each move means. Any other move is 
 
 """
 
-STEPS: dict[str, Callable[[], Made]] = {"protos": protos, "errors": errors, "states": states}
+
+def resources() -> Made:
+    """The types of custom resources → the definitions a cluster is given."""
+    folder = ROOT / "infra/devservers/crds"
+    wanted = {
+        folder / f"{one.plural}.yaml": yaml.safe_dump(one.manifest(), sort_keys=False, width=110).encode()
+        for one in (DEV_SERVER, DEV_SERVER_FLAVOR)
+    }
+    return Made(wanted, set(folder.glob("*.yaml")))
+
+
+STEPS: dict[str, Callable[[], Made]] = {
+    "protos": protos,
+    "errors": errors,
+    "states": states,
+    "resources": resources,
+}
 
 
 def stale(made: Made) -> list[Path]:

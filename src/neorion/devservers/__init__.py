@@ -1,4 +1,4 @@
-"""Development servers: operator, SSH bastion, devctl.
+"""Development servers on Kubernetes: a researcher's own machine with a home that stays, started and stopped as it is needed.
 
-Knows no other system: they meet through marks on nodes and through each other's public RPC.
+The operator turns `DevServer` objects into pods and volumes; `devctl` is what people type.
 """

@@ -1,6 +1,6 @@
 """A whole operator: mirrors that are always warm, and controllers that work while the lease is held."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio
@@ -21,11 +21,14 @@ class Operator:
         controllers: Sequence[Controller[Any]],
         election: Election | None = None,
         recorder: Recorder | None = None,
+        first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`first` is done once the lease is held, before any controller begins."""
         self._informers = informers
         self._controllers = controllers
         self._election = election
         self._recorder = recorder
+        self._first = first
 
     async def run(self, stopping: anyio.Event) -> None:
         """Until `stopping`: then what is in hand is finished, and the lease given back for another replica to go on at once."""
@@ -60,6 +63,8 @@ class Operator:
         return findings
 
     async def _work(self) -> None:
+        if self._first is not None:
+            await self._first()
         async with anyio.create_task_group() as group:
             for controller in self._controllers:
                 group.start_soon(controller.run, name=controller.name)

@@ -1,0 +1,73 @@
+"""What the operator sees of the cluster, and how a server is put together from it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from neorion.devservers.decide import HOME_LABEL, SCRIPTS_LABEL, SERVER_LABEL, Manifest, Observed, home_name
+from neorion.devservers.model.objects import (
+    BODIES,
+    FLAVORS,
+    SCRIPTS,
+    SERVERS,
+    SERVICES,
+    DevServer,
+    DevServerFlavor,
+)
+from neorion.keel.kube import Key, Kind, Object, Select
+from neorion.keel.kube.control import Informer, Informers
+from neorion.keel.kube.core import CLAIM, POD, Pod
+
+OURS = Select(labels=SERVER_LABEL)
+
+
+class Mirrors:
+    """One mirror per kind, of the objects that carry our label alone."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.servers = informers.of(SERVERS)
+        self.flavors = informers.of(FLAVORS)
+        self.claims = informers.of(CLAIM, select=Select(labels=HOME_LABEL))
+        self.bodies = informers.of(BODIES, select=OURS)
+        self.pods = informers.of(POD, select=OURS)
+        self.services = informers.of(SERVICES, select=OURS)
+        self.scripts = informers.of(SCRIPTS, select=Select(labels=SCRIPTS_LABEL))
+        made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
+        self._made = {informer.kind.name: informer for informer in made}
+        self._pods_of = self.pods.index(_server_of)
+        self._on_flavor = self.servers.index(_flavor_of)
+
+    def observed(self, key: Key) -> Observed | None:
+        server = self.servers.get(key)
+        if server is None:
+            return None
+        return Observed(
+            server=server,
+            flavor=self.flavors.get(Key("", server.spec.flavor)),
+            home=self.claims.get(Key(key.namespace, home_name(key.name))),
+            body=self.bodies.get(key),
+            pods=tuple(self._pods_of.get(key)),
+        )
+
+    def standing(self, manifest: Manifest) -> tuple[Kind[Any], Object | None]:
+        """The kind of an object to be applied, and the object as it stands."""
+        informer = self._made[manifest["kind"]]
+        meta = manifest["metadata"]
+        return informer.kind, informer.get(Key(meta["namespace"], meta["name"]))
+
+    def on_flavor(self, flavor: DevServerFlavor) -> Iterable[Key]:
+        """The servers a change of the flavor concerns."""
+        return (server.meta.key for server in self._on_flavor.get(flavor.meta.name))
+
+
+def server_key(thing: Object) -> Iterable[Key]:
+    """Children name their server in a label: a home has no owner to name it."""
+    name = thing.meta.labels.get(SERVER_LABEL)
+    return (Key(thing.meta.namespace, name),) if name else ()
+
+
+def _server_of(pod: Pod) -> Iterable[Key]:
+    return server_key(pod)
+
+
+def _flavor_of(server: DevServer) -> Iterable[str]:
+    return (server.spec.flavor,)

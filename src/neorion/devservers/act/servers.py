@@ -1,0 +1,116 @@
+"""Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from neorion.devservers.act.mirrors import Mirrors
+from neorion.devservers.decide import (
+    FINALIZER,
+    STOPPED_BECAUSE,
+    Decision,
+    Edit,
+    GoBack,
+    Observed,
+    Remove,
+    Settings,
+    TurnOff,
+    TurnOn,
+    decide,
+)
+from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
+from neorion.keel.base import Duration, Instant
+from neorion.keel.clock import Clock
+from neorion.keel.kube import Api, Key, Merge, Strategic
+from neorion.keel.kube.control import Applier, Fence, Recorder
+from neorion.keel.kube.core import POD
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence."""
+
+    api: Api
+    applier: Applier
+    recorder: Recorder
+    fence: Fence
+
+
+class Servers:
+    """The reconcile of servers."""
+
+    def __init__(self, mirrors: Mirrors, hands: Hands, settings: Settings, clock: Clock) -> None:
+        self._mirrors = mirrors
+        self._api = hands.api
+        self._fence = hands.fence
+        self._applier = hands.applier
+        self._recorder = hands.recorder
+        self._settings = settings
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Duration | None:
+        seen = self._mirrors.observed(key)
+        if seen is None:
+            return None
+        now = moment(self._clock.now())
+        decision = decide(seen, self._settings, now)
+        server = await self._own(seen)
+        for manifest in decision.objects:
+            kind, standing = self._mirrors.standing(manifest)
+            await self._applier.apply(kind, manifest, standing)
+        await self._fit(seen, decision)
+        for note in decision.notes:
+            self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
+        if not decision.release:
+            server = await self._applier.write_status(SERVERS, server, decision.status)
+        if decision.edit is not None:
+            await self._edit(server, decision.edit)
+        if decision.release:
+            await self._applier.set_finalizer(SERVERS, server, FINALIZER, wanted=False)
+        return _until(decision.wake, now)
+
+    async def _own(self, seen: Observed) -> DevServer:
+        """The finalizer comes before anything it guards."""
+        if seen.server.meta.deleted is not None:
+            return seen.server
+        return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=True)
+
+    async def _fit(self, seen: Observed, decision: Decision) -> None:
+        """Changes what runs without another pod, or takes the pods away where no Deployment can be written."""
+        pod, meta = seen.pod, seen.server.meta
+        if decision.resize is not None and pod is not None:
+            self._fence.check()
+            containers = [{"name": pod.spec.containers[0].name, "resources": decision.resize}]
+            patch = Strategic({"spec": {"containers": containers}})
+            await self._api.patch(POD, pod.meta.name, patch, meta.namespace, "resize")
+        if decision.halt and seen.body is not None and seen.body.spec.replicas != 0:
+            self._fence.check()
+            await self._api.scale(BODIES, meta.name, 0, meta.namespace)
+
+    async def _edit(self, server: DevServer, edit: Edit) -> None:
+        if isinstance(edit, Remove):
+            await self._applier.delete(SERVERS, server)
+            return
+        meta: dict[str, Any] = {"resourceVersion": server.meta.resource_version}
+        match edit:
+            case TurnOff(reason):
+                spec: dict[str, Any] = {"running": False}
+                meta["annotations"] = {STOPPED_BECAUSE: reason.value}
+            case TurnOn():
+                spec = {"running": True}
+                meta["annotations"] = {STOPPED_BECAUSE: None}
+            case GoBack(flavor):
+                spec = {"flavor": flavor}
+        self._fence.check()
+        await self._api.patch(
+            SERVERS, server.meta.name, Merge({"metadata": meta, "spec": spec}), server.meta.namespace
+        )
+
+
+def moment(now: Instant) -> datetime:
+    """Whole seconds, as the API keeps its times: a status that was read back equals the one that was written."""
+    return datetime.fromtimestamp(now.ns // 1_000_000_000, UTC)
+
+
+def _until(wake: datetime | None, now: datetime) -> Duration | None:
+    return None if wake is None else Duration.of(seconds=max(0.0, (wake - now).total_seconds()))

@@ -1,0 +1,70 @@
+"""The parts of the operator, and how they are joined."""
+
+from dataclasses import dataclass
+
+from neorion.devservers.act import Flavors, Hands, Homes, Mirrors, Servers
+from neorion.devservers.act.mirrors import server_key
+from neorion.devservers.decide import Settings, home_name
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.kube import Api, Key, Object
+from neorion.keel.kube.control import (
+    UNMEASURED,
+    Applier,
+    Controller,
+    Election,
+    Informers,
+    Measures,
+    Operator,
+    Recorder,
+    not_only_status,
+    own_key,
+)
+from neorion.keel.run import Backoff, retry
+
+MANAGER = "devservers"
+LEASE = "devservers-operator"
+_PATIENCE = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=8)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who this operator is, and what it is told to do."""
+
+    settings: Settings
+    namespace: str
+    identity: str
+
+
+def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNMEASURED) -> Operator:
+    informers = Informers(api, clock, rng)
+    mirrors = Mirrors(informers)
+    election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng)
+    recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
+    applier = Applier(api, MANAGER, informers, election, measures)
+    hands = Hands(api, applier, recorder, election)
+
+    servers = Controller(
+        "servers", Servers(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
+    )
+    servers.watch(mirrors.servers, own_key, not_only_status)
+    servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
+    servers.watch(mirrors.claims, server_key)
+    servers.watch(mirrors.bodies, server_key)
+    servers.watch(mirrors.services, server_key)
+    servers.watch(mirrors.pods, server_key)
+
+    homes = Controller("homes", Homes(mirrors, applier, clock).reconcile, clock, rng, measures)
+    homes.watch(mirrors.claims, own_key)
+    homes.watch(mirrors.servers, _home_of)
+
+    flavors = Flavors(api, plan.namespace, election)
+
+    async def first() -> None:
+        await retry(flavors.found, _PATIENCE, clock, rng)
+
+    return Operator(informers, [servers, homes], election, recorder, first)
+
+
+def _home_of(server: Object) -> tuple[Key, ...]:
+    return (Key(server.meta.namespace, home_name(server.meta.name)),)

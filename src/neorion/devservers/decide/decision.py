@@ -1,0 +1,92 @@
+"""What is seen of a server, and what is to be done about it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from neorion.devservers.decide.evidence import Look
+from neorion.devservers.decide.objects import Identity, Manifest
+from neorion.devservers.model import GROUP, DevServerStatus, StopReason
+from neorion.devservers.model.objects import Body, DevServer, DevServerFlavor
+from neorion.keel.kube.core import Claim, Pod
+
+# Keeps the object until its home is marked with the day it goes: nothing else would remember.
+FINALIZER = f"{GROUP}/home"
+# Written together with `running: false`, so that a later look knows who stopped the server.
+STOPPED_BECAUSE = f"{GROUP}/stopped-because"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One server and everything that belongs to it, at one moment."""
+
+    server: DevServer
+    flavor: DevServerFlavor | None = None
+    home: Claim | None = None
+    body: Body | None = None
+    pods: tuple[Pod, ...] = ()
+    look: Look | None = None
+
+    @property
+    def identity(self) -> Identity:
+        meta = self.server.meta
+        return Identity(meta.name, meta.namespace, meta.uid)
+
+    @property
+    def pod(self) -> Pod | None:
+        """The pod that counts: the newest that is not on its way out."""
+        staying = (pod for pod in self.pods if pod.meta.deleted is None)
+        return max(staying, key=lambda pod: (pod.meta.created or "", pod.meta.name), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOff:
+    """Set `running: false`, and say why."""
+
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOn:
+    """Set `running: true` again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoBack:
+    """Set the flavor the server came from."""
+
+    flavor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete the server. Its home stays for its retention."""
+
+
+Edit = TurnOff | TurnOn | GoBack | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something its user should read, as an Event."""
+
+    reason: str
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Leaves no choice open.
+
+    `objects` are applied as they stand. `resize` are the resources its running pod gets without a restart. `halt` takes
+    the pods away where the flavor is missing and no Deployment could be written. `release` lets the object go.
+    """
+
+    status: DevServerStatus
+    objects: tuple[Manifest, ...] = ()
+    edit: Edit | None = None
+    resize: Manifest | None = None
+    halt: bool = False
+    release: bool = False
+    notes: tuple[Note, ...] = ()
+    wake: datetime | None = None

@@ -1,0 +1,164 @@
+"""How far a server is, step by step, read from its volume and its pod: never from what was merely asked for."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from neorion.devservers.model import Condition, ConditionType, Phase
+from neorion.keel.kube import condition
+from neorion.keel.kube.core import Claim, ContainerStatus, Pod
+
+# What the kubelet says while an image will not come by itself.
+_IMAGE_FAULTS = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+)
+_START_FAULTS = frozenset(
+    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: done, not done, or not known yet. `message` is there when somebody has to know."""
+
+    type: ConditionType
+    done: bool | None
+    reason: str
+    message: str = ""
+
+    @property
+    def blocked(self) -> bool:
+        return self.done is False and bool(self.message)
+
+
+def steps(home: Claim | None, pod: Pod | None) -> tuple[Step, ...]:
+    """From the volume to a server one can use. A later step is not known before the earlier ones are done."""
+    return (_volume(home), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
+
+
+def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
+    """Where a server that should run is."""
+    if pod is None:
+        return Phase.PENDING
+    if pod.spec.scheduling_gates:
+        return Phase.QUEUED
+    by_type = {step.type: step for step in taken}
+    if by_type[ConditionType.READY].done:
+        return Phase.RUNNING
+    if by_type[ConditionType.IMAGE].blocked or by_type[ConditionType.READY].blocked:
+        return Phase.FAILED
+    return Phase.STARTING if by_type[ConditionType.SCHEDULED].done else Phase.PENDING
+
+
+def obstacle(taken: tuple[Step, ...]) -> str | None:
+    """The first thing in the way, in one sentence."""
+    return next((step.message for step in taken if step.blocked), None)
+
+
+def conditions(
+    taken: tuple[Step, ...], before: tuple[Condition, ...], now: datetime
+) -> tuple[Condition, ...]:
+    """As the API keeps them: the time of a condition moves only when its status does."""
+    known = {one.type: one for one in before}
+    told: list[Condition] = []
+    for step in taken:
+        status = "Unknown" if step.done is None else str(step.done)
+        old = known.get(step.type)
+        since = old.last_transition_time if old and old.status == status else now
+        told.append(
+            Condition(
+                type=step.type,
+                status=status,
+                reason=step.reason,
+                message=step.message,
+                last_transition_time=since,
+            )
+        )
+    return tuple(told)
+
+
+def out_of_memory(pod: Pod) -> str | None:
+    """When the server last ran out of memory, as the kubelet wrote it."""
+    status = _main(pod)
+    for state in (status.state, status.last_state) if status else ():
+        if state.terminated and state.terminated.reason == "OOMKilled":
+            return state.terminated.finished
+    return None
+
+
+def _volume(home: Claim | None) -> Step:
+    kind = ConditionType.VOLUME
+    if home is None:
+        return Step(kind, False, "Creating")
+    if home.status.phase == "Bound":
+        return Step(kind, True, "Bound")
+    if home.status.phase == "Lost":
+        return Step(
+            kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
+        )
+    # Many classes bind only when a pod asks: that is no fault.
+    return Step(kind, None, "Waiting")
+
+
+def _scheduled(pod: Pod) -> Step:
+    kind = ConditionType.SCHEDULED
+    if pod.spec.node_name:
+        return Step(kind, True, "Scheduled", "")
+    if pod.spec.scheduling_gates:
+        gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return Step(kind, None, "Gated", f"Waits for {gates}.")
+    told = condition(pod.status.conditions, "PodScheduled")
+    if told is not None and not told.holds and told.reason == "Unschedulable":
+        return Step(kind, False, "Unschedulable", f"No node has room: {told.message.rstrip('.')}.")
+    return Step(kind, None, "Waiting")
+
+
+def _image(pod: Pod) -> Step:
+    kind = ConditionType.IMAGE
+    for status in (*pod.status.init_containers, *pod.status.containers):
+        waiting = status.state.waiting
+        if waiting and waiting.reason in _IMAGE_FAULTS:
+            image = next((one.image for one in pod.spec.containers if one.name == status.name), "the image")
+            return Step(
+                kind, False, waiting.reason, f"{image} cannot be pulled: {waiting.message.rstrip('.')}."
+            )
+    status = _main(pod)
+    if status and (status.state.running or status.state.terminated):
+        return Step(kind, True, "Pulled")
+    return Step(kind, None, "Waiting")
+
+
+def _ready(pod: Pod) -> Step:
+    kind = ConditionType.READY
+    status = _main(pod)
+    if pod.meta.deleted is None and status and status.ready:
+        return Step(kind, True, "Ready")
+    if pod.status.reason in {"Evicted", "NodeLost"}:
+        return Step(
+            kind, False, pod.status.reason, f"The node gave the server up: {pod.status.message.rstrip('.')}."
+        )
+    waiting = status.state.waiting if status else None
+    if status and waiting and waiting.reason in _START_FAULTS:
+        return Step(
+            kind, False, waiting.reason, f"The server does not start: {_last_words(status, waiting.message)}."
+        )
+    return Step(kind, False, "Starting")
+
+
+def _last_words(status: ContainerStatus, message: str) -> str:
+    ended = status.last_state.terminated
+    if ended is None:
+        return message.rstrip(".")
+    if ended.reason == "OOMKilled":
+        return "it ran out of memory; choose a larger flavor"
+    return f"it ended with exit code {ended.exit_code}"
+
+
+def _main(pod: Pod) -> ContainerStatus | None:
+    return next((status for status in pod.status.containers if status.name == "dev"), None)
+
+
+_NO_POD = (
+    Step(ConditionType.SCHEDULED, None, "NoPod"),
+    Step(ConditionType.IMAGE, None, "NoPod"),
+    Step(ConditionType.READY, False, "NoPod"),
+)

@@ -1,0 +1,61 @@
+"""How a server gets from the flavor it runs on to the one asked for.
+
+CPU and memory change under the running server where Kubernetes can do it. Everything else needs another pod, and so a
+moment without one: the home can be mounted once.
+"""
+
+from enum import StrEnum
+
+from neorion.devservers.model import DevServerFlavorSpec
+from neorion.keel.base import Quantity
+from neorion.keel.kube import condition
+from neorion.keel.kube.core import Container, Pod
+
+_LIVE = frozenset({"cpu", "memory"})
+
+
+class Change(StrEnum):
+    """What the change needs."""
+
+    NONE = "none"
+    IN_PLACE = "in place"
+    RECREATE = "recreate"
+
+
+def change(pod: Pod, flavor: DevServerFlavorSpec, container: Container) -> Change:
+    """`container` is the server's container as its pod has it now."""
+    have = {"requests": container.resources.requests, "limits": container.resources.limits}
+    want = {"requests": flavor.resources.requests, "limits": flavor.resources.limits}
+    differing = {
+        name
+        for part in have
+        for name in have[part].keys() | want[part].keys()
+        if not _same(have[part].get(name), want[part].get(name))
+    }
+    if not _fits_node(pod, flavor) or differing - _LIVE:
+        return Change.RECREATE
+    if not differing:
+        return Change.NONE
+    told = condition(pod.status.conditions, "PodResizePending")
+    refused = told is not None and told.holds and told.reason == "Infeasible"
+    possible = bool(pod.spec.node_name) and not refused and _quality(have) == _quality(want)
+    return Change.IN_PLACE if possible else Change.RECREATE
+
+
+def _same(have: object, want: object) -> bool:
+    if have is None or want is None:
+        return have is want
+    return Quantity.parse(have) == Quantity.parse(want)
+
+
+def _fits_node(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
+    return dict(pod.spec.node_selector) == dict(flavor.node_selector)
+
+
+def _quality(resources: dict[str, dict[str, str]] | dict[str, dict[str, int | str]]) -> str:
+    """Kubernetes' class of service, which a running pod cannot leave."""
+    requests, limits = resources["requests"], resources["limits"]
+    if not requests and not limits:
+        return "BestEffort"
+    whole = all(name in limits and _same(requests.get(name, limits[name]), limits[name]) for name in _LIVE)
+    return "Guaranteed" if whole else "Burstable"

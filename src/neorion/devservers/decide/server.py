@@ -1,0 +1,80 @@
+"""The one decision about a server: from all that is seen of it to all that is to be done."""
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from neorion.devservers.decide import objects
+from neorion.devservers.decide.cost import accrued
+from neorion.devservers.decide.decision import STOPPED_BECAUSE, Decision, Note, Observed, Remove, TurnOn
+from neorion.devservers.decide.lifetime import next_start, should_start
+from neorion.devservers.decide.objects import HOME_DELETE_AFTER, Settings
+from neorion.devservers.decide.working import earliest, working
+from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
+from neorion.devservers.model.words import span
+
+
+def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    if seen.server.meta.deleted is not None:
+        return _leaving(seen, now)
+    if seen.server.spec.running:
+        return working(seen, settings, now)
+    return _resting(seen, settings, now)
+
+
+def stop_reason(seen: Observed) -> StopReason:
+    """Nobody's mark means a person did it."""
+    mark = seen.server.meta.annotations.get(STOPPED_BECAUSE, "")
+    return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
+
+
+def _leaving(seen: Observed, now: datetime) -> Decision:
+    """The home is marked before the server goes, and goes by itself when its retention is over."""
+    spec, before = seen.server.spec, seen.server.status
+    status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
+    if seen.home is None or seen.home.meta.deleted is not None:
+        return Decision(status, release=True)
+    marked = objects.home(seen.identity, spec)
+    kept = seen.home.meta.annotations.get(HOME_DELETE_AFTER)
+    until = kept or (now + span(spec.home.retention)).isoformat(timespec="seconds")
+    marked["metadata"]["annotations"] = {HOME_DELETE_AFTER: until}
+    note = Note("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
+    return Decision(status, objects=(marked,), release=True, notes=() if kept else (note,))
+
+
+def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    spec, before = seen.server.spec, seen.server.status
+    reason = stop_reason(seen)
+    stopped_at = before.stopped_at or now
+    gone_at = stopped_at + span(spec.lifecycle.retention) if reason is StopReason.EXPIRED else None
+    at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
+    status = DevServerStatus(
+        phase=Phase.STOPPING if seen.pods else at_rest,
+        observed_generation=seen.server.meta.generation,
+        pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
+        service_name=objects.service_name(seen.identity.name),
+        stopped_at=stopped_at,
+        stop_reason=reason,
+        delete_after=gone_at,
+        activity=before.activity,
+        flavor=before.flavor,
+        cost=_rest_cost(seen, now),
+    )
+    edit = None
+    if gone_at is not None and gone_at <= now:
+        edit = Remove()
+    elif should_start(spec.lifecycle, stopped_at, reason, now):
+        edit = TurnOn()
+    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now))
+    if seen.flavor is None:
+        return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
+    made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings)
+    return Decision(status, objects=made, edit=edit, wake=wake)
+
+
+def _rest_cost(seen: Observed, now: datetime) -> Cost | None:
+    """The running account closes when the server stops; while it rests nothing is written."""
+    before = seen.server.status
+    if before.cost is None or before.running_since is None:
+        return before.cost
+    return accrued(before.cost, now, running=True)

@@ -1,0 +1,278 @@
+"""A server that should run: how far it is, when it will stop, whether its flavor changes under it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from neorion.devservers.decide import objects
+from neorion.devservers.decide.cost import booked, opened
+from neorion.devservers.decide.decision import Decision, Edit, GoBack, Note, Observed, Remove, TurnOff
+from neorion.devservers.decide.lifetime import Running, deadline, next_warning, schedule_fault, warnings_due
+from neorion.devservers.decide.objects import Manifest, Settings
+from neorion.devservers.decide.progress import Step, conditions, obstacle, out_of_memory, phase, steps
+from neorion.devservers.decide.resize import Change, change
+from neorion.devservers.model import (
+    Activity,
+    AppliedFlavor,
+    ConditionType,
+    Cost,
+    Deadline,
+    DevServerStatus,
+    FlavorLimits,
+    Mode,
+    OnExpire,
+    Phase,
+    Price,
+    StopReason,
+)
+from neorion.keel.kube.core import Pod
+
+# A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
+UNDO_AFTER = timedelta(minutes=10)
+# Activity is told to this precision, so that a server in use is not written to at every look.
+ACTIVITY_STEP = timedelta(minutes=5)
+
+_WHY = {
+    StopReason.EXPIRED: "its time is over",
+    StopReason.IDLE: "nobody uses it",
+    StopReason.SCHEDULE: "its hours end",
+    StopReason.ASKED: "somebody asked",
+}
+
+
+def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    taken = _steps(seen)
+    since = _since(seen, now)
+    end = _end(seen, since, now)
+    shown = _settled(end, seen.server.status.deadline)
+    flavor = _flavor(seen, now)
+    moved = _change(seen)
+    status = _status(seen, taken, _Facts(since, shown, flavor, moved), now)
+    due = end is not None and end.time <= now
+    undo_at = _undo_at(flavor, taken)
+    return Decision(
+        status=status,
+        objects=_objects(seen, settings, moved),
+        edit=_edit(seen, end if due else None, flavor if undo_at and undo_at <= now else None),
+        resize=objects.resources_of(seen.flavor.spec) if seen.flavor and moved is Change.IN_PLACE else None,
+        notes=_notes(seen, status, shown),
+        wake=earliest(
+            end.time if end else None, next_warning(seen.server.spec.lifecycle, shown, now), undo_at
+        ),
+    )
+
+
+def earliest(*times: datetime | None) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    since: datetime
+    end: Deadline | None
+    flavor: AppliedFlavor
+    moved: Change
+
+
+def _steps(seen: Observed) -> tuple[Step, ...]:
+    return (_accepted(seen), *steps(seen.home, seen.pod))
+
+
+def _accepted(seen: Observed) -> Step:
+    spec, kind = seen.server.spec, ConditionType.FLAVOR
+    if spec.mode is Mode.DISTRIBUTED:
+        return Step(
+            kind, False, "ModeNotServed", "Distributed servers are not served here yet; use mode standalone."
+        )
+    if seen.flavor is None:
+        missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
+        return Step(kind, False, "FlavorNotFound", missing)
+    fault = schedule_fault(spec.lifecycle.schedule) if spec.lifecycle.schedule else None
+    if fault is not None:
+        return Step(kind, False, "BadSchedule", fault)
+    return Step(kind, True, "Accepted")
+
+
+def _since(seen: Observed, now: datetime) -> datetime:
+    """A new server runs since it was asked for; one that was stopped, since it was started again."""
+    before, created = seen.server.status, seen.server.meta.created
+    if before.running_since is not None:
+        return before.running_since
+    if before.phase is None and created is not None:
+        return datetime.fromisoformat(created)
+    return now
+
+
+def _end(seen: Observed, since: datetime, now: datetime) -> Deadline | None:
+    lifecycle = seen.server.spec.lifecycle
+    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
+        return None
+    limits = (seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits()
+    return deadline(Running(lifecycle, since, limits, seen.look), now)
+
+
+def _settled(end: Deadline | None, before: Deadline | None) -> Deadline | None:
+    """An end that use moves is told in steps, like the use itself."""
+    if end is None or before is None or end.reason is not before.reason or end.reason is not StopReason.IDLE:
+        return end
+    return before if timedelta(0) <= end.time - before.time < ACTIVITY_STEP else end
+
+
+def _flavor(seen: Observed, now: datetime) -> AppliedFlavor:
+    """Remembers where the server came from until it stands on the new flavor."""
+    wanted, before = seen.server.spec.flavor, seen.server.status.flavor
+    if before is None:
+        return AppliedFlavor(applied=wanted)
+    if before.applied != wanted:
+        return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
+    stands = seen.pod is not None and phase(_steps(seen), seen.pod) is Phase.RUNNING
+    return AppliedFlavor(applied=wanted) if stands and _change(seen) is Change.NONE else before
+
+
+def _change(seen: Observed) -> Change:
+    pod = seen.pod
+    if pod is None or seen.flavor is None:
+        return Change.NONE
+    return change(pod, seen.flavor.spec, pod.spec.containers[0])
+
+
+def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
+    stuck = any(step.type is ConditionType.SCHEDULED and step.blocked for step in taken)
+    if not stuck or flavor.previous is None or flavor.changed is None:
+        return None
+    return flavor.changed + UNDO_AFTER
+
+
+def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> Edit | None:
+    if due is not None:
+        expired = due.reason is StopReason.EXPIRED
+        if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
+            return Remove()
+        return TurnOff(due.reason)
+    return GoBack(undo.previous) if undo is not None and undo.previous is not None else None
+
+
+def _objects(seen: Observed, settings: Settings, moved: Change) -> tuple[Manifest, ...]:
+    """Nothing is changed under a server whose flavor is gone or wrong."""
+    if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
+        return ()
+    return objects.all_of(
+        seen.identity, seen.server.spec, seen.flavor.spec, settings, _kept_resources(seen, moved)
+    )
+
+
+def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
+    """A pod that is or was resized in place keeps its Deployment's template: another template is another pod."""
+    if moved is Change.RECREATE or seen.pod is None or seen.body is None:
+        return None
+    containers = seen.body.spec.template.spec.containers
+    if not containers:
+        return None
+    kept = containers[0].resources
+    return {
+        part: dict(amounts)
+        for part, amounts in (("requests", kept.requests), ("limits", kept.limits))
+        if amounts
+    }
+
+
+def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetime) -> DevServerStatus:
+    spec, before = seen.server.spec, seen.server.status
+    refused = taken[0].blocked and seen.pod is None
+    warned = warnings_due(spec.lifecycle, facts.end, now)
+    current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
+    shown = (*taken, *_threats(warned, facts))
+    return DevServerStatus(
+        phase=current,
+        ready=current is Phase.RUNNING,
+        message=obstacle(taken),
+        observed_generation=seen.server.meta.generation,
+        conditions=conditions(shown, before.conditions, now),
+        pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
+        service_name=objects.service_name(seen.identity.name),
+        ssh_endpoint=_endpoint(seen) if spec.enable_ssh else None,
+        urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
+        running_since=facts.since,
+        start_time=before.start_time or (now if current is Phase.RUNNING else None),
+        activity=_activity(seen),
+        deadline=facts.end,
+        last_oom=_last_oom(seen.pod, before.last_oom),
+        warned=warned,
+        flavor=facts.flavor,
+        cost=_cost(seen, now),
+    )
+
+
+def _threats(warned: tuple[str, ...], facts: _Facts) -> tuple[Step, ...]:
+    soon = bool(warned) and facts.end is not None
+    why = f"The server stops at {_clock(facts.end)}: {_WHY[facts.end.reason]}." if soon and facts.end else ""
+    resizing = facts.moved is not Change.NONE
+    return (
+        Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why),
+        Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), ""),
+    )
+
+
+def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tuple[Note, ...]:
+    before = seen.server.status
+    known = {one.type: (one.reason, one.status) for one in before.conditions}
+    told = [
+        Note(one.reason, one.message, warning=True)
+        for one in status.conditions
+        if one.status == "False" and one.message and known.get(one.type) != (one.reason, one.status)
+    ]
+    if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
+        told.append(Note("Ready", "The server is ready."))
+    if end is not None and set(status.warned) - set(before.warned):
+        extend = f"devctl extend {seen.identity.name} --time 1h keeps it"
+        told.append(
+            Note(
+                "StopsSoon", f"The server stops at {_clock(end)}: {_WHY[end.reason]}; {extend}.", warning=True
+            )
+        )
+    if status.last_oom != before.last_oom:
+        told.append(
+            Note(
+                "OutOfMemory",
+                "The server ran out of memory and was restarted; choose a larger flavor.",
+                warning=True,
+            )
+        )
+    return tuple(told)
+
+
+def _activity(seen: Observed) -> Activity | None:
+    """Moves in steps: what was told stays until it is off by a whole step."""
+    latest = seen.look.latest if seen.look else None
+    before = seen.server.status.activity
+    if latest is None or (before is not None and latest.active - before.last_time < ACTIVITY_STEP):
+        return before
+    return Activity(last_time=latest.active, source=latest.source.value)
+
+
+def _cost(seen: Observed, now: datetime) -> Cost:
+    """An account opens with the server; time at rest is booked when it starts again, a flavor's time when it changes."""
+    before = seen.server.status
+    price = (seen.flavor.spec.price if seen.flavor else None) or Price()
+    if before.cost is None:
+        return opened(price, _since(seen, now))
+    changed = before.flavor is not None and before.flavor.applied != seen.server.spec.flavor
+    if before.running_since is None or changed:
+        return booked(before.cost, price, now, running=before.running_since is not None)
+    return before.cost
+
+
+def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
+    finished = out_of_memory(pod) if pod else None
+    return datetime.fromisoformat(finished) if finished else before
+
+
+def _host(seen: Observed) -> str:
+    return f"{objects.service_name(seen.identity.name)}.{seen.identity.namespace}.svc"
+
+
+def _endpoint(seen: Observed) -> str:
+    return f"{_host(seen)}:22"
+
+
+def _clock(end: Deadline | None) -> str:
+    return end.time.strftime("%Y-%m-%d %H:%M %Z") if end else "no time"

@@ -1,0 +1,79 @@
+"""The words of devservers: the two custom resources, half by half, and the forms people write in them.
+
+Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types.
+"""
+
+from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, GROUP, VERSION
+from neorion.devservers.model.flavor import (
+    Deprecated,
+    DevServerFlavorSpec,
+    DevServerFlavorStatus,
+    FlavorLimits,
+    Price,
+    Resources,
+    Toleration,
+)
+from neorion.devservers.model.flavors import DEFAULT_FLAVORS
+from neorion.devservers.model.spec import (
+    Backend,
+    DevServerSpec,
+    Distributed,
+    Home,
+    Lifecycle,
+    Mode,
+    OnExpire,
+    Port,
+    Queue,
+    Schedule,
+    Ssh,
+    Volume,
+)
+from neorion.devservers.model.status import (
+    Activity,
+    AppliedFlavor,
+    Condition,
+    ConditionType,
+    Cost,
+    Deadline,
+    DevServerStatus,
+    Phase,
+    Rank,
+    StopReason,
+)
+
+__all__ = [
+    "DEFAULT_FLAVORS",
+    "DEV_SERVER",
+    "DEV_SERVER_FLAVOR",
+    "GROUP",
+    "VERSION",
+    "Activity",
+    "AppliedFlavor",
+    "Backend",
+    "Condition",
+    "ConditionType",
+    "Cost",
+    "Deadline",
+    "Deprecated",
+    "DevServerFlavorSpec",
+    "DevServerFlavorStatus",
+    "DevServerSpec",
+    "DevServerStatus",
+    "Distributed",
+    "FlavorLimits",
+    "Home",
+    "Lifecycle",
+    "Mode",
+    "OnExpire",
+    "Phase",
+    "Port",
+    "Price",
+    "Queue",
+    "Rank",
+    "Resources",
+    "Schedule",
+    "Ssh",
+    "StopReason",
+    "Toleration",
+    "Volume",
+]

@@ -1,0 +1,95 @@
+"""What an operator of the cluster offers: the `spec` of a DevServerFlavor."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, field
+
+from neorion.devservers.model.words import Amount, DottedName, Name, Size, Span, Text
+from neorion.keel.kube import Part
+from neorion.keel.kube.schema import Rule
+
+# Few, because the server weighs a rule by the most it could have to read.
+Amounts = Annotated[dict[str, Amount], Meta(max_length=6)]
+
+_WITHIN_LIMITS = """
+!has(self.limits) || !has(self.requests) || self.requests.all(name, !(name in self.limits)
+  || quantity(string(self.requests[name])).compareTo(quantity(string(self.limits[name]))) <= 0)
+""".strip()
+_WHOLE_DEVICES = """
+!has(self.requests) || self.requests.all(name, !name.contains('/')
+  || (has(self.limits) && name in self.limits && string(self.limits[name]) == string(self.requests[name])))
+""".strip()
+
+
+class Resources(Part, frozen=True, kw_only=True):
+    """What the server is promised, and what it may take at most."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        (_WITHIN_LIMITS, "a request cannot be larger than its limit"),
+        (_WHOLE_DEVICES, "devices such as nvidia.com/gpu need the same number in requests and limits"),
+    )
+
+    requests: Amounts = field(default_factory=dict[str, Amount])
+    limits: Amounts = field(default_factory=dict[str, Amount])
+
+
+class Toleration(Part, frozen=True, kw_only=True):
+    """A taint the server may live with."""
+
+    key: Annotated[str, Meta(max_length=316)] | None = None
+    operator: Annotated[str, Meta(pattern=r"^(Exists|Equal)$")] = "Equal"
+    value: Annotated[str, Meta(max_length=63)] | None = None
+    effect: Annotated[str, Meta(pattern=r"^(NoSchedule|PreferNoSchedule|NoExecute)$")] | None = None
+
+
+class Price(Part, frozen=True, kw_only=True):
+    """What an hour costs, as decimal texts: `perHour` while it runs, `stopped` while only its volumes are kept."""
+
+    per_hour: Annotated[str, Meta(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")] = "0"
+    stopped: Annotated[str, Meta(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")] = "0"
+    currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$")] = "USD"
+
+
+class FlavorLimits(
+    Part,
+    frozen=True,
+    kw_only=True,
+    rename={"max_ttl": "maxTTL", "max_idle": "maxIdle", "max_per_user": "maxPerUser"},
+):
+    """The most that one user may take of it."""
+
+    max_ttl: Span | None = None
+    max_idle: Span | None = None
+    max_per_user: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+
+
+class Deprecated(Part, frozen=True, kw_only=True):
+    """Why it goes, and what to take instead."""
+
+    message: Text
+    redirect: DottedName | None = None
+
+
+class DevServerFlavorSpec(Part, frozen=True, kw_only=True):
+    """A kind of machine one can ask for."""
+
+    resources: Resources
+    node_selector: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=32)] = field(
+        default_factory=dict[str, str]
+    )
+    tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=32)] = ()
+    default: bool = False
+    image: Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\s]+$")] | None = None
+    shm: Size | None = None
+    price: Price | None = None
+    limits: FlavorLimits | None = None
+    queue: Name | None = None
+    deprecated: Deprecated | None = None
+    description: Text | None = None
+
+
+class DevServerFlavorStatus(Part, frozen=True, kw_only=True):
+    """How much of it there is."""
+
+    servers: int = 0
+    running: int = 0

@@ -1,0 +1,57 @@
+"""The kinds of the API this system reads: its own two, and of the others only what a decision needs."""
+
+from msgspec import field
+
+from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR
+from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
+from neorion.devservers.model.spec import DevServerSpec
+from neorion.devservers.model.status import DevServerStatus
+from neorion.keel.kube import Kind, Object, Part
+from neorion.keel.kube.core import PodSpec
+
+
+class DevServer(Object, frozen=True, kw_only=True):
+    """A development server."""
+
+    spec: DevServerSpec
+    status: DevServerStatus = DevServerStatus()
+
+
+class DevServerFlavor(Object, frozen=True, kw_only=True):
+    """A kind of machine one can ask for."""
+
+    spec: DevServerFlavorSpec
+    status: DevServerFlavorStatus = DevServerFlavorStatus()
+
+
+class Template(Part, frozen=True):
+    """The pods a Deployment makes."""
+
+    spec: PodSpec = PodSpec()
+
+
+class BodySpec(Part, frozen=True):
+    """How many pods, and which."""
+
+    replicas: int | None = None
+    template: Template = field(default=Template())
+
+
+class Body(Object, frozen=True):
+    """The Deployment of a server."""
+
+    spec: BodySpec = BodySpec()
+
+
+SERVERS = Kind(DevServer, DEV_SERVER.kind, DEV_SERVER.plural, DEV_SERVER.group)
+FLAVORS = Kind(
+    DevServerFlavor,
+    DEV_SERVER_FLAVOR.kind,
+    DEV_SERVER_FLAVOR.plural,
+    DEV_SERVER_FLAVOR.group,
+    namespaced=False,
+)
+BODIES = Kind(Body, "Deployment", "deployments", "apps")
+# Nothing in them is read: that they are there, and as they were written, is all.
+SERVICES = Kind(Object, "Service", "services")
+SCRIPTS = Kind(Object, "ConfigMap", "configmaps")

@@ -1,0 +1,192 @@
+"""What a user asks of a development server: the `spec` of a DevServer.
+
+Every refusal that the API server can make stands here, as a limit of a type or as a rule, so that plain `kubectl
+apply` of nonsense is refused with a sentence.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, field
+
+from neorion.devservers.model.words import DottedName, Name, Size, Span, Text
+from neorion.keel.kube import Part
+from neorion.keel.kube.schema import Rule, keyed, rules
+
+
+class Mode(StrEnum):
+    """One machine, or several that train together."""
+
+    STANDALONE = "standalone"
+    DISTRIBUTED = "distributed"
+
+
+class Backend(StrEnum):
+    """What PyTorch's processes talk over."""
+
+    NCCL = "nccl"
+    GLOO = "gloo"
+    MPI = "mpi"
+
+
+class OnExpire(StrEnum):
+    """What happens at the deadline. Both keep the home for its retention."""
+
+    STOP = "Stop"
+    DELETE = "Delete"
+
+
+class Distributed(Part, frozen=True, kw_only=True):
+    """How many processes train together, and on how many machines."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        (
+            "self.worldSize % (has(self.nprocsPerNode) ? self.nprocsPerNode : 1) == 0",
+            "worldSize must be a multiple of nprocsPerNode, so that every node runs the same number of processes",
+        ),
+    )
+
+    world_size: Annotated[int, Meta(ge=1, le=4096)]
+    nprocs_per_node: Annotated[int, Meta(ge=1, le=64)] = 1
+    backend: Backend = Backend.NCCL
+    nccl_settings: Annotated[dict[str, Text], Meta(max_length=64)] = field(default_factory=dict[str, str])
+    max_restarts: Annotated[int, Meta(ge=0, le=1000)] = 0
+    port: Annotated[int, Meta(ge=29500, le=29510)] = 29500
+
+    @property
+    def nodes(self) -> int:
+        return self.world_size // self.nprocs_per_node
+
+
+class Home(Part, frozen=True, kw_only=True):
+    """Where the home directory is kept, and how long after the server is gone."""
+
+    storage_class: Annotated[
+        DottedName | None,
+        rules(("self == oldSelf", "home.storageClass cannot change: a volume cannot move between classes")),
+    ] = None
+    retention: Span = "7d"
+
+
+class Volume(Part, frozen=True, kw_only=True):
+    """A claim of the user's own, mounted beside the home."""
+
+    claim_name: DottedName
+    mount_path: Annotated[str, Meta(max_length=256, pattern=r"^/[^:]*$")]
+    read_only: bool = False
+
+
+class Port(Part, frozen=True, kw_only=True):
+    """A port of the server that gets a name in its Service."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=15, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    port: Annotated[int, Meta(ge=1, le=65535)]
+
+
+PublicKey = Annotated[
+    str,
+    Meta(max_length=4096),
+    rules(
+        (
+            "self.matches('^(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( .*)?$')",
+            "write a public key as one line of an .pub file",
+        )
+    ),
+]
+
+
+class Ssh(Part, frozen=True, kw_only=True):
+    """Who may log in with which key."""
+
+    public_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=32)] = ()
+
+
+class Queue(Part, frozen=True, kw_only=True):
+    """The queue whose quota the server counts against."""
+
+    name: Name
+    priority_class: DottedName | None = None
+
+
+Cron = Annotated[
+    str,
+    Meta(max_length=100),
+    rules(
+        (r"self.matches('^(\\S+ ){4}\\S+$')", "write five fields of cron, such as 0 9 * * MON-FRI"),
+    ),
+]
+
+
+class Schedule(Part, frozen=True, kw_only=True):
+    """Hours at which the server starts and stops by itself, in the five fields of cron."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        ("has(self.start) || has(self.stop)", "a schedule needs start, stop or both"),
+    )
+
+    start: Cron | None = None
+    stop: Cron | None = None
+    time_zone: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = "UTC"
+
+
+class Lifecycle(Part, frozen=True, kw_only=True):
+    """When the server stops by itself, who is told before, and what is left."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        (
+            "!(has(self.timeToLive) && has(self.expirationTime))",
+            "give timeToLive or expirationTime, not both: they are two ways to say one deadline",
+        ),
+    )
+
+    idle_timeout: Annotated[int, Meta(ge=60, le=31_536_000)] = 3600
+    auto_shutdown: bool = True
+    expiration_time: datetime | None = None
+    time_to_live: Span | None = None
+    extended_until: datetime | None = None
+    keep_until: datetime | None = None
+    on_expire: OnExpire = OnExpire.STOP
+    retention: Span = "7d"
+    warnings: Annotated[tuple[Span, ...], Meta(max_length=10)] = ("30m", "15m", "5m")
+    schedule: Schedule | None = None
+
+
+class DevServerSpec(Part, frozen=True, kw_only=True):
+    """What the user wants."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        (
+            "(self.mode == 'distributed') == has(self.distributed)",
+            "distributed belongs to mode: distributed, and that mode needs it",
+        ),
+    )
+
+    flavor: DottedName
+    owner: Annotated[
+        Annotated[str, Meta(max_length=254)] | None,
+        rules(("self == oldSelf", "owner cannot change; create a server of your own")),
+    ] = None
+    image: Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\s]+$")] | None = None
+    mode: Annotated[Mode, rules(("self == oldSelf", "mode cannot change; create another server"))] = (
+        Mode.STANDALONE
+    )
+    distributed: Distributed | None = None
+    running: bool = True
+    persistent_home_size: Annotated[
+        Size,
+        rules(
+            (
+                "quantity(self).compareTo(quantity(oldSelf)) >= 0",
+                "persistentHomeSize cannot shrink: a volume only grows; create a server with a smaller home and copy",
+            )
+        ),
+    ] = "100Gi"
+    home: Home = Home()
+    shared_volume_claim_name: DottedName | None = None
+    volumes: Annotated[tuple[Volume, ...], Meta(max_length=16), keyed("mountPath")] = ()
+    ports: Annotated[tuple[Port, ...], Meta(max_length=32), keyed("name")] = ()
+    enable_ssh: bool = field(default=True, name="enableSSH")
+    ssh: Ssh | None = None
+    queue: Queue | None = None
+    lifecycle: Lifecycle = Lifecycle()

@@ -1,0 +1,50 @@
+"""The forms a person may write in a DevServer: names, sizes, lengths of time. The API server checks each before we see it."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from msgspec import Meta
+
+from neorion.keel.base import Duration
+from neorion.keel.kube.schema import rules
+
+# Kubernetes' own grammar of names that become host names.
+Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+# Volume claims and flavors may carry dots: `p3.2xlarge`.
+DottedName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    ),
+]
+# An amount such as 100Gi. Whole numbers with a binary or decimal suffix: what people write for volumes.
+Size = Annotated[
+    str,
+    Meta(min_length=1, max_length=20),
+    rules(
+        (
+            "self.matches('^[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$')",
+            "write a size as a whole number with its unit, such as 100Gi",
+        )
+    ),
+]
+# A length of time such as 2h30m. Longest term first, so that nothing between the terms is ignored.
+Span = Annotated[
+    str,
+    Meta(min_length=2, max_length=20),
+    rules(
+        (
+            "self.matches('^([0-9]{1,4}w)?([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?$')",
+            "write a length of time such as 30m, 2h30m or 1d",
+        )
+    ),
+]
+# Kubernetes writes amounts of resources as numbers or texts: `cpu: 8`, `memory: 32Gi`.
+Amount = int | str
+Text = Annotated[str, Meta(max_length=1024)]
+
+
+def span(text: Span) -> timedelta:
+    return timedelta(seconds=Duration.parse(text).seconds)

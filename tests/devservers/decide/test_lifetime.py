@@ -1,0 +1,163 @@
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neorion.devservers.decide.evidence import FRESH, Look, Sign, Source
+from neorion.devservers.decide.lifetime import (
+    Running,
+    deadline,
+    next_start,
+    next_warning,
+    schedule_fault,
+    should_start,
+    warnings_due,
+)
+from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
+
+START = datetime(2026, 11, 16, 8, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+QUIET = Lifecycle(auto_shutdown=False)
+
+
+def ends(
+    lifecycle: Lifecycle,
+    *,
+    now: datetime = START,
+    look: Look | None = None,
+    limits: FlavorLimits | None = None,
+):
+    running = Running(lifecycle=lifecycle, since=START, limits=limits or FlavorLimits(), look=look)
+    found = deadline(running, now)
+    return (found.time, found.reason) if found else None
+
+
+def test_a_server_without_limits_runs_on():
+    assert ends(QUIET) is None
+
+
+def test_a_time_to_live_counts_from_the_start():
+    assert ends(Lifecycle(auto_shutdown=False, time_to_live="2h30m")) == (
+        START + 2.5 * HOUR,
+        StopReason.EXPIRED,
+    )
+
+
+def test_an_extension_moves_the_end_and_never_brings_it_nearer():
+    later = Lifecycle(auto_shutdown=False, time_to_live="2h", extended_until=START + 5 * HOUR)
+    nearer = Lifecycle(auto_shutdown=False, time_to_live="2h", extended_until=START + HOUR)
+    assert ends(later) == (START + 5 * HOUR, StopReason.EXPIRED)
+    assert ends(nearer) == (START + 2 * HOUR, StopReason.EXPIRED)
+
+
+def test_the_flavor_caps_what_a_user_may_ask():
+    limits = FlavorLimits(max_ttl="3h")
+    assert ends(QUIET, limits=limits) == (START + 3 * HOUR, StopReason.EXPIRED)
+    asked = Lifecycle(auto_shutdown=False, time_to_live="1d", extended_until=START + 48 * HOUR)
+    assert ends(asked, limits=limits) == (START + 3 * HOUR, StopReason.EXPIRED)
+
+
+def test_what_was_never_looked_at_is_not_idle():
+    assert ends(Lifecycle(), now=START + 100 * HOUR) is None
+
+
+def test_a_stale_look_says_nothing():
+    now = START + 10 * HOUR
+    stale = Look(taken=now - FRESH - timedelta(seconds=1))
+    fresh = Look(taken=now - FRESH)
+    assert ends(Lifecycle(), now=now, look=stale) is None
+    assert ends(Lifecycle(), now=now, look=fresh) == (START + HOUR, StopReason.IDLE)
+
+
+def test_the_latest_sign_of_use_moves_the_idle_end():
+    now = START + 2 * HOUR
+    look = Look(taken=now, signs=(Sign(Source.CPU, START + HOUR), Sign(Source.TERMINAL, START + 1.5 * HOUR)))
+    assert ends(Lifecycle(), now=now, look=look) == (START + 2.5 * HOUR, StopReason.IDLE)
+
+
+def test_keeping_holds_off_idleness_but_not_the_deadline():
+    now = START + 2 * HOUR
+    kept = Lifecycle(keep_until=START + 9 * HOUR, time_to_live="10h")
+    assert ends(kept, now=now, look=Look(taken=now)) == (START + 9 * HOUR, StopReason.IDLE)
+    short = Lifecycle(keep_until=START + 9 * HOUR, time_to_live="3h")
+    assert ends(short, now=now, look=Look(taken=now)) == (START + 3 * HOUR, StopReason.EXPIRED)
+
+
+def test_a_schedule_speaks_the_users_time_zone():
+    athens = Schedule(stop="0 18 * * MON-FRI", time_zone="Europe/Athens")
+    assert ends(Lifecycle(auto_shutdown=False, schedule=athens)) == (
+        datetime(2026, 11, 16, 18, tzinfo=ZoneInfo("Europe/Athens")),
+        StopReason.SCHEDULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "starts"),
+    [
+        (StopReason.SCHEDULE, True),
+        (StopReason.IDLE, True),
+        (StopReason.ASKED, False),
+        (StopReason.EXPIRED, False),
+    ],
+)
+def test_the_schedule_starts_only_what_nobody_stopped_on_purpose(reason: StopReason, *, starts: bool):
+    hours = Lifecycle(schedule=Schedule(start="0 9 * * *"))
+    stopped = datetime(2026, 11, 15, 20, tzinfo=UTC)
+    assert not should_start(hours, stopped, reason, datetime(2026, 11, 16, 8, 59, tzinfo=UTC))
+    assert should_start(hours, stopped, reason, datetime(2026, 11, 16, 9, 1, tzinfo=UTC)) is starts
+    assert (next_start(hours, reason, stopped) is not None) is starts
+
+
+def test_warnings_come_in_order_and_again_for_another_end():
+    end = Deadline(time=START + HOUR, reason=StopReason.EXPIRED)
+    plan = Lifecycle(warnings=("5m", "30m"))
+    assert warnings_due(plan, end, START) == ()
+    assert next_warning(plan, end, START) == START + HOUR / 2
+    first = warnings_due(plan, end, START + HOUR / 2)
+    both = warnings_due(plan, end, START + HOUR)
+    assert len(first) == 1
+    assert both[0] == first[0]
+    assert len(both) == 2
+    moved = Deadline(time=START + 2 * HOUR, reason=StopReason.EXPIRED)
+    assert not set(warnings_due(plan, moved, START + 2 * HOUR)) & set(both)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "word"),
+    [
+        (Schedule(start="0 25 * * *"), "schedule.start"),
+        (Schedule(stop="0 0 31 2 *"), "schedule.stop"),
+        (Schedule(start="0 9 * * *", time_zone="Europe/Atlantis"), "Atlantis"),
+        (Schedule(start="0 9 * * *", time_zone="../etc/passwd"), "time zone"),
+    ],
+)
+def test_hours_that_cannot_be_read_are_told_in_a_sentence(schedule: Schedule, word: str):
+    assert word in (schedule_fault(schedule) or "")
+
+
+def test_good_hours_have_no_fault():
+    assert schedule_fault(Schedule(start="0 9 * * MON-FRI", time_zone="Europe/Athens")) is None
+
+
+@given(
+    ttl=st.integers(1, 10_000),
+    extended=st.integers(-10_000, 100_000) | st.none(),
+    cap=st.integers(1, 10_000) | st.none(),
+)
+def test_an_expiry_never_passes_the_cap_nor_falls_below_what_was_promised(
+    ttl: int, extended: int | None, cap: int | None
+):
+    lifecycle = Lifecycle(
+        auto_shutdown=False,
+        time_to_live=f"{ttl}m",
+        extended_until=None if extended is None else START + timedelta(minutes=extended),
+    )
+    found = ends(lifecycle, limits=FlavorLimits(max_ttl=f"{cap}m") if cap else None)
+    assert found
+    promised = START + timedelta(minutes=ttl)
+    if cap is None:
+        assert found[0] >= promised
+    else:
+        assert min(promised, START + timedelta(minutes=cap)) <= found[0] <= START + timedelta(minutes=cap)
