@@ -58,12 +58,13 @@ class Scheduler:
         return pending and host is not None and host.state is WorkerState.READY
 
     def _address(self, worker: WorkerId, ports: tuple[int, ...]) -> str:
-        return f"{self._book.workers[worker].host}:{ports[0]}" if ports else ""
+        """Where a gang meets: the last port is nobody's by name."""
+        return f"{self._book.workers[worker].host}:{ports[-1]}" if ports else ""
 
     def _ports(self, job: JobId, worker: WorkerId) -> tuple[int, ...]:
         spec = self._book.jobs[job].spec
-        # A gang's first task needs one to meet at; which task is first is not known here, so each has one.
-        count = len(spec.ports) or bool(spec.placement.gang)
+        # A gang's first task needs one more to meet at; which task is first is not known here, so each has one.
+        count = len(spec.ports) + bool(spec.placement.gang)
         host = self._book.workers[worker].host
         first = self._next_port.get(host, PORT_FIRST)
         if first + count > PORT_LAST:
