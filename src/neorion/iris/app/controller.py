@@ -24,6 +24,7 @@ from neorion.iris.model.gen.iris_connect import (
 from neorion.iris.serve.cluster import Cluster
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
+from neorion.iris.serve.kin import TASK, TaskTokens
 from neorion.iris.serve.workers import Workers
 from neorion.iris.state import load
 from neorion.keel.base import Duration
@@ -45,6 +46,8 @@ _DEADLINES = Pace(Duration.of(seconds=0.5))
 _RETENTION = Pace(Duration.of(minutes=1))
 USERS = {"admin", "user"}
 OPERATORS = {"admin"}
+# Tasks submit jobs too; what they reach is checked call by call.
+WITH_WORK = USERS | {TASK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Crew(clock, rng) as crew:
             desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, watch)
-            app = App(services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator)
+            known = settings.authenticator and TaskTokens(desk.deck.book, settings.authenticator)
+            app = App(services(desk), routes(metrics), ids=ids, authenticator=known)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
@@ -124,21 +128,21 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
 
 def services(desk: Desk) -> list[Service]:
     """Every method and who may call it."""
-    everybody = USERS | {"worker"}
+    workers_too = WITH_WORK | {"worker"}
     return [
         Service(
             JobServiceASGIApplication,
             Jobs(desk),
             {
-                "Submit": USERS,
-                "Wait": USERS,
-                "Get": USERS,
-                "List": USERS,
-                "Tasks": USERS,
-                "Cancel": USERS,
-                "Logs": USERS,
-                "GetBlob": everybody,
-                "PutBlob": everybody,
+                "Submit": WITH_WORK,
+                "Wait": WITH_WORK,
+                "Get": WITH_WORK,
+                "List": WITH_WORK,
+                "Tasks": WITH_WORK,
+                "Cancel": WITH_WORK,
+                "Logs": WITH_WORK,
+                "GetBlob": workers_too,
+                "PutBlob": workers_too,
             },
         ),
         Service(

@@ -60,6 +60,7 @@ class Worker:
     def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
         self._calls = channel.client(WorkerServiceClient)
         self._jobs = channel.client(JobServiceClient)
+        self._address = channel.address
         self._runtime = runtime
         self._clock = clock
         self._rng = rng
@@ -247,7 +248,8 @@ class Worker:
             attempt=attempt,
             entry=entry,
             environment=environment,
-            variables=tuple(sorted(start.variables.items())),
+            # Where tasks find the controller: as this worker does.
+            variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
             resources=wire.resources(start.resources),
             bundle=await self._cache.path(environment.bundle) if environment.bundle else None,
             function=await self._cache.path(entry.function) if isinstance(entry, Call) else None,
