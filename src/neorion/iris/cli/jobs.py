@@ -10,7 +10,7 @@ from neorion.iris.cli.job import Which
 from neorion.iris.cli.logs import past, shown, tasks_of
 from neorion.iris.cli.records import NAMES, JobRecord, Named, jobs_table
 from neorion.iris.client import AsyncIrisClient
-from neorion.iris.client.aio import PAGE
+from neorion.iris.client.connection import PAGE
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Deadline, Duration, Invalid, UnitError
 from neorion.keel.cli import Exit, Format

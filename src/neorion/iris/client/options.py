@@ -39,6 +39,15 @@ class Options(TypedDict, total=False):
     key: str
 
 
+class MapOptions(Options, total=False):
+    """What `map` may be told besides."""
+
+    # Items per task; without one, as many as give 64 tasks.
+    chunk: int
+    # An item's exception is its value, and the others go on.
+    return_exceptions: bool
+
+
 class Payload:
     """Blobs gathered for one submission, by their hash."""
 
@@ -146,7 +155,3 @@ def _ms(name: str, value: str | float) -> int:
         return Duration.parse(value).ns // 1_000_000
     except UnitError as error:
         raise Invalid("iris.limits", f"{name}: {error}.") from None
-
-
-def chunks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
