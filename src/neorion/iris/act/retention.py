@@ -15,7 +15,6 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-KEEP_FOR = Duration.of(hours=7 * 24)
 # Every kept job is in memory: this many of a few tasks each are some tens of megabytes.
 KEEP_JOBS = 10_000
 
@@ -23,12 +22,13 @@ KEEP_JOBS = 10_000
 class Retention:
     """Forgets jobs that ended long ago, and the oldest of those that are too many."""
 
-    def __init__(self, deck: Deck, store: Store, blobs: Blobs, shelf: LogShelf) -> None:
+    def __init__(self, deck: Deck, store: Store, blobs: Blobs, shelf: LogShelf, keep_for: Duration) -> None:
         self._deck = deck
         self._book = deck.book
         self._store = store
         self._blobs = blobs
         self._shelf = shelf
+        self._keep_for = keep_for
         # Blobs named by jobs that are gone.
         self._doomed: dict[Digest, None] = {}
 
@@ -44,7 +44,7 @@ class Retention:
         """Those to forget, the oldest first; one of which something still stops is kept until it has."""
         ended = [(job.ended, job) for job in self._book.jobs.values() if job.ended is not None]
         ended.sort(key=lambda pair: pair[0].ns)
-        limit = self._deck.clock.now() - KEEP_FOR
+        limit = self._deck.clock.now() - self._keep_for
         surplus = len(ended) - KEEP_JOBS
         busy = {attempt.job for attempt in self._book.attempts.values()}
         return [

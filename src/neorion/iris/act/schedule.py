@@ -5,7 +5,7 @@ from collections.abc import Callable
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.lives import Lives
 from neorion.iris.decide import Plan, schedule
-from neorion.iris.model import JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
+from neorion.iris.model import Caps, JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -17,10 +17,11 @@ PORT_FIRST, PORT_LAST = 20_000, 29_999
 class Scheduler:
     """Places what waits. `reasons` says of every job that still waits, why."""
 
-    def __init__(self, deck: Deck, lives: Lives) -> None:
+    def __init__(self, deck: Deck, lives: Lives, caps: Caps) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
+        self._caps = caps
         self._next_port: dict[str, int] = {}
         self.reasons: dict[JobId, Reason] = {}
         self.plan: Plan | None = None
@@ -29,7 +30,7 @@ class Scheduler:
 
     async def tick(self) -> None:
         if self._book.waits():
-            plan = schedule(self._book.view({}, 0), self._deck.clock.now())
+            plan = schedule(self._book.view(self._caps), self._deck.clock.now())
             self.plan = plan
             self.reasons = dict(plan.reasons)
             self._carry_out(plan)

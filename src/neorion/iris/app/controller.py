@@ -10,17 +10,18 @@ from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
-from neorion.iris.act.reports import RENEW_EVERY, Reports
+from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.adapters.blobs.folder import FolderBlobs
-from neorion.iris.model import WorkerShape
+from neorion.iris.model import Caps, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
     JobServiceASGIApplication,
     WorkerServiceASGIApplication,
 )
+from neorion.iris.model.lease import Lease
 from neorion.iris.serve.cluster import Cluster
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
@@ -37,7 +38,6 @@ from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
 _SCHEDULE = Pace(Duration.of(seconds=10))
-_WATCH = Pace(RENEW_EVERY * 0.5)
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
 _GRACE = Duration.of(seconds=2)
 # Limits are given in seconds at the least.
@@ -52,13 +52,22 @@ WITH_WORK = USERS | {TASK}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where a controller lives. Without an authenticator it serves this machine alone."""
+    """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
+
+    `database` is the address of a PostgreSQL; without it there is a SQLite file in `folder`. Large blobs go to `blobs`, or to
+    a folder in `folder`.
+    """
 
     folder: Path
     host: str = "127.0.0.1"
     port: int = 10000
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    database: str = field(default="", repr=False)
+    blobs: Path | None = None
+    caps: Caps = field(default=Caps())
+    keep_jobs_for: Duration = field(default=Duration.of(hours=7 * 24))
+    lease: Lease = field(default=Lease.within(Duration.of(seconds=4.6)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
     """Runs a controller while the block runs."""
     settings.folder.mkdir(parents=True, exist_ok=True)
     async with open_store(
-        settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
+        settings.database or settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
     ) as store:
         metrics = Metrics()
         watch = LoopMetrics(metrics)
@@ -99,7 +108,8 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     deck.wake = placing.wake
     crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
-    crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+    watching = Pace(settings.lease.renew_every * 0.5)
+    crew.loop(Loop("iris.watch", desk.look_after_workers, watching, clock, rng, watch))
     crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
     crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
     return desk
@@ -107,7 +117,7 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
 
 def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
     lives = Lives(deck)
-    blobs = Blobs(deck.journal, store, FolderBlobs(settings.folder / "blobs"))
+    blobs = Blobs(deck.journal, store, FolderBlobs(settings.blobs or settings.folder / "blobs"))
     shelf = LogShelf(settings.folder / "logs")
     dispatch = Dispatch(deck, blobs)
     return Desk(
@@ -116,13 +126,14 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
         lives=lives,
         dispatch=dispatch,
         herald=Herald(deck, lives, dispatch, shelf),
-        scheduler=Scheduler(deck, lives),
-        reports=Reports(deck, lives, blobs),
+        scheduler=Scheduler(deck, lives, settings.caps),
+        reports=Reports(deck, lives, blobs, settings.lease),
         blobs=blobs,
         shelf=shelf,
-        retention=Retention(deck, store, blobs, shelf),
+        retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
         started=deck.clock.now(),
         shapes=settings.shapes,
+        caps=settings.caps,
     )
 
 

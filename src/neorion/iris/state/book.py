@@ -6,6 +6,7 @@ from dataclasses import replace
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
+    Caps,
     ClusterView,
     JobId,
     JobName,
@@ -163,7 +164,7 @@ class Book:
 
     # Views.
 
-    def view(self, caps: dict[str, int], cap_default: int) -> ClusterView:
+    def view(self, caps: Caps) -> ClusterView:
         workers = [
             WorkerView(w.id, w.slice, w.attributes, w.total, w.total - self._used[w.id])
             for w in self.workers.values()
@@ -175,7 +176,7 @@ class Book:
             if self._complete(job, waiting)
         ]
         running = [view for placed in self.placed.values() for view in placed.values()]
-        return ClusterView(workers, jobs, running, caps, cap_default)
+        return ClusterView(workers, jobs, running, caps)
 
     def free(self, worker: WorkerId) -> Resources:
         return self.workers[worker].total - self._used[worker]
