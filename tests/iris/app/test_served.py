@@ -39,7 +39,6 @@ def test_the_local_cluster_asks_for_nothing_that_is_not_served():
             "defaults.bootstrap.task_image",
             "platform: { local: {} }\ndefaults: { bootstrap: { task_image: x } }",
         ),
-        ("storage.bundle_prefix", "platform: { local: {} }\nstorage: { bundle_prefix: 's3://x/y' }"),
     ],
 )
 def test_what_is_not_served_is_refused_by_name(key: str, text: str):

@@ -92,7 +92,7 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
         *place,
         authenticator=Tokens(owners),
         database=file.storage.database.reveal() if file.storage.database else "",
-        blobs=Path(file.storage.bundle_prefix) if file.storage.bundle_prefix else None,
+        blobs=file.storage.bundle_prefix,
         caps=caps(file),
         keep_jobs_for=file.retention.jobs,
         lease=Lease.within(file.controller.worker_timeout),

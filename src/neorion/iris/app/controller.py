@@ -5,16 +5,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neorion.iris.act.arrivals import Arrivals
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.orphans import Orphans
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
-from neorion.iris.adapters.blobs.folder import FolderBlobs
+from neorion.iris.adapters.blobs import open_blobs
 from neorion.iris.model import Caps, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
@@ -44,6 +46,8 @@ _GRACE = Duration.of(seconds=2)
 _DEADLINES = Pace(Duration.of(seconds=0.5))
 # Jobs are kept for days, but their number grows by the minute.
 _RETENTION = Pace(Duration.of(minutes=1))
+# A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
+_ORPHANS = Pace(Duration.of(hours=1))
 USERS = {"admin", "user"}
 OPERATORS = {"admin"}
 # Tasks submit jobs too; what they reach is checked call by call.
@@ -54,8 +58,8 @@ WITH_WORK = USERS | {TASK}
 class Settings:
     """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
 
-    `database` is the address of a PostgreSQL; without it there is a SQLite file in `folder`. Large blobs go to `blobs`, or to
-    a folder in `folder`.
+    `database` is the address of a PostgreSQL; without it there is a SQLite file in `folder`. Large blobs go to `blobs`, a
+    folder or an address such as s3://bucket/path, or to a folder in `folder`.
     """
 
     folder: Path
@@ -64,7 +68,7 @@ class Settings:
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     database: str = field(default="", repr=False)
-    blobs: Path | None = None
+    blobs: str = ""
     caps: Caps = field(default=Caps())
     keep_jobs_for: Duration = field(default=Duration.of(hours=7 * 24))
     lease: Lease = field(default=Lease.within(Duration.of(seconds=4.6)))
@@ -112,12 +116,14 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     crew.loop(Loop("iris.watch", desk.look_after_workers, watching, clock, rng, watch))
     crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
     crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
+    crew.loop(Loop("iris.orphans", desk.orphans.tick, _ORPHANS, clock, rng, watch))
     return desk
 
 
 def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
     lives = Lives(deck)
-    blobs = Blobs(deck.journal, store, FolderBlobs(settings.blobs or settings.folder / "blobs"))
+    blobs = Blobs(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
+    arrivals = Arrivals(settings.folder / "arriving", blobs, deck.clock)
     shelf = LogShelf(settings.folder / "logs")
     dispatch = Dispatch(deck, blobs)
     return Desk(
@@ -129,6 +135,8 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
         scheduler=Scheduler(deck, lives, settings.caps),
         reports=Reports(deck, lives, blobs, settings.lease),
         blobs=blobs,
+        arrivals=arrivals,
+        orphans=Orphans(deck.book, blobs, arrivals),
         shelf=shelf,
         retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
         started=deck.clock.now(),

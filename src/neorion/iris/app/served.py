@@ -23,7 +23,6 @@ def check_served(file: ClusterFile) -> LocalPlatform:
         "defaults.bootstrap.runtime": runtime(file) is not RuntimeName.PROCESS,
         "defaults.bootstrap.cache_dir": bootstrap.cache_dir != usual.cache_dir,
         "defaults.bootstrap.task_image": bootstrap.task_image != usual.task_image,
-        "storage.bundle_prefix": "://" in file.storage.bundle_prefix,
     }
     for key, said in refused.items():
         if said:

@@ -12,6 +12,7 @@ from neorion.iris.client.connection import AsyncJob, Connection
 from neorion.iris.client.embedded import Embedded
 from neorion.iris.client.home import Home, home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
+from neorion.iris.client.names import made_name
 from neorion.iris.client.options import MapOptions, Options, Payload, Work, spec_of
 from neorion.iris.client.progress import Progress, telling
 from neorion.iris.model.each import Each
@@ -144,7 +145,7 @@ class AsyncIrisClient(Connection):
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         keep_errors = options.get("return_exceptions", False)
         work = Each(function, keep_errors=keep_errors)
-        spec = spec_of(work, self.path(name or f"map-{self._ids.secret()[:8]}"), options, payload)
+        spec = spec_of(work, self.path(name or made_name("map", self._ids)), options, payload)
         spec.replicas, spec.warm = len(chunks), True
         if keep_errors:
             # A task that dies costs its own items, not those of the others.

@@ -1,9 +1,9 @@
 """One client's conversation with a controller: what it asks about jobs, and the jobs it holds."""
 
 import codecs
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from neorion.iris.client import transfer
 from neorion.iris.client.options import Payload
@@ -14,6 +14,8 @@ from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
+
+T = TypeVar("T")
 
 # One question to the controller may hang this long; `wait` asks again until its own time is up.
 POLL_MS: Final = 30_000
@@ -105,7 +107,7 @@ class Connection:
         )
         # The key is made before sending, so that a submission whose answer was lost can be sent again.
         request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
-        answer = await retry(lambda: self.calls.submit(request), _PATIENCE, self._clock, self._rng)
+        answer = await self._steady(lambda: self.calls.submit(request))
         return AsyncJob(self, answer.id, answer.name)
 
     async def wait(self, job: AsyncJob | str, timeout: float | None = None) -> Any:
@@ -129,11 +131,8 @@ class Connection:
                 )
 
     async def _asked(self, job: str, most_ms: int) -> Results:
-        """Asking changes nothing, so a controller that starts anew is asked anew."""
         request = pb.WaitRequest(job=job, timeout_ms=most_ms)
-        answer = await retry(
-            lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000), _PATIENCE, self._clock, self._rng
-        )
+        answer = await self._steady(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
         return Results(answer)
 
     async def get(self, job: AsyncJob | str) -> pb.Job:
@@ -179,10 +178,10 @@ class Connection:
         return (await self.cluster.slices(pb.SlicesRequest())).slices
 
     async def put_blob(self, digest: str, body: bytes, sent: Callable[[int], None] = lambda _: None) -> None:
-        await transfer.put_blob(self.calls, digest, body, sent)
+        await transfer.put_blob(self.calls, self._steady, digest, body, sent)
 
     async def get_blob(self, digest: str) -> bytes:
-        return await transfer.get_blob(self.calls, digest)
+        return await transfer.get_blob(self.calls, self._steady, digest)
 
     async def aclose(self) -> None:
         await self._channel.__aexit__(None, None, None)
@@ -194,6 +193,10 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A controller that starts anew is asked anew."""
+        return await retry(call, _PATIENCE, self._clock, self._rng)
 
     def path(self, name: str) -> str:
         """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from neorion.iris.act.arrivals import Arrivals
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deadline import give_up_late
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.orphans import Orphans
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
@@ -31,6 +33,8 @@ class Desk:
     scheduler: Scheduler
     reports: Reports
     blobs: Blobs
+    arrivals: Arrivals
+    orphans: Orphans
     shelf: LogShelf
     retention: Retention
     started: Instant

@@ -17,12 +17,12 @@ from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.kin import calling_task, check_child, check_reach
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
+from neorion.keel.rpc import caller
 
 # Results up to this size in all come along with the answer that a job has ended.
 RESULTS_BYTES_MAX = 2 * 1024 * 1024
 PAGE_MAX = 500
 PART_BYTES_MAX = 4 * 1024 * 1024
-BLOB_BYTES_MAX = 1024 * 1024 * 1024
 
 Answer = TypeVar("Answer", pb.Job, pb.ListResponse, pb.TasksResponse)
 
@@ -33,8 +33,6 @@ class Jobs(JobService):
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._book = desk.deck.book
-        # Blobs that are still arriving, in parts.
-        self._arriving: dict[Digest, bytearray] = {}
 
     async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
         message = request.spec
@@ -134,22 +132,14 @@ class Jobs(JobService):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
 
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
-        body = await self._desk.blobs.get(wire.digest(request.digest))
-        return pb.BlobPart(body=body[request.offset : request.offset + PART_BYTES_MAX], size=len(body))
+        digest = wire.digest(request.digest)
+        body, size = await self._desk.blobs.part(digest, max(0, request.offset), PART_BYTES_MAX)
+        return pb.BlobPart(body=body, size=size)
 
     async def put_blob(self, request: pb.PutBlobRequest, ctx: object) -> pb.PutBlobResponse:
         digest = wire.digest(request.digest)
-        parts = self._arriving.setdefault(digest, bytearray())
-        if request.offset == 0:
-            parts.clear()
-        if request.offset != len(parts) or len(parts) + len(request.body) > BLOB_BYTES_MAX:
-            del self._arriving[digest]
-            raise Invalid(
-                "iris.blob_part", "A blob arrived out of order or is too large.", hint="send it again from 0"
-            )
-        parts += request.body
+        await self._desk.arrivals.take(caller().name, digest, request.offset, request.body, last=request.last)
         if request.last:
-            await self._desk.blobs.put(digest, bytes(self._arriving.pop(digest)))
             await self._desk.deck.journal.durable()
         return pb.PutBlobResponse()
 
