@@ -88,7 +88,9 @@ async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None
     try:
         limit = None if most is None else Duration.parse(most).seconds
     except UnitError as error:
-        raise Invalid("iris.limits", f"timeout: {error}.") from None
+        raise Invalid(
+            "iris.limits", f"timeout: {error}.", hint='write a time like 90, "30s" or "2h"'
+        ) from None
     try:
         ended = await client.ended(named(client, name), limit)
     except Deadline as error:

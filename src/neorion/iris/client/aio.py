@@ -13,7 +13,7 @@ from neorion.iris.client.embedded import Embedded
 from neorion.iris.client.home import Home, home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
 from neorion.iris.client.names import made_name
-from neorion.iris.client.options import MapOptions, Options, Payload, Work, spec_of
+from neorion.iris.client.options import MapOptions, Options, Payload, Work, check_options, spec_of
 from neorion.iris.client.progress import Progress, telling
 from neorion.iris.model.each import Each
 from neorion.keel.base import Error, Invalid
@@ -68,6 +68,7 @@ class AsyncIrisClient(Connection):
         **options: Unpack[Options],
     ) -> AsyncJob:
         """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
+        check_options(options, Options.__annotations__)
         payload = Payload()
         spec = spec_of(work, self.path(name), options, payload)
         spec.replicas = replicas
@@ -83,6 +84,7 @@ class AsyncIrisClient(Connection):
         self, work: Work, name: str, *, replicas: int, within: str = "slice", **options: Unpack[Options]
     ) -> AsyncJob:
         """Tasks that start together or not at all, on workers that share their `within`."""
+        check_options(options, Options.__annotations__)
         payload = Payload()
         spec = spec_of(work, self.path(name), options, payload)
         spec.replicas, spec.gang = replicas, within
@@ -141,6 +143,7 @@ class AsyncIrisClient(Connection):
         **options: Unpack[MapOptions],
     ) -> AsyncJob:
         """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
+        check_options(options, MapOptions.__annotations__)
         payload = Payload()
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         keep_errors = options.get("return_exceptions", False)

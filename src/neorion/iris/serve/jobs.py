@@ -37,7 +37,7 @@ class Jobs(JobService):
     async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
         message = request.spec
         if message is None:
-            raise Invalid("iris.spec", "The submission has no job in it.")
+            raise Invalid("iris.spec", "The submission has no job in it.", hint="fill in its spec")
         content = Digest(hashlib.sha256(message.to_binary()).hexdigest())
         task = calling_task()
         if task is not None:
@@ -127,9 +127,15 @@ class Jobs(JobService):
         attempt = await self._attempt(job, request)
         live = attempt.id in self._book.attempts
         async for offset, text in self._desk.shelf.read(
-            job.id, attempt.id, request.offset, follow=request.follow and live
+            job.id, attempt.id, self._first_byte(job, attempt, request), follow=request.follow and live
         ):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
+
+    def _first_byte(self, job: Job, attempt: Attempt, request: pb.LogsRequest) -> int:
+        start = max(0, request.offset)
+        if request.tail_bytes <= 0:
+            return start
+        return max(start, self._desk.shelf.size(job.id, attempt.id) - request.tail_bytes)
 
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
         digest = wire.digest(request.digest)
@@ -161,7 +167,11 @@ class Jobs(JobService):
     async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
         tasks = self._book.tasks[job.id]
         if not 0 <= request.task < len(tasks):
-            raise NotFound("iris.no_task", f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.")
+            raise NotFound(
+                "iris.no_task",
+                f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.",
+                hint=f"see them with: iris task list {job.spec.name}",
+            )
         live = self._book.attempts.get(tasks[request.task].attempt)
         if live is not None and request.attempt in (0, live.number):
             return live
