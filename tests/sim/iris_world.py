@@ -14,6 +14,7 @@ from neorion.iris.app.controller import SCHEMA, Settings, services, start
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobServiceClient
+from neorion.iris.model.lease import Lease
 from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk
 from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
@@ -29,6 +30,7 @@ from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
 WORKER = Resources(4000, 4, 4)
 GANG_KEY = "slice"
+LEASE = Lease.within(Duration.of(seconds=4.6))
 _MIGRATIONS = migrations_in(SCHEMA)
 
 
@@ -180,7 +182,7 @@ class Iris:
         self.desk = None
         self._disk.crash()
         shapes = [WorkerShape(WORKER, {GANG_KEY: "slice-a"}, len(self.truth.machines))]
-        settings = Settings(self.folder / "controller", shapes=shapes)
+        settings = Settings(self.folder / "controller", shapes=shapes, lease=LEASE)
         settings.folder.mkdir(parents=True, exist_ok=True)
         async with (
             open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,

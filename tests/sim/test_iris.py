@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import anyio
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.act import reports
 from neorion.iris.act.reports import Reports
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
@@ -18,8 +18,9 @@ from neorion.iris.model.record import Attempt, Worker
 from neorion.iris.state import Journal
 from neorion.keel.base import Duration
 from neorion.keel.sim import Weather, World, explore, seeds, simulate
+from tests.sim import iris_world
 from tests.sim.iris_truth import Machine
-from tests.sim.iris_world import GANG_KEY, Iris, iris
+from tests.sim.iris_world import GANG_KEY, LEASE, Iris, iris
 
 # Hundreds of seeds take their time on a busy machine.
 pytestmark = pytest.mark.timeout(300)
@@ -284,8 +285,8 @@ def tell_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "SILENT_AFTER", Duration.of(seconds=1.7))
-    monkeypatch.setattr(reports, "LOST_AFTER", Duration.of(seconds=2))
+    hasty = replace(LEASE, silent_after=Duration.of(seconds=1.7), lost_after=Duration.of(seconds=2))
+    monkeypatch.setattr(iris_world, "LEASE", hasty)
 
 
 Mistake = Callable[[pytest.MonkeyPatch], None]

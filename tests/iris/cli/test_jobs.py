@@ -11,6 +11,7 @@ import yaml
 
 from neorion.iris.cli.ending import exit_code
 from neorion.iris.cli.options import BANDS, STATES
+from neorion.iris.client import IrisClient
 from neorion.iris.model import Band, JobState, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli import Exit
@@ -215,3 +216,10 @@ def test_machines_get_pure_data(iris: Iris, ended: str, command: str):
     assert as_json.err == ""
     assert iris(*args, "-o", "name").out.strip()
     assert iris(*args, "-o", "wide").out.strip()
+
+
+def test_the_controller_itself_sends_no_more_than_the_tail(iris: Iris, cluster: dict[str, str]):
+    assert iris("run", "--no-bundle", "--name", "tail", "--", "seq", "1", "1000").code == 0
+    with IrisClient.remote(cluster["IRIS_CONTROLLER"]) as client:
+        assert client.logs(client.path("tail"), tail_bytes=9) == "999\n1000\n"[-9:]
+        assert client.logs(client.path("tail"), tail_bytes=10**9) == client.logs(client.path("tail"))

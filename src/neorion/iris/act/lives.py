@@ -90,6 +90,7 @@ class Lives:
             assigned=now,
             ports=ports,
             meet=meet,
+            secret=self._deck.ids.secret(),
         )
         self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
         self._book.put_attempt(attempt)
@@ -123,9 +124,14 @@ class Lives:
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
         started = attempt.state is not AttemptState.ASSIGNED
         ATTEMPT.check(attempt.id, attempt.state, state)
-        self._book.put_attempt(replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending))
+        self._book.put_attempt(
+            replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending, secret="")
+        )
         self._moves.over.append(attempt)
         self.moved.set()
+        # Whatever it submitted ends with it: if it is tried again, it submits the same again.
+        for child in list(self._book.brood.get(attempt.id, ())):
+            self.cancel(child, Cause.JOB_OVER)
         # Its place is free now, and that may be what others wait for.
         self._deck.wake()
         task = self._book.tasks[attempt.job][attempt.index]

@@ -11,11 +11,12 @@ import anyio
 import anyio.to_thread
 
 from neorion.iris.act.scale import Autoscaler, Home
-from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, scale_groups
+from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, caps, scale_groups
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
 from neorion.iris.app.controller import Settings, controller
+from neorion.iris.app.served import check_served
+from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file
-from neorion.keel.base import Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
 from neorion.keel.rpc import Principal, Tokens
@@ -23,7 +24,7 @@ from neorion.keel.run import Crew, Loop, Pace
 
 _LOCAL = """
 platform: {{ local: {{}} }}
-controller: {{ local: {{}} }}
+controller: {{ local: {{}}, worker_timeout: 5s }}
 defaults:
   autoscaler: {{ evaluation_interval: 1s, scale_up_delay: 0, scale_down_delay: 1m, startup_grace_period: 1m }}
 scale_groups:
@@ -76,13 +77,7 @@ async def run_cluster(
 
 @asynccontextmanager
 async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> AsyncGenerator[Cluster]:
-    if file.platform.local is None:
-        raise Invalid(
-            "iris.platform",
-            f"This version runs clusters of the platform local, not {file.arm}.",
-            hint="replace the platform, controller and slice_template sections by local ones to try the file here",
-        )
-    _refuse_unserved(file)
+    local_platform = check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
     secret, worker_secret = (_kept_secret(folder / name, ids) for name in ("admin.token", "worker.token"))
@@ -92,10 +87,25 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
     }
     owners[secret] = Principal("admin", frozenset({"admin", "user"}))
     owners[worker_secret] = Principal("worker", frozenset({"worker"}))
-    settings = Settings(folder, *place, authenticator=Tokens(owners))
+    settings = Settings(
+        folder,
+        *place,
+        authenticator=Tokens(owners),
+        database=file.storage.database.reveal() if file.storage.database else "",
+        blobs=file.storage.bundle_prefix,
+        caps=caps(file),
+        keep_jobs_for=file.retention.jobs,
+        lease=Lease.within(file.controller.worker_timeout),
+    )
     async with controller(settings, clock, rng, ids) as running:
         _leave_token(running.address, secret)
-        local = LocalSettings(folder / "slices", running.address, _variables(), behaviours(file))
+        local = LocalSettings(
+            folder / "slices",
+            running.address,
+            {**_variables(), **file.defaults.bootstrap.env_vars},
+            behaviours(file),
+            local_platform.stop_grace,
+        )
         async with LocalPlatform(local, worker_command, clock) as platform:
             desk, home = running.desk, Home(running.address, worker_secret)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
@@ -114,23 +124,6 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
                     yield Cluster(running.address, secret, platform)
                 finally:
                     parts.cancel()
-
-
-def _refuse_unserved(file: ClusterFile) -> None:
-    """What the file may say and this version does not do is refused, never passed over in silence."""
-    usual = ClusterFile.model_fields
-    asked = {
-        "storage.database": file.storage.database is not None,
-        "limits": file.limits != usual["limits"].get_default(call_default_factory=True),
-        "retention": file.retention != usual["retention"].get_default(call_default_factory=True),
-    }
-    for key, said in asked.items():
-        if said:
-            raise Invalid(
-                "iris.unserved",
-                f"This version does not serve {key}.",
-                hint="leave it out of the cluster file",
-            )
 
 
 def _kept_secret(path: Path, ids: Ids) -> str:

@@ -1,6 +1,5 @@
 """What `iris run` does: pack, submit, follow, and end as the command ended."""
 
-import re
 import signal
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from neorion.iris.cli.logs import shown
 from neorion.iris.cli.run import Wanted
 from neorion.iris.cli.words import amounts, resources, size
 from neorion.iris.client import AsyncIrisClient, Options
+from neorion.iris.client.names import made_name
 from neorion.iris.client.options import Payload, spec_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid, NotFound
@@ -121,7 +121,12 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packe
     )
     if wanted["retries"] is not None:
         options["retries"] = wanted["retries"]
-    spec = spec_of(command, client.path(wanted["name"] or _name(command)), options, Payload())
+    spec = spec_of(
+        command,
+        client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds())),
+        options,
+        Payload(),
+    )
     spec.replicas = wanted["replicas"]
     spec.gang = wanted["gang"] or ""
     if spec.environment is not None:
@@ -134,13 +139,6 @@ def _variables(pairs: Sequence[str]) -> dict[str, str]:
         if "=" not in pair:
             raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="write --env KEY=VALUE")
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
-
-
-def _name(command: Sequence[str]) -> str:
-    """The program's own name, and enough chance to be alone with it."""
-    program = re.sub(r"[^A-Za-z0-9]+", "-", Path(command[0]).name).strip("-")[:40] or "job"
-    chance = "".join(filter(str.isalnum, SystemIds().secret()))[:6].lower()
-    return f"{program}-{chance}"
 
 
 async def _send(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:

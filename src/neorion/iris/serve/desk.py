@@ -3,18 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from neorion.iris.act.arrivals import Arrivals
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deadline import give_up_late
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.orphans import Orphans
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
-from neorion.iris.decide import feasible
-from neorion.iris.model import JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
+from neorion.iris.decide import beyond_cap, feasible
+from neorion.iris.model import Caps, JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.store import Store
 
@@ -31,10 +33,13 @@ class Desk:
     scheduler: Scheduler
     reports: Reports
     blobs: Blobs
+    arrivals: Arrivals
+    orphans: Orphans
     shelf: LogShelf
     retention: Retention
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    caps: Caps = field(default=Caps())
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
     scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
 
@@ -62,9 +67,13 @@ class Desk:
 
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""
+        user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
+        self._refuse(beyond_cap(self.caps.of(user), user, spec.resources, together))
         present = [WorkerShape(w.total, w.attributes) for w in self.deck.book.workers.values()]
         if not present and not self.shapes:
             return
-        reason = feasible(spec.resources, spec.placement, spec.replicas, [*self.shapes, *present])
+        self._refuse(feasible(spec.resources, spec.placement, spec.replicas, [*self.shapes, *present]))
+
+    def _refuse(self, reason: Reason | None) -> None:
         if reason is not None:
             raise Invalid("iris.infeasible", reason.sentence, hint=reason.hint)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 
-from neorion.iris.act.reports import LEASE, RENEW_EVERY
 from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
@@ -26,10 +25,11 @@ class Workers(WorkerService):
         ]
         if worker.id != request.worker:
             await self._desk.deck.journal.durable()
+        lease = self._desk.reports.lease
         return pb.JoinResponse(
             worker=worker.id,
-            renew_every_ms=round(RENEW_EVERY.ms),
-            lease_ms=round(LEASE.ms),
+            renew_every_ms=round(lease.renew_every.ms),
+            lease_ms=round(lease.lasts.ms),
             begun=list[str](begun),
         )
 

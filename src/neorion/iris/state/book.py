@@ -6,6 +6,7 @@ from dataclasses import replace
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
+    Caps,
     ClusterView,
     JobId,
     JobName,
@@ -42,6 +43,8 @@ class Book:
         # Jobs with a limit for waiting that have not ended.
         self.impatient: dict[JobId, None] = {}
         self.children: dict[JobId, dict[JobId, None]] = {}
+        # Jobs that have not ended, by the attempt that submitted them.
+        self.brood: dict[AttemptId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
         self._waiting: dict[JobId, dict[int, None]] = {}
@@ -81,7 +84,8 @@ class Book:
         self.impatient.pop(job, None)
         if self.names.get(record.spec.name) == job:
             del self.names[record.spec.name]
-        self.keys.pop(record.key, None)
+        if self.keys.get(record.key) == job:
+            del self.keys[record.key]
         self.children.pop(job, None)
         self.children.get(record.parent, {}).pop(job, None)
 
@@ -106,9 +110,20 @@ class Book:
             self.impatient.pop(job.id, None)
         if job.parent:
             self.children.setdefault(job.parent, {})[job.id] = None
+        if job.owner:
+            self._index_brood(job)
         if job.id not in self.tasks:
             self.tasks[job.id] = []
             self.counts[job.id] = dict.fromkeys(TaskState, 0)
+
+    def _index_brood(self, job: Job) -> None:
+        brood = self.brood.setdefault(job.owner, {})
+        if job.state.ended:
+            brood.pop(job.id, None)
+        else:
+            brood[job.id] = None
+        if not brood:
+            del self.brood[job.owner]
 
     def index_task(self, task: Task) -> None:
         tasks, counts = self.tasks[task.job], self.counts[task.job]
@@ -149,7 +164,7 @@ class Book:
 
     # Views.
 
-    def view(self, caps: dict[str, int], cap_default: int) -> ClusterView:
+    def view(self, caps: Caps) -> ClusterView:
         workers = [
             WorkerView(w.id, w.slice, w.attributes, w.total, w.total - self._used[w.id])
             for w in self.workers.values()
@@ -161,7 +176,7 @@ class Book:
             if self._complete(job, waiting)
         ]
         running = [view for placed in self.placed.values() for view in placed.values()]
-        return ClusterView(workers, jobs, running, caps, cap_default)
+        return ClusterView(workers, jobs, running, caps)
 
     def free(self, worker: WorkerId) -> Resources:
         return self.workers[worker].total - self._used[worker]

@@ -15,6 +15,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobServiceClient, WorkerServiceClient
 from neorion.iris.model.spec import Call
 from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
+from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
 from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry
@@ -29,8 +30,7 @@ log = logger(__name__)
 CALL_TIMEOUT = Duration.of(seconds=10)
 # Results up to this size ride along with the report of the attempt's end.
 INLINE_BYTES_MAX = 1024 * 1024
-# A message to the controller holds 4 MiB: one part of a blob with its envelope, or this much and one report more.
-BLOB_PART_BYTES = 2 * 1024 * 1024
+# A message to the controller holds 4 MiB: this much and one report more.
 REPORT_BYTES_MAX = 2 * 1024 * 1024
 # An order may be on its way twice; this many ended attempts are remembered so that its twin is not taken for a new one.
 ENDED_MAX = 10_000
@@ -60,11 +60,12 @@ class Worker:
     def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
         self._calls = channel.client(WorkerServiceClient)
         self._jobs = channel.client(JobServiceClient)
+        self._address = channel.address
         self._runtime = runtime
         self._clock = clock
         self._rng = rng
         self._name = folder / "worker"
-        self._cache = BlobCache(folder / "blobs", self._fetch)
+        self._cache = BlobCache(folder / "blobs", lambda digest: parcels.fetch(self._jobs, digest))
         self._logs = LogShipper(runtime, self._calls, clock)
         # What the runtime said, then what of it is ready to be sent.
         self._news: dict[AttemptId, Seen] = {}
@@ -212,6 +213,7 @@ class Worker:
                 if len(self._ended) > ENDED_MAX:
                     self._ended.popitem(last=False)
                 self._logs.forget(seen.attempt)
+                self._cache.let_go(seen.attempt)
                 await self._runtime.forget(seen.attempt)
             elif seen.attempt in unknown:
                 with suppress(NotFound):
@@ -247,11 +249,12 @@ class Worker:
             attempt=attempt,
             entry=entry,
             environment=environment,
-            variables=tuple(sorted(start.variables.items())),
+            # Where tasks find the controller: as this worker does.
+            variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
             resources=wire.resources(start.resources),
-            bundle=await self._cache.path(environment.bundle) if environment.bundle else None,
-            function=await self._cache.path(entry.function) if isinstance(entry, Call) else None,
-            input=await self._cache.path(wire.digest(start.input)) if start.input else None,
+            bundle=await self._cache.path(environment.bundle, attempt) if environment.bundle else None,
+            function=await self._cache.path(entry.function, attempt) if isinstance(entry, Call) else None,
+            input=await self._cache.path(wire.digest(start.input), attempt) if start.input else None,
             pool=start.pool,
             run_limit=Duration(start.run_limit_ms * 1_000_000) if start.run_limit_ms else None,
         )
@@ -263,30 +266,18 @@ class Worker:
             message.log = await self._logs.rest(self.id, seen.attempt)
             if seen.end.result is not None:
                 try:
-                    body = Path(seen.end.result).read_bytes()
+                    await self._enclose(message, Path(seen.end.result))
                 except FileNotFoundError:
                     message.kind, message.message = EndKind.LOST, "its result is gone"
-                    return message
-                message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
-                message.result_bytes = len(body)
-                if len(body) > INLINE_BYTES_MAX:
-                    await self._put(message.result)
-                    message.result.body = b""
         return message
 
-    async def _put(self, blob: pb.Blob) -> None:
-        for offset in range(0, len(blob.body), BLOB_PART_BYTES):
-            part = blob.body[offset : offset + BLOB_PART_BYTES]
-            last = offset + len(part) == len(blob.body)
-            await self._jobs.put_blob(
-                pb.PutBlobRequest(digest=blob.digest, offset=offset, body=part, last=last)
-            )
-
-    async def _fetch(self, digest: Digest) -> bytes:
-        parts: list[bytes] = []
-        have, size = 0, 1
-        while have < size:
-            part = await self._jobs.get_blob(pb.GetBlobRequest(digest=digest, offset=have))
-            parts.append(part.body)
-            have, size = have + len(part.body), part.size
-        return b"".join(parts)
+    async def _enclose(self, message: pb.Seen, result: Path) -> None:
+        """A small result goes along; a large one goes ahead."""
+        message.result_bytes = result.stat().st_size
+        if message.result_bytes <= INLINE_BYTES_MAX:
+            body = result.read_bytes()
+            message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
+            return
+        digest = await parcels.digest_of(result)
+        await parcels.send(self._jobs, digest, result)
+        message.result = pb.Blob(digest=digest)
