@@ -42,7 +42,7 @@ class Shelf:
     repairs: dict[RepairId, Repair] = field(default_factory=dict[RepairId, Repair])
     purchases: dict[IntentId, Purchase] = field(default_factory=dict[IntentId, Purchase])
     wishes: deque[Wish] = field(default_factory=lambda: deque[Wish](maxlen=WISHES_MAX))
-    demand: Demand = Demand()
+    demand: Demand = field(default_factory=Demand)
     holds: tuple[Hold, ...] = ()
     told: dict[str, Instant] = field(default_factory=dict[str, Instant])
 
