@@ -42,7 +42,11 @@ class Behaviour:
 class FakeCloud:
     """Machines by id. `bought` counts every machine that was ever made for an intent: more than one is a double purchase."""
 
-    def __init__(self, clock: Clock, rng: Rng, behaviour: Behaviour | None = None) -> None:
+    def __init__(
+        self, clock: Clock, rng: Rng, behaviour: Behaviour | None = None, *, name: str = "fake"
+    ) -> None:
+        # Part of every machine's id: no two clouds may give one id to two machines.
+        self.name = name
         self.behaviour = behaviour or Behaviour()
         self.machines: dict[MachineId, FakeMachine] = {}
         self.bought: dict[IntentId, int] = {}
@@ -59,7 +63,7 @@ class FakeCloud:
         self._number += 1
         now = self.clock.now()
         machine = FakeMachine(
-            id=MachineId(f"fake-{self._number:06d}"),
+            id=MachineId(f"{self.name}-{self._number:06d}"),
             intent=intent,
             created=now,
             boots=now + self.behaviour.boot,

@@ -44,7 +44,6 @@ class FakeMachine:
         return MachineState.PENDING if now < self.boots else MachineState.RUNNING
 
     def as_machine(self, now: Instant) -> Machine:
-        number = self.id.rpartition("-")[2]
         return Machine(
             id=self.id,
             intent=self.intent.id,
@@ -54,8 +53,8 @@ class FakeMachine:
             region=self.intent.region,
             zone=self.intent.zone,
             name=self.intent.id,
-            address=f"fake-{number}.invalid",
-            private_address=f"fake-{number}.invalid",
+            address=f"{self.id}.invalid",
+            private_address=f"{self.id}.invalid",
             host=self.host,
             spot=self.intent.spot,
             created=self.created,

@@ -71,7 +71,7 @@ class Reports:
 
     async def register(self, said: Registration) -> Node:
         """The node that this agent speaks for. Registering again changes nothing about the node's state."""
-        node = self._find(said) or self._join(said)
+        node = self.find(said) or self._join(said)
         now = self._deck.clock.now()
         known = replace(
             node,
@@ -171,9 +171,9 @@ class Reports:
     def _hear(self, node_id: NodeId, now: Instant) -> None:
         self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), heard=now)
 
-    def _find(self, said: Registration) -> Node | None:
+    def find(self, said: Registration) -> Node | None:
         known = [
-            Known(node.id, node.machine, node.machine_name, node.kube_name)
+            Known(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
             for node in self._book.nodes.values()
         ]
         found = resolve(said.claim, known)
