@@ -8,6 +8,7 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, App, Request, Response, Route, Service
 from neorion.keel.run import Crew, Loop, Pace, Watch
+from neorion.keel.run.loop import unwatched
 from neorion.keel.store import Store, migrations_in
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 from neorion.navarch.act.deck import Deck, World
@@ -48,12 +49,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What every process has: time, identity, chance, and the store it owns."""
+    """What every process has: time, identity, chance, and the store it owns. Simulations go without metrics."""
 
     store: Store
     clock: Clock
     ids: Ids
     rng: Rng
+    metrics: Metrics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +67,25 @@ class Plane:
     sweep: Sweep
     keys: Keys
     app: App
-    metrics: FleetMetrics
 
 
 @asynccontextmanager
 async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerator[Plane]:
     """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
-    metrics = Metrics()
-    watch = LoopMetrics(metrics)
+    watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
     async with Crew(parts.clock, parts.rng) as crew:
         fleet = await _fleet(settings, world, parts, crew)
-        numbers = FleetMetrics(metrics, fleet)
-        fleet.deck.watch = numbers.watch
         orders, sweep = Orders(fleet), Sweep(fleet)
         keys = Keys(fleet.deck.installation.secret, settings.token, settings.join_token)
-        _start(settings, fleet, sweep, crew, watch)
         app = App(
             _services(fleet, orders, sweep, keys, settings.health_check),
-            _routes(numbers, fleet),
+            _routes(fleet, parts.metrics),
             ids=parts.ids,
             authenticator=keys,
         )
+        _start(settings, fleet, sweep, crew, watch)
         try:
-            yield Plane(fleet, orders, sweep, keys, app, numbers)
+            yield Plane(fleet, orders, sweep, keys, app)
         finally:
             crew.cancel()
 
@@ -144,7 +142,7 @@ def _services(
     ]
 
 
-def _routes(numbers: FleetMetrics, fleet: Fleet) -> list[Route]:
+def _routes(fleet: Fleet, metrics: Metrics | None) -> list[Route]:
     async def live(request: Request) -> Response:
         del request
         return Response(b"ok\n")
@@ -155,13 +153,15 @@ def _routes(numbers: FleetMetrics, fleet: Fleet) -> list[Route]:
         await fleet.deck.journal.durable()
         return Response(b"ok\n")
 
-    async def exposition(request: Request) -> Response:
-        del request
-        return Response(numbers.exposition(), content_type=CONTENT_TYPE)
-
     everybody = frozenset({ANYONE})
-    return [
-        Route("GET", "/healthz", live, everybody),
-        Route("GET", "/readyz", ready, everybody),
-        Route("GET", "/metrics", exposition, everybody),
-    ]
+    routes = [Route("GET", "/healthz", live, everybody), Route("GET", "/readyz", ready, everybody)]
+    if metrics is not None:
+        numbers = FleetMetrics(metrics, fleet)
+        fleet.deck.watch = numbers.watch
+
+        async def exposition(request: Request) -> Response:
+            del request
+            return Response(numbers.exposition(), content_type=CONTENT_TYPE)
+
+        routes.append(Route("GET", "/metrics", exposition, everybody))
+    return routes

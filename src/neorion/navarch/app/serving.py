@@ -13,6 +13,7 @@ from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel, MemoryTransport, connect, serve
 from neorion.keel.run import Crew
 from neorion.keel.store import open_store
+from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.judge import ProcessJudge
@@ -62,7 +63,9 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         where = file.server.store or state / "navarch.db"
         store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
         world = World(providers, NoScheduler(), NoDemand(), judge)
-        plane = await stack.enter_async_context(build(settings, world, Parts(store, clock, ids, rng)))
+        plane = await stack.enter_async_context(
+            build(settings, world, Parts(store, clock, ids, rng, Metrics()))
+        )
         crew = await stack.enter_async_context(Crew(clock, rng))
         stack.callback(crew.cancel)
         server = await stack.enter_async_context(serve(plane.app, host, port, grace=_GRACE))

@@ -41,9 +41,7 @@ def _repairs(view: PoolView) -> Iterator[Finding]:
             yield _finding("navarch.shared_successor", node, f"it is to replace {count} nodes")
     for repair in view.open_repairs:
         old = view.node(repair.node)
-        if old is None:
-            yield _finding("navarch.repair_of_nobody", repair.id, f"there is no node {repair.node}")
-        elif repair.swap and repair.step is RepairStep.BUYING and not old.state.serving:
+        if old is not None and repair.swap and repair.step is RepairStep.BUYING and not old.state.serving:
             yield _finding("navarch.gone_too_early", old.id, "it left before its successor came")
     size = max(1, sum(node.state.serving for node in view.nodes))
     down = sum(begun(repair) for repair in view.repairs)
