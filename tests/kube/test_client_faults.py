@@ -10,7 +10,7 @@ import anyio
 import pytest
 from aiohttp import web
 
-from neorion.drydock import Cluster
+from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import Door
 from neorion.keel.base import Conflict, Deadline, Duration, Retry, Unauthenticated
 from neorion.keel.clock import SystemClock

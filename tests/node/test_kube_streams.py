@@ -44,7 +44,7 @@ async def test_a_command_has_input_two_outputs_and_an_exit_code(kubectl: Kubectl
     assert (await run(client, box, ["true"])).code == 0
     with pytest.raises(Terminal) as refused:
         await run(client, box, ["no-such-program"])
-    assert refused.value.code == "kube.exec_failed"
+    assert refused.value.code == "kube.command_failed"
 
 
 async def test_a_terminal_is_as_large_as_it_is_told_to_be(kubectl: Kubectl, client: Client):

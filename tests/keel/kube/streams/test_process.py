@@ -131,7 +131,7 @@ async def test_more_output_than_run_keeps_is_refused(monkeypatch: pytest.MonkeyP
     async with staged(kubelet(cat)) as client:
         with pytest.raises(Terminal) as refused:
             await run(client, WHERE, ["cat"], b"x" * 101)
-    assert refused.value.code == "kube.exec_output"
+    assert refused.value.code == "kube.command_output"
 
 
 async def test_a_command_that_cannot_start_is_an_error():
@@ -143,7 +143,7 @@ async def test_a_command_that_cannot_start_is_an_error():
     async with staged(kubelet(play)) as client:
         with pytest.raises(Terminal) as refused:
             await collected(client)
-    assert refused.value.code == "kube.exec_failed"
+    assert refused.value.code == "kube.command_failed"
     assert "no such file" in str(refused.value)
 
 
@@ -156,7 +156,7 @@ async def test_a_connection_that_breaks_is_not_the_end_of_the_command():
     async with staged(kubelet(play)) as client:
         with pytest.raises(Deadline) as lost:
             await collected(client)
-    assert lost.value.code == "kube.exec_lost"
+    assert lost.value.code == "kube.command_lost"
 
 
 async def test_a_server_of_another_protocol_is_refused():
