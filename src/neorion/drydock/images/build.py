@@ -71,7 +71,7 @@ _PIP_WORDS: Final = ("index-url", "extra-index-url", "trusted-host", "proxy", "t
 
 
 def pip_settings(env: Mapping[str, str], files: list[Path]) -> dict[str, str]:
-    """This machine's settings as pip itself would find them: later files win, the environment over all."""
+    """The machine's settings as pip itself would find them: later files win, the environment over all."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(files)
     found = {

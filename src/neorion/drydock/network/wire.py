@@ -6,6 +6,7 @@ from typing import Final
 
 from neorion.drydock.machine import ask
 from neorion.drydock.network.addresses import Addresses
+from neorion.keel.base import Terminal
 
 _LINKS: Final = Path("/sys/class/net")
 
@@ -34,13 +35,15 @@ async def unplug(addresses: Addresses, index: int) -> None:
     wire, pods = addresses.wire(index), addresses.pods_of(index)
     if await ask(["ip", "-4", "route", "show", "exact", str(pods)]):
         await ask(["ip", "route", "delete", str(pods)])
-    if (_LINKS / wire).exists():
-        # Without an error if the kernel was quicker.
-        await ask(["ip", "-force", "-batch", "-"], say=f"link delete {wire}\n")
+    try:
+        await ask(["ip", "link", "delete", wire])
+    except Terminal:
+        if (_LINKS / wire).exists():
+            raise
 
 
 async def route_services(addresses: Addresses, live: Sequence[int]) -> None:
-    """This machine reaches Services through one of the live nodes, whose kube-proxy knows the way; without any, not at all."""
+    """The machine reaches Services through one of the live nodes, whose kube-proxy knows the way; without any, not at all."""
     services = addresses.services
     if live:
         node = addresses.node(live[0])

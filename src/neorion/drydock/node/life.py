@@ -78,7 +78,8 @@ async def remove(cluster: Cluster, name: str) -> None:
     await route_services(cluster.layout.addresses, nodes_up(cluster))
     async with cluster.api() as api:
         await _deregister(api, node)
-    cluster.pki.certificate(node.part).unlink(missing_ok=True)
+    for file in (cluster.pki.certificate(node.part), cluster.pki.key(node.part)):
+        file.unlink(missing_ok=True)
     cluster.layout.log(node.part).unlink(missing_ok=True)
     # Unpacked images are many small files; nobody waits for them but the caller.
     await to_thread.run_sync(shutil.rmtree, node.folder)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,6 +15,8 @@ PODS_DEFAULT: Final = 110
 # As many as a node's pod network has addresses for, less the bridge's own and the broadcast.
 PODS_MAX: Final = 250
 GPUS_MAX: Final = 64
+# A kubelet keeps this back by itself, so that it notices in time when memory runs out.
+MEMORY_SPARE: Final = Quantity.parse("100Mi")
 
 
 class Effect(StrEnum):
@@ -73,7 +75,7 @@ class Machine:
         return cls(Quantity.of(os.cpu_count() or 1), Quantity.of(memory))
 
 
-def reserved(spec: NodeSpec, machine: Machine) -> dict[str, Any]:
+def reserved(spec: NodeSpec, machine: Machine) -> dict[str, str]:
     """What the kubelet must keep back so that the node offers what was asked for; also the check of the request."""
     if not 1 <= spec.pods <= PODS_MAX or not 0 <= spec.gpus <= GPUS_MAX:
         raise Invalid(
@@ -81,8 +83,13 @@ def reserved(spec: NodeSpec, machine: Machine) -> dict[str, Any]:
             f"A node holds 1 to {PODS_MAX} pods and 0 to {GPUS_MAX} GPUs.",
             hint="Larger nodes can be simulated: neorion drydock up --simulated.",
         )
-    wanted = {"cpu": (spec.cpus, machine.cpus), "memory": (spec.memory, machine.memory)}
-    return {name: str(_rest(name, *pair)) for name, pair in wanted.items() if pair[0]}
+    kept = dict[str, str]()
+    if spec.cpus:
+        kept["cpu"] = str(_rest("cpu", spec.cpus, machine.cpus))
+    if spec.memory:
+        rest = _rest("memory", spec.memory, machine.memory)
+        kept["memory"] = str(rest - MEMORY_SPARE if rest > MEMORY_SPARE else Quantity.of(0))
+    return kept
 
 
 def _rest(name: str, text: str, whole: Quantity) -> Quantity:

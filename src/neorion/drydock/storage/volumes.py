@@ -7,6 +7,7 @@ from neorion.keel.kube.core import Claim
 
 CLASS: Final = "standard"
 PROVISIONER: Final = "drydock.neorion/folder"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 
 
 class VolumeSpec(Part, frozen=True):
@@ -51,7 +52,8 @@ def volume_for(claim: Claim, path: str) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": name_of(claim)},
+        # Whose it is to remove: without this, Kubernetes tries to, and fails.
+        "metadata": {"name": name_of(claim), "annotations": {_PROVISIONED_BY: PROVISIONER}},
         "spec": {
             "storageClassName": CLASS,
             "persistentVolumeReclaimPolicy": "Delete",
