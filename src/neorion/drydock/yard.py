@@ -18,11 +18,11 @@ from neorion.drydock.control import PROGRAMS
 from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
-from neorion.drydock.layout import Layout, slot_is_free, state_folder
-from neorion.drydock.network import SLOTS
+from neorion.drydock.layout import Layout, state_folder
 from neorion.drydock.node import ensure_nodes
 from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
-from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
+from neorion.drydock.slots import CLAIMS, claim_slot
+from neorion.keel.base import Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
 _RECORD: Final = "cluster.json"
@@ -62,6 +62,7 @@ class Yard:
     folder: Path
     shelf: Shelf
     clock: Clock
+    claims: Path = CLAIMS
 
     @classmethod
     def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "Yard":
@@ -102,7 +103,9 @@ class Yard:
         for product in self.shelf.missing(wishes.programs):
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
-            await self._claim(name)
+            if self._record(name) is None:
+                folder = self.folder / name
+                self.save(name, Record(claim_slot(self.claims, folder, Ledger(folder))))
             cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
             if cluster.layout.networked:
                 await lay_network(cluster)
@@ -142,22 +145,6 @@ class Yard:
         """A cluster that was made without a network gets one."""
         self.save(name, Record(self.find(name).layout.slot, networked=True))
         return self.find(name)
-
-    async def _claim(self, name: str) -> None:
-        """Gives a new cluster its slot."""
-        if self._record(name) is not None:
-            return
-        async with locked(self.folder):
-            taken = {record.slot for other in self.names() if (record := self._record(other)) is not None}
-            for slot in range(SLOTS):
-                if slot not in taken and slot_is_free(slot):
-                    self.save(name, Record(slot))
-                    return
-        raise NoCapacity(
-            "drydock.full",
-            f"This machine has {SLOTS} clusters, and room for no more.",
-            hint="Remove one: neorion drydock down --name NAME",
-        )
 
     def _record(self, name: str) -> Record | None:
         try:
