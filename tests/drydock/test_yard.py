@@ -55,6 +55,8 @@ async def test_clusters_that_come_at_once_take_different_slots(tmp_path: Path):
         for number in range(8):
             tasks.start_soon(claim, f"c{number}")
     slots = [cluster.layout.slot for cluster in yard.clusters()]
+    for name in yard.names():
+        await yard.down(name)
     assert len(set(slots)) == 8
 
 

@@ -16,13 +16,13 @@ from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.fitting import fit_out, lay_network
-from neorion.drydock.host import UNDO, Ledger, end, locked
+from neorion.drydock.host import UNDO, Ledger, end, locked, take
 from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, slot_is_free, state_folder
 from neorion.drydock.network import SLOTS
 from neorion.drydock.node import ensure_nodes
 from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
-from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
+from neorion.keel.base import Conflict, Invalid, NoCapacity, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
 _RECORD: Final = "cluster.json"
@@ -145,12 +145,23 @@ class Yard:
 
     async def _claim(self, name: str) -> None:
         """Gives a new cluster its slot."""
-        if self._record(name) is not None:
+        folder = self.folder / name
+        known = self._record(name)
+        if known is not None:
+            if not await take(known.slot, folder):
+                raise Conflict(
+                    "drydock.slot_taken",
+                    f'The place of "{name}" on this machine was given to another cluster while it was down.',
+                    hint=f"Make it anew: neorion drydock down --name {name}",
+                )
             return
         async with locked(self.folder):
             taken = {record.slot for other in self.names() if (record := self._record(other)) is not None}
             for slot in range(SLOTS):
-                if slot not in taken and slot_is_free(slot):
+                if slot in taken or not slot_is_free(slot):
+                    continue
+                Ledger(folder).record("slot", f"{slot} {folder}")
+                if await take(slot, folder):
                     self.save(name, Record(slot))
                     return
         raise NoCapacity(

@@ -1,11 +1,13 @@
 """How each kind of change to this machine is taken back. All of them bear to find nothing."""
 
 import shutil
+from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio import to_thread
 
+from neorion.drydock.host.claims import release
 from neorion.drydock.host.ledger import Undo
 from neorion.drydock.machine import Cgroups
 from neorion.keel.clock import SystemClock
@@ -45,6 +47,12 @@ async def _quietly(*argv: str) -> None:
     await anyio.run_process(argv, check=False)
 
 
+async def _release_slot(name: str) -> None:
+    """`name` is the slot and the cluster's folder."""
+    slot, cluster = name.split(" ", 1)
+    await release(int(slot), Path(cluster))
+
+
 UNDO: Final[dict[str, Undo]] = {
     "cgroup": _remove_cgroup,
     "folder": _remove_folder,
@@ -52,5 +60,6 @@ UNDO: Final[dict[str, Undo]] = {
     "mount": _remove_mount,
     "namespace": _remove_namespace,
     "route": _remove_route,
+    "slot": _release_slot,
     "table": _remove_table,
 }
