@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.binaries import ready
-from neorion.drydock.control import PROGRAMS
 from neorion.drydock.yard import Yard
 from tests.drydock.traces import traces
 
@@ -43,12 +41,7 @@ def _killed_and_removed(home: Path, up: Point, down: Point | None, *wishes: str)
     assert (done.returncode, left, yard.names()) == (0, [], []), done.stderr
 
 
-@pytest.fixture(autouse=True)
-def _programs() -> None:
-    assert ready(*PROGRAMS)
-
-
-@pytest.mark.needs("strace")
+@pytest.mark.needs("drydock", "strace")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("up", "down"),
@@ -79,7 +72,7 @@ REAL = [
 
 
 @pytest.mark.slow
-@pytest.mark.needs("strace")
+@pytest.mark.needs("drydock", "strace")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("up", CONTROL, ids=str)
 def test_nothing_is_left_of_simulated_nodes(tmp_path: Path, up: Point):
@@ -88,7 +81,7 @@ def test_nothing_is_left_of_simulated_nodes(tmp_path: Path, up: Point):
 
 @pytest.mark.slow
 @pytest.mark.needs(
-    "root", "strace", "containerd", "runc", "nft", "ip", "buildah", "docker-registry", "host-local"
+    "drydock", "root", "strace", "containerd", "runc", "nft", "ip", "buildah", "docker-registry", "host-local"
 )
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("up", REAL, ids=str)
@@ -98,7 +91,7 @@ def test_nothing_is_left_of_real_nodes(tmp_path: Path, up: Point):
 
 @pytest.mark.slow
 @pytest.mark.needs(
-    "root", "strace", "containerd", "runc", "nft", "ip", "buildah", "docker-registry", "host-local"
+    "drydock", "root", "strace", "containerd", "runc", "nft", "ip", "buildah", "docker-registry", "host-local"
 )
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.simulated import (
     EXIT_CODE,
@@ -31,7 +30,6 @@ FLEET = Wishes(simulated=(Group(3, "h100x8"),), kueue=True)
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    assert ready(*FLEET.programs)
     yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("fleet"))})
     try:
         yield anyio.run(yard.up, "fleet", FLEET)
@@ -82,6 +80,7 @@ async def _wait(cluster: Cluster, what: str, until: str) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_nodes_have_what_their_machines_have(fleet: Cluster):
     async with fleet.api() as api:
@@ -95,6 +94,7 @@ async def test_nodes_have_what_their_machines_have(fleet: Cluster):
 
 
 @pytest.mark.anyio
+@pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
     fails, stays = _pod({RUNS_FOR: "10ms", EXIT_CODE: "3"}, 1), _pod({}, 1)
@@ -111,6 +111,7 @@ async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
 
 
 @pytest.mark.anyio
+@pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
     await _apply(fleet, *_queue("small", gpus=8))
@@ -124,6 +125,7 @@ async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
 
 
 @pytest.mark.anyio
+@pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
     await add_simulated(fleet, Group(2, "cpu"))
@@ -143,6 +145,7 @@ async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
 
 
 @pytest.mark.anyio
+@pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_nothing_was_written_outside_the_clusters_folder(fleet: Cluster):
     """Kueue, left to itself, keeps certificates in folders of the machine."""

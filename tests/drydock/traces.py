@@ -5,6 +5,7 @@ from pathlib import Path
 
 from neorion.drydock.host import running
 from neorion.drydock.layout import Layout
+from neorion.drydock.slots import CLAIMS
 from tools import system
 
 
@@ -21,6 +22,7 @@ def traces(layout: Layout) -> list[str]:
     ]
     groups = (*Path("/sys/fs/cgroup").glob(bridge), *Path("/sys/fs/cgroup").glob(f"*/{bridge}"))
     found += [f"group {path}" for path in groups]
+    found += [f"claim {link}" for link in CLAIMS.glob("*") if link.readlink() == layout.folder]
     nft = system.find("nft")
     if nft is not None:
         listed = subprocess.run([nft, "list", "tables"], capture_output=True, text=True, check=False)

@@ -16,13 +16,13 @@ from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.fitting import fit_out, lay_network
-from neorion.drydock.host import UNDO, Ledger, end, locked, take
+from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
-from neorion.drydock.layout import Layout, slot_is_free, state_folder
-from neorion.drydock.network import SLOTS
+from neorion.drydock.layout import Layout, state_folder
 from neorion.drydock.node import ensure_nodes
 from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
-from neorion.keel.base import Conflict, Invalid, NoCapacity, NotFound, did_you_mean, is_name
+from neorion.drydock.slots import CLAIMS, claim_slot
+from neorion.keel.base import Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
 _RECORD: Final = "cluster.json"
@@ -62,6 +62,7 @@ class Yard:
     folder: Path
     shelf: Shelf
     clock: Clock
+    claims: Path = CLAIMS
 
     @classmethod
     def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "Yard":
@@ -102,7 +103,9 @@ class Yard:
         for product in self.shelf.missing(wishes.programs):
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
-            await self._claim(name)
+            if self._record(name) is None:
+                folder = self.folder / name
+                self.save(name, Record(claim_slot(self.claims, folder, Ledger(folder))))
             cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
             if cluster.layout.networked:
                 await lay_network(cluster)
@@ -142,33 +145,6 @@ class Yard:
         """A cluster that was made without a network gets one."""
         self.save(name, Record(self.find(name).layout.slot, networked=True))
         return self.find(name)
-
-    async def _claim(self, name: str) -> None:
-        """Gives a new cluster its slot."""
-        folder = self.folder / name
-        known = self._record(name)
-        if known is not None:
-            if not await take(known.slot, folder):
-                raise Conflict(
-                    "drydock.slot_taken",
-                    f'The place of "{name}" on this machine was given to another cluster while it was down.',
-                    hint=f"Make it anew: neorion drydock down --name {name}",
-                )
-            return
-        async with locked(self.folder):
-            taken = {record.slot for other in self.names() if (record := self._record(other)) is not None}
-            for slot in range(SLOTS):
-                if slot in taken or not slot_is_free(slot):
-                    continue
-                Ledger(folder).record("slot", f"{slot} {folder}")
-                if await take(slot, folder):
-                    self.save(name, Record(slot))
-                    return
-        raise NoCapacity(
-            "drydock.full",
-            f"This machine has {SLOTS} clusters, and room for no more.",
-            hint="Remove one: neorion drydock down --name NAME",
-        )
 
     def _record(self, name: str) -> Record | None:
         try:

@@ -3,7 +3,6 @@
 Knows nothing of Kubernetes.
 """
 
-from neorion.drydock.host.claims import take
 from neorion.drydock.host.ledger import Effect, Ledger, Undo
 from neorion.drydock.host.locks import locked
 from neorion.drydock.host.process import Part, Running, alive, end, marked_clusters, running, start
@@ -22,5 +21,4 @@ __all__ = [
     "marked_clusters",
     "running",
     "start",
-    "take",
 ]

@@ -7,7 +7,6 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-from neorion.drydock.host.claims import release
 from neorion.drydock.host.ledger import Undo
 from neorion.drydock.machine import Cgroups
 from neorion.keel.clock import SystemClock
@@ -34,6 +33,13 @@ async def _remove_folder(name: str) -> None:
     await to_thread.run_sync(lambda: shutil.rmtree(name, ignore_errors=True))
 
 
+async def _remove_claim(name: str) -> None:
+    """`name` is the link and what it points to: by now the link may be somebody else's."""
+    link, _, target = name.partition(" -> ")
+    if Path(link).is_symlink() and str(Path(link).readlink()) == target:
+        Path(link).unlink()
+
+
 async def _remove_mount(name: str) -> None:
     await _quietly("umount", "--lazy", "--recursive", name)
 
@@ -47,19 +53,13 @@ async def _quietly(*argv: str) -> None:
     await anyio.run_process(argv, check=False)
 
 
-async def _release_slot(name: str) -> None:
-    """`name` is the slot and the cluster's folder."""
-    slot, cluster = name.split(" ", 1)
-    await release(int(slot), Path(cluster))
-
-
 UNDO: Final[dict[str, Undo]] = {
+    "claim": _remove_claim,
     "cgroup": _remove_cgroup,
     "folder": _remove_folder,
     "link": _remove_link,
     "mount": _remove_mount,
     "namespace": _remove_namespace,
     "route": _remove_route,
-    "slot": _release_slot,
     "table": _remove_table,
 }
