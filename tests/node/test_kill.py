@@ -47,7 +47,7 @@ async def _traces(bridge: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("node_cluster")
-@pytest.mark.parametrize("moment", ["starting etcd", "starting registry", "starting node node2", "done"])
+@pytest.mark.parametrize("moment", ["starting registry", "starting node node2"])
 async def test_down_leaves_nothing_of_a_cluster_whose_maker_was_killed(moment: str, tmp_path: Path):
     """Beside another cluster, which must not notice."""
     await _killed_at(moment, tmp_path)
