@@ -56,10 +56,10 @@ async def operating(own_cluster: Cluster, room: str) -> AsyncGenerator[tuple[Wir
         stopping.set()
 
 
-def like_wanted(program: WidgetOperator, count: int) -> bool:
-    """Whether every widget has its config and says so."""
+def like_wanted(program: WidgetOperator, *names: str) -> bool:
+    """Whether there are these widgets, and each has its config and says so."""
     sizes = {config.meta.name: config.data.get("size") for config in program.configs}
-    return len(program.widgets) == count and all(
+    return {one.meta.name for one in program.widgets} == set(names) and all(
         one.status.ready == one.spec.size and sizes.get(one.meta.name) == str(one.spec.size)
         for one in program.widgets
     )
@@ -71,7 +71,9 @@ async def test_a_server_that_is_killed_and_comes_back_has_forgotten_and_nothing_
     async with operating(own_cluster, room) as (wire, program):
         for name in ("stays", "goes", "changes"):
             await direct.create(WIDGET, widget(name, 1, room))
-        await until(program.widgets, lambda: like_wanted(program, 3))
+        await until(
+            lambda: like_wanted(program, "stays", "goes", "changes"), program.widgets, program.configs
+        )
         # The operator is cut off while the world goes on, and the server that it comes back to knows no past.
         wire.shut = True
         wire.cut()
@@ -82,7 +84,12 @@ async def test_a_server_that_is_killed_and_comes_back_has_forgotten_and_nothing_
         await own_cluster.start_control_plane()
         await direct.create(WIDGET, widget("comes", 3, room))
         wire.shut = False
-        await until(program.configs, lambda: like_wanted(program, 3), patience_s=60)
+        await until(
+            lambda: like_wanted(program, "stays", "changes", "comes"),
+            program.widgets,
+            program.configs,
+            patience_s=60,
+        )
         assert program.operator.health() == []
 
 
@@ -100,7 +107,7 @@ async def test_a_watch_that_goes_silent_is_noticed_and_resumed(
         await informers.wait_synced()
         wire.silence()
         await direct.create(WIDGET, widget("unheard", 1, room))
-        await until(widgets, lambda: len(widgets) == 1, patience_s=30)
+        await until(lambda: len(widgets) == 1, widgets, patience_s=30)
         group.cancel_scope.cancel()
 
 
@@ -117,16 +124,19 @@ async def test_a_storm_of_conflicts_ends_in_what_was_wanted_last(
 
     async with operating(own_cluster, room) as (_, program):
         await direct.create(WIDGET, widget("fought-over", 1, room))
-        await until(program.widgets, lambda: like_wanted(program, 1))
+        await until(lambda: like_wanted(program, "fought-over"), program.widgets, program.configs)
         async with anyio.create_task_group() as group:
             for number in range(8):
                 group.start_soon(edit, number)
-        await until(program.configs, lambda: like_wanted(program, 1), patience_s=60)
         last = await direct.get(WIDGET, "fought-over", room)
-        await until(
-            program.widgets, lambda: program.widgets.get(Key(room, "fought-over")) == last, patience_s=60
-        )
-        assert last.status.ready == last.spec.size
+
+        def calm() -> bool:
+            seen = program.widgets.get(Key(room, "fought-over"))
+            return bool(seen and seen.meta.generation == last.meta.generation) and like_wanted(
+                program, "fought-over"
+            )
+
+        await until(calm, program.widgets, program.configs, patience_s=60)
 
 
 @contextmanager
