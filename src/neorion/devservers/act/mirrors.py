@@ -21,16 +21,16 @@ OURS = Select(labels=SERVER_LABEL)
 
 
 class Mirrors:
-    """One mirror per kind, of the objects that carry our label alone."""
+    """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
-    def __init__(self, informers: Informers) -> None:
-        self.servers = informers.of(SERVERS)
+    def __init__(self, informers: Informers, scope: str = "") -> None:
+        self.servers = informers.of(SERVERS, scope)
         self.flavors = informers.of(FLAVORS)
-        self.claims = informers.of(CLAIM, select=Select(labels=HOME_LABEL))
-        self.bodies = informers.of(BODIES, select=OURS)
-        self.pods = informers.of(POD, select=OURS)
-        self.services = informers.of(SERVICES, select=OURS)
-        self.scripts = informers.of(SCRIPTS, select=Select(labels=SCRIPTS_LABEL))
+        self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL))
+        self.bodies = informers.of(BODIES, scope, OURS)
+        self.pods = informers.of(POD, scope, OURS)
+        self.services = informers.of(SERVICES, scope, OURS)
+        self.scripts = informers.of(SCRIPTS, scope, Select(labels=SCRIPTS_LABEL))
         made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)

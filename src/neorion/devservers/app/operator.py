@@ -29,16 +29,17 @@ _PATIENCE = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), atte
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who this operator is, and what it is told to do."""
+    """Who this operator is, where it keeps its lease, and which namespace it looks after; "" is all of them."""
 
     settings: Settings
     namespace: str
     identity: str
+    scope: str = ""
 
 
 def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNMEASURED) -> Operator:
     informers = Informers(api, clock, rng)
-    mirrors = Mirrors(informers)
+    mirrors = Mirrors(informers, plan.scope)
     election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng)
     recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)

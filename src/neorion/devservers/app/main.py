@@ -1,0 +1,39 @@
+"""`python -m neorion.devservers operator`."""
+
+import os
+from pathlib import Path
+
+import click
+
+from neorion.devservers.app.config import OperatorFile
+from neorion.devservers.app.run import run_operator
+from neorion.keel.cli import App, run
+from neorion.keel.cli.kit import Output
+from neorion.keel.config import load
+from neorion.keel.kube.client import find_cluster
+from neorion.keel.run import Crew, run_process
+from neorion.keel.telemetry.setup import Form, setup
+
+app = App("devservers", help="The processes behind development servers.", env_prefix="DEVSERVERS")
+
+
+@app.command("operator")
+@click.option("--config", type=click.Path(path_type=Path), help="The operator's file.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option("--context", default="", help="The context in the kubeconfig.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+def operator(out: Output, config: Path | None, kubeconfig: Path | None, context: str, log: str) -> None:
+    """Turn DevServers into pods and volumes until told to stop."""
+    setup(Form(log))
+    file = load(config, OperatorFile, os.environ) if config else OperatorFile()
+    cluster = find_cluster(kubeconfig, context)
+    out.say(f"operator of {cluster.server}")
+
+    async def main(crew: Crew) -> None:
+        await run_operator(crew, file, cluster)
+
+    run_process(main)
+
+
+def main(arguments: list[str]) -> int:
+    return run(app, arguments)

@@ -1,0 +1,54 @@
+"""The operator as a process: connected to a cluster, asked for its health and its figures over HTTP."""
+
+import socket
+
+from neorion.devservers.app.config import OperatorFile
+from neorion.devservers.app.operator import Plan, build
+from neorion.keel.base import Severity
+from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
+from neorion.keel.kube.client import Cluster, connect
+from neorion.keel.kube.control import Operator
+from neorion.keel.kube.control.metrics import ControlMetrics
+from neorion.keel.rpc import ANYONE, App, Request, Response, Route, serve
+from neorion.keel.run import Crew
+from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
+
+
+async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None:
+    """Until the crew stops: then what is in hand is finished, and the lease given back."""
+    clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
+    async with connect(cluster, "devservers", clock, rng) as api:
+        plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
+        operator = build(api, plan, clock, rng, ControlMetrics(metrics))
+        app = App([], routes(operator, metrics), ids=ids)
+        async with serve(app, file.host, file.port):
+            await operator.run(crew.stopping)
+
+
+def identity(ids: Ids) -> str:
+    """The process's own: a container that was restarted has the name of its pod, and is another."""
+    return f"{socket.gethostname()}-{ids.secret()[:8]}"
+
+
+def routes(operator: Operator, metrics: Metrics) -> list[Route]:
+    async def alive(request: Request) -> Response:
+        del request
+        return Response(b"ok\n")
+
+    async def ready(request: Request) -> Response:
+        del request
+        findings = operator.health()
+        told = "".join(f"{one.severity.value} {one.subject}: {one.sentence}\n" for one in findings) or "ok\n"
+        cold = any(one.severity is Severity.ERROR for one in findings)
+        return Response(told.encode(), status=503 if cold else 200)
+
+    async def exposition(request: Request) -> Response:
+        del request
+        return Response(metrics.exposition(), content_type=CONTENT_TYPE)
+
+    everybody = frozenset({ANYONE})
+    return [
+        Route("GET", "/healthz", alive, everybody),
+        Route("GET", "/readyz", ready, everybody),
+        Route("GET", "/metrics", exposition, everybody),
+    ]
