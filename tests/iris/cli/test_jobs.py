@@ -223,3 +223,18 @@ def test_the_controller_itself_sends_no_more_than_the_tail(iris: Iris, cluster: 
     with IrisClient.remote(cluster["IRIS_CONTROLLER"]) as client:
         assert client.logs(client.path("tail"), tail_bytes=9) == "999\n1000\n"[-9:]
         assert client.logs(client.path("tail"), tail_bytes=10**9) == client.logs(client.path("tail"))
+
+
+def test_one_task_is_shown_and_read_by_its_number(iris: Iris, ended: str):
+    shown = json.loads(iris("task", "describe", ended, "0", "-o", "json").out)
+    assert (shown["index"], shown["state"], shown["exit_code"], shown["cause"]) == (
+        0,
+        "failed",
+        3,
+        "exit_code",
+    )
+    assert iris("task", "logs", ended, "0").out == "one\ntwo\n"
+    assert iris("task", "logs", ended, "0", "--tail", "4").out == "two\n"
+    missing = iris("task", "describe", ended, "7", "-o", "json")
+    assert missing.code == Exit.NOT_FOUND
+    assert json.loads(missing.err)["error"]["code"] == "iris.no_task"

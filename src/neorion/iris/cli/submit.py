@@ -17,11 +17,13 @@ from neorion.iris.cli.words import amounts, resources, size
 from neorion.iris.client import AsyncIrisClient, Options
 from neorion.iris.client.names import made_name
 from neorion.iris.client.options import Payload, spec_of
+from neorion.iris.client.transfer import PART_BYTES
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.cli import Exit
 from neorion.keel.cli.kit import Column, Output, Table
-from neorion.keel.clock import SystemIds
+from neorion.keel.cli.kit.progress import progress
+from neorion.keel.clock import SystemClock, SystemIds
 
 # An offset past every end: the answer then brings a blob's size and none of its bytes.
 _PAST_THE_END: Final = 2**62
@@ -147,10 +149,19 @@ async def _send(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
     try:
         await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
     except NotFound:
-        await client.put_blob(packed.digest, packed.body)
+        await _upload(client, out, packed)
         out.say(f"{told}, sent")
     else:
         out.say(f"{told}, unchanged")
+
+
+async def _upload(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
+    if len(packed.body) <= PART_BYTES:
+        await client.put_blob(packed.digest, packed.body)
+        return
+    # What takes more than one message may take a while on a slow line.
+    with progress(out, "bundle, KiB", SystemClock(), len(packed.body) // 1024) as shown_so_far:
+        await client.put_blob(packed.digest, packed.body, lambda count: shown_so_far.advance(count // 1024))
 
 
 def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> Submitted:

@@ -12,6 +12,7 @@ from anyio.abc import TaskStatus
 
 from neorion.iris.adapters.runtimes.process import logs, surroundings, wire
 from neorion.iris.adapters.runtimes.process.files import Files
+from neorion.iris.adapters.runtimes.process.short import short_name
 from neorion.iris.adapters.runtimes.process.wire import Done, Refusal, Request, State, Told
 from neorion.keel.base import Conflict, Invalid, Retry, Terminal
 from neorion.keel.telemetry import logger
@@ -23,8 +24,6 @@ TRIES = 3
 # The interpreter's start, and the burial of what an earlier fork server left.
 LAUNCH_S_MAX = 60
 OWN_LOG_BYTES_MAX = 1 << 20
-# What the kernel allows for the path of a socket.
-SOCKET_PATH_BYTES_MAX = 107
 _MODULE = "neorion.iris.adapters.runtimes.process.forkserver"
 # How the interpreter finds itself; nothing else of the worker's environment reaches the fork server.
 _PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH")
@@ -41,12 +40,6 @@ class Link:
         self, files: Files, told: Callable[[Sequence[State]], None], first: Callable[[], Request | None]
     ) -> None:
         """`told` hears of changed states; `first` is what a fork server must hear before anything else."""
-        if len(os.fsencode(files.socket)) > SOCKET_PATH_BYTES_MAX:
-            raise Invalid(
-                "runtime.path",
-                f"{files.root} is too long a path for a socket.",
-                hint="choose a shorter directory",
-            )
         self._files = files
         self._told = told
         self._first = first
@@ -95,7 +88,8 @@ class Link:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         for _ in range(TRIES):
             try:
-                reader, writer = await asyncio.open_unix_connection(self._files.socket)
+                with short_name(str(self._files.socket)) as name:
+                    reader, writer = await asyncio.open_unix_connection(name)
             except OSError:
                 await self._launch()
                 continue
