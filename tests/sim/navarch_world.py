@@ -24,7 +24,7 @@ from neorion.navarch.app import Plane, Settings, build
 from neorion.navarch.app.plane import MIGRATIONS, Parts
 from neorion.navarch.decide import violations
 from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
-from neorion.navarch.model.spec import HealthRules, Offer, Scaling
+from neorion.navarch.model.spec import HealthRules, Offer, Scaling, Spending
 from neorion.navarch.ports import Drain
 from neorion.navarch.state import Line, story_of
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
@@ -43,6 +43,16 @@ def pool(
         offers=(Offer("fake", "gpu_8x_h100_sxm5", ("us-west-2",)),),
         scaling=Scaling(least=size, most=size, spares=spares),
         health=replace(rules, policy="default"),
+    )
+
+
+def breathing(most: int) -> PoolSpec:
+    """A pool that an operator may empty and fill at will, with brakes wide open."""
+    spec = pool(most)
+    return replace(
+        spec,
+        scaling=Scaling(least=0, most=most),
+        spending=Spending(per_hour=1_000_000),
     )
 
 

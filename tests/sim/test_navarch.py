@@ -7,11 +7,12 @@ import pytest
 from neorion.capacity.fake import Behaviour
 from neorion.keel.base import Duration, Instant
 from neorion.keel.sim import Crash, Limits, World, explore, seeds
+from neorion.navarch.act.orders import Asker
 from neorion.navarch.decide import explain_pool
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.model import NodeState, RepairStep
 from neorion.navarch.model.spec import Amount, Budget, HealthRules
-from tests.sim.navarch_world import Fleet, fleet, pool
+from tests.sim.navarch_world import Fleet, breathing, fleet, pool
 
 LONG = Limits(steps=20_000_000)
 
@@ -24,7 +25,7 @@ def events_of(story: list[Any]) -> dict[str, Instant]:
     return found
 
 
-@seeds(5, limits=LONG)
+@seeds(3, limits=LONG)
 async def test_xid_79_on_one_node_brings_one_replacement_in_the_safe_order(world: World):
     async with fleet(world, [pool(2)]) as navarch:
         await navarch.settled(2)
@@ -57,7 +58,7 @@ async def test_xid_79_on_one_node_brings_one_replacement_in_the_safe_order(world
         assert at["node.terminating"] >= navarch.work.drained[sick.id]
 
 
-@seeds(3, limits=LONG)
+@seeds(1, limits=LONG)
 async def test_xid_13_on_twenty_nodes_costs_no_node_and_is_explained_once(world: World):
     async with fleet(world, [pool(20)]) as navarch:
         await navarch.settled(20)
@@ -81,7 +82,7 @@ async def test_xid_13_on_twenty_nodes_costs_no_node_and_is_explained_once(world:
         assert len(lines) == 1
 
 
-@seeds(3, limits=LONG)
+@seeds(1, limits=LONG)
 async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(world: World):
     rules = HealthRules(budgets=(Budget(Amount(count=4)),))
     async with fleet(world, [pool(40, spares=3, health=rules)]) as navarch:
@@ -158,6 +159,8 @@ POINTS = (
 )
 
 
+# An errand that was killed before its first step is a coroutine that nobody awaited; that is what killing means.
+@pytest.mark.filterwarnings("ignore:coroutine 'Errands._do' was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("name", POINTS)
 def test_killed_at_any_point_it_finishes_once(name: str):
     """The control plane dies at the n-th passing of a point, comes back, and nothing is done twice."""
@@ -170,7 +173,29 @@ def test_killed_at_any_point_it_finishes_once(name: str):
         return scenario
 
     for hit in (1, 2, 3, 5, 8, 13):
-        report = explore(killed(hit), range(hit, hit + 2), limits=LONG, failures_max=1)
+        report = explore(killed(hit), [hit], limits=LONG, failures_max=1)
         if report.first_failure is not None:
             report.first_failure.check(f"{name} at hit {hit}")
         assert report.points.get(name)
+
+
+@seeds(1, limits=LONG)
+async def test_ten_thousand_lost_answers_never_buy_twice(world: World):
+    """Nine of ten calls break, half of them after they were carried out; the pool breathes until enough were lost."""
+    behaviour = Behaviour(boot=Duration.of(ms=10), stop=Duration.of(ms=10))
+    async with fleet(world, [breathing(100)], behaviour) as navarch:
+        await navarch.settled(0)
+        behaviour.lost = 0.9
+        size = 0
+        while navarch.provider.lost < 10_000:
+            size = 100 - size
+            assert navarch.plane is not None
+            await navarch.plane.orders.scale("training", size, Asker("a test"))
+            await world.sleep(600)
+        behaviour.lost = 0.0
+        assert navarch.plane is not None
+        await navarch.plane.orders.scale("training", 10, Asker("a test"))
+        await navarch.settled(10, 6 * 3_600)
+        assert set(navarch.cloud.bought.values()) == {1}
+        await world.sleep(900)
+        assert len(navarch.cloud.alive()) == 10

@@ -27,6 +27,8 @@ class FakeProvider:
     def __init__(self, name: str, cloud: FakeCloud) -> None:
         self.name = name
         self.cloud = cloud
+        # Calls that broke without an answer, so far.
+        self.lost = 0
 
     async def provision(self, intent: Intent) -> Machine:
         done = await self._may_be_lost()
@@ -101,9 +103,11 @@ class FakeProvider:
         await point("provider.call.sent")
         chance = self.cloud.rng.random() if self.cloud.behaviour.lost else 1.0
         if chance < self.cloud.behaviour.lost / 2:
+            self.lost += 1
             raise unknown_outcome(self.name, "the request was lost")
         return chance < self.cloud.behaviour.lost
 
     def _answer(self, *, lost: bool) -> None:
         if lost:
+            self.lost += 1
             raise unknown_outcome(self.name, "the answer was lost")

@@ -80,7 +80,7 @@ class Applier:
 
     def _open(self, action: OpenRepair) -> None:
         node = self._book.nodes.get(action.node)
-        if node is None or self._book.open_repair(action.node) is not None:
+        if node is None or self._book.open_repairs.get(action.node) is not None:
             return
         now = self._deck.clock.now()
         repair = Repair(

@@ -69,7 +69,7 @@ class Orders:
         node = self._deck.node(name)
         if node.state.leaving or node.state.coming:
             raise _cannot("replaced", node)
-        current = self._book.open_repair(node.id)
+        current = self._book.open_repairs.get(node.id)
         if current is not None and current.remedy.costs_the_node:
             return await self._approve(current, asker)
         if current is not None:
@@ -99,7 +99,7 @@ class Orders:
     async def veto(self, name: str, asker: Asker) -> Repair:
         """The repair does not take place, and the node is left as it is until a person says otherwise."""
         node = self._deck.node(name)
-        repair = self._book.open_repair(node.id)
+        repair = self._book.open_repairs.get(node.id)
         if repair is None:
             raise _no_repair(node)
         self._call_off(node, asker)
@@ -132,7 +132,7 @@ class Orders:
 
     def _waiting(self, name: str) -> Repair:
         node = self._deck.node(name)
-        repair = self._book.open_repair(node.id)
+        repair = self._book.open_repairs.get(node.id)
         if repair is None:
             raise _no_repair(node)
         if repair.step is not RepairStep.WAITING:
@@ -150,7 +150,7 @@ class Orders:
         return await self._settled(approved)
 
     def _call_off(self, node: Node, asker: Asker) -> None:
-        repair = self._book.open_repair(node.id)
+        repair = self._book.open_repairs.get(node.id)
         if repair is None:
             return
         if repair.step in (RepairStep.TREATING, RepairStep.VERIFYING, RepairStep.TERMINATING):

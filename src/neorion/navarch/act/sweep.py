@@ -7,6 +7,7 @@ from neorion.capacity.provider import Machine, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.tick import Fleet
+from neorion.navarch.decide import violations
 from neorion.navarch.model import Node, NodeId, NodeState, PurchaseState
 from neorion.navarch.state import purchase_of
 
@@ -30,6 +31,7 @@ class Sweep:
 
     async def tick(self) -> None:
         self.findings = {}
+        self._keep_the_laws()
         for provider in self._deck.world.providers.values():
             try:
                 machines = await provider.list(self._deck.installation.id)
@@ -37,15 +39,21 @@ class Sweep:
                 log.warning("a cloud could not be listed", provider=provider.name, why=error.sentence)
                 continue
             now = self._deck.clock.now()
+            known = {node.machine for node in self._book.nodes.values()}
             for machine in machines:
-                await self._match(provider, machine, now)
+                if machine.id not in known:
+                    await self._match(provider, machine, now)
             await self._look_for_missing(provider, machines, now)
         self._deck.wake()
 
+    def _keep_the_laws(self) -> None:
+        """What must never be so is looked for here too, not only in tests."""
+        for spec in self._deck.specs.values():
+            for finding in violations(self._book.view(spec, self._deck.started)):
+                log.error("law broken", code=finding.code, sentence=finding.sentence)
+
     async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
         if machine.state in (MachineState.GONE, MachineState.STOPPING):
-            return
-        if any(node.machine == machine.id for node in self._book.nodes.values()):
             return
         purchase = self._book.purchases.get(machine.intent) or await purchase_of(
             self._deck.store, machine.intent

@@ -16,8 +16,8 @@ from neorion.navarch.act.marking import Marker
 from neorion.navarch.act.moves import Moves
 from neorion.navarch.act.reports import Reports
 from neorion.navarch.act.treating import Healer
-from neorion.navarch.decide import NoteSilence, PoolPlan, incidents, plan, violations
-from neorion.navarch.model import NodeState, PoolSpec, PurchaseState, RepairStep
+from neorion.navarch.decide import NoteSilence, PoolPlan, incidents, plan
+from neorion.navarch.model import NodeState, PoolSpec, PoolView, PurchaseState, RepairStep
 
 log = logger(__name__)
 
@@ -55,8 +55,6 @@ class Fleet:
 
     def _turn(self, spec: PoolSpec, now: Instant) -> Instant | None:
         view = self.deck.book.view(spec, self.deck.started)
-        for finding in violations(view):
-            log.error("law broken", code=finding.code, sentence=finding.sentence)
         decided = plan(view, now)
         shelf = self.deck.book.shelf(spec.name)
         shelf.holds = decided.holds
@@ -70,22 +68,22 @@ class Fleet:
                 self.errands.ensure(f"silence {action.node}", work)
             else:
                 self.applier.apply(action)
-        self._tell(spec, decided, now)
+        self._tell(view, decided, now)
         return decided.wake_at
 
-    def _tell(self, spec: PoolSpec, decided: PoolPlan, now: Instant) -> None:
+    def _tell(self, view: PoolView, decided: PoolPlan, now: Instant) -> None:
         """Holds and incidents are told once, for as long as they last."""
-        view = self.deck.book.view(spec, self.deck.started)
+        pool = view.spec.name
         current: set[str] = set()
         for hold in decided.holds:
             key = f"hold.{hold.code.value}:{hold.detail if hold.code.value == 'common_cause' else ''}"
             current.add(key)
-            self.moves.tell_once(spec.name, key, hold.sentence, now)
+            self.moves.tell_once(pool, key, hold.sentence, now)
         for incident in incidents(view, now):
             key = f"incident:{incident.signature}"
             current.add(key)
-            self.moves.tell_once(spec.name, key, incident.sentence, now)
-        told = self.deck.book.shelf(spec.name).told
+            self.moves.tell_once(pool, key, incident.sentence, now)
+        told = self.deck.book.shelf(pool).told
         for key in [one for one in told if one not in current]:
             del told[key]
 
@@ -102,7 +100,7 @@ class Fleet:
                 ensure(f"end {node.id}", partial(self.ender.end, node.id))
             elif node.state is NodeState.DRAINING:
                 ensure(f"drain {node.id}", partial(self.marker.drain, node.id))
-        for repair in book.repairs.values():
+        for repair in book.open_repairs.values():
             if (
                 repair.step is RepairStep.TREATING
                 and repair.remedy is Remedy.REBOOT

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
@@ -58,9 +59,12 @@ class Wish:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PoolView:
-    """One pool. `repairs` are the open ones and those that still count; `purchases` those of the last hour and the open ones."""
+    """One pool. `repairs` are the open ones and those that still count; `purchases` those of the last hour and the open ones.
+
+    Without slots, so that what follows from it is worked out once.
+    """
 
     spec: PoolSpec
     state: PoolState
@@ -78,8 +82,12 @@ class PoolView:
     )
 
     def node(self, node: NodeId) -> Node | None:
-        return next((one for one in self.nodes if one.id == node), None)
+        return self._by_id.get(node)
 
-    @property
-    def open_repairs(self) -> list[Repair]:
+    @cached_property
+    def open_repairs(self) -> Sequence[Repair]:
         return [repair for repair in self.repairs if not repair.step.over]
+
+    @cached_property
+    def _by_id(self) -> Mapping[NodeId, Node]:
+        return {node.id: node for node in self.nodes}

@@ -41,7 +41,7 @@ class Agents(AgentService):
         gpus = [_gpu(one) for one in request.gpus[: wire.GPUS_MAX]]
         tested = request.tested if request.has_field("tested") else None
         node = self._fleet.reports.heartbeat(node_id, gpus, tested=tested)
-        open_repair = self._fleet.deck.book.open_repair(node_id)
+        open_repair = self._fleet.deck.book.open_repairs.get(node_id)
         if open_repair is not None and open_repair.id in request.done:
             self._fleet.healer.treated(node_id, RepairId(open_repair.id))
             return pb.HeartbeatResponse(state=node.state.value)

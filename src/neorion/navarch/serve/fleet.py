@@ -6,7 +6,7 @@ from neorion.navarch.act.orders import Asker, Orders
 from neorion.navarch.act.sweep import Sweep
 from neorion.navarch.act.tick import Fleet
 from neorion.navarch.decide import explain_node, explain_pool, violations
-from neorion.navarch.model import Health, Node, NodeState, PoolSpec, Repair, wire
+from neorion.navarch.model import Health, Node, NodeState, PoolSpec, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import FleetService
 from neorion.navarch.state import story_of
@@ -147,10 +147,7 @@ class Operators(FleetService):
             ) from None
 
     def _node(self, node: Node) -> pb.Node:
-        return wire.node_message(node, self._book.pulses.get(node.id), self._open_repair(node))
-
-    def _open_repair(self, node: Node) -> Repair | None:
-        return self._book.open_repair(node.id)
+        return wire.node_message(node, self._book.pulses.get(node.id), self._book.open_repairs.get(node.id))
 
     def _pool(self, spec: PoolSpec) -> pb.Pool:
         shelf = self._book.shelf(spec.name)

@@ -60,6 +60,8 @@ class Book:
         self.stock: dict[str, Stock] = {}
         self.pulses: dict[NodeId, Pulse] = {}
         self.events: dict[NodeId, deque[HealthEvent]] = {}
+        # At most one for each node.
+        self.open_repairs: dict[NodeId, Repair] = {}
 
     # Ways in.
 
@@ -131,6 +133,10 @@ class Book:
     def index_repair(self, repair: Repair) -> None:
         self.repairs[repair.id] = repair
         self.shelf(repair.pool).repairs[repair.id] = repair
+        if not repair.step.over:
+            self.open_repairs[repair.node] = repair
+        elif (known := self.open_repairs.get(repair.node)) is not None and known.id == repair.id:
+            del self.open_repairs[repair.node]
 
     def index_event(self, node: NodeId, event: HealthEvent) -> None:
         self.events.setdefault(node, deque(maxlen=EVENTS_MAX)).append(event)
@@ -159,9 +165,6 @@ class Book:
             stock=self.stock,
             events={node: tuple(self.events[node]) for node in shelf.nodes if node in self.events},
         )
-
-    def open_repair(self, node: NodeId) -> Repair | None:
-        return next((one for one in self.repairs.values() if one.node == node and not one.step.over), None)
 
     def _pulse(self, node: NodeId, started: Instant) -> Pulse:
         found = self.pulses.get(node)

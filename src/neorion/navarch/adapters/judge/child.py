@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from neorion.navarch.decide.policy import Policy, compiled, judge
+from neorion.navarch.model import Verdict
 
 # The interpreter, CEL and a large burst together; a rule that needs more is broken.
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024
@@ -21,6 +22,7 @@ def main() -> None:
     lines = sys.stdin.buffer
     policies = msgspec.json.decode(lines.readline(), type=dict[str, Policy])
     ready = {name: compiled(policy) for name, policy in policies.items()}
+    _answer([])
     for line in lines:
         request = msgspec.json.decode(line)
         rules = ready[request["policy"]]
@@ -28,8 +30,12 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX)
         verdicts = [judge(rules, situation) for situation in request["situations"]]
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        sys.stdout.buffer.write(msgspec.json.encode(verdicts) + b"\n")
-        sys.stdout.buffer.flush()
+        _answer(verdicts)
+
+
+def _answer(verdicts: list[Verdict]) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(verdicts) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ class ProcessJudge:
             raise BrokenPipeError
         self._answers = BufferedByteReceiveStream(self._child.stdout)
         await self._child.stdin.send(self._rules + b"\n")
+        # It has compiled them, and its imports are paid for.
+        await self._answers.receive_until(b"\n", _LINE_MAX)
 
     async def _kill(self) -> None:
         child, self._child, self._answers = self._child, None, None
@@ -95,7 +97,7 @@ class ProcessJudge:
                 await child.aclose()
 
     async def __aenter__(self) -> Self:
-        # The first start pays for imports; events should not.
+        # The first start takes a moment; events should not wait for it.
         await self._start()
         return self
 
