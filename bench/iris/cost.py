@@ -51,7 +51,7 @@ def processes() -> dict[int, Process]:
 def spent(folder: str) -> dict[str, float]:
     """Seconds by part of the one cluster that lives in this folder."""
     everything = processes()
-    sums = dict.fromkeys(("controller", "workers", "fork servers", "tasks"), 0.0)
+    sums: dict[str, float] = {"controller": 0, "workers": 0, "fork servers": 0, "tasks": 0}
     for one in everything.values():
         if folder not in one.command:
             continue
