@@ -1,5 +1,6 @@
 """The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
 
+from functools import lru_cache
 from typing import Literal
 
 from protobuf import Oneof
@@ -134,6 +135,8 @@ def environment_message(value: Environment) -> pb.Environment:
     )
 
 
+# The same few come again and again: a job's function with each start, the value None with each end.
+@lru_cache(maxsize=4096)
 def digest(text: str) -> Digest:
     if len(text) != _DIGEST_CHARS or not set(text) <= set("0123456789abcdef"):
         raise Invalid(

@@ -129,7 +129,7 @@ class Worker:
             group.start_soon(self._obey)
             group.start_soon(self._logs.run, self.id)
             group.start_soon(self._prepare)
-            group.start_soon(self._report, joined)
+            group.start_soon(self._report)
             await self._beat(joined)
 
     async def _begin_anew(self, name: str) -> None:
@@ -186,15 +186,14 @@ class Worker:
                 self._outbox[attempt] = (seen, await self._message(seen))
                 self._ready.set()
 
-    async def _report(self, joined: pb.JoinResponse) -> None:
+    async def _report(self) -> None:
+        """Renews no lease: that is the heartbeat's, and the runtime need not be told with every report."""
         while True:
             await self._ready.wait()
             self._ready.clear()
             while batch := self._batch():
-                sent = self._clock.monotonic()
                 messages = [message for _, message in batch]
                 answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
-                await self._renew(sent, joined)
                 await self._settle([seen for seen, _ in batch], answer)
 
     def _batch(self) -> list[tuple[Seen, pb.Seen]]:

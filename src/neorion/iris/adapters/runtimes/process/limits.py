@@ -61,9 +61,14 @@ class Groups:
             _write(path, value)
 
     def join(self, name: str) -> None:
-        """Moves this process, alone as yet, into the attempt's group."""
+        """Moves this process, alone and of one thread as yet, into the attempt's group.
+
+        A thread may move itself without the lock that stops every fork of the machine; waiting for it takes up to tens of
+        milliseconds. Version 2 has that way for threaded groups only.
+        """
+        file = "cgroup.procs" if self.version == 2 else "tasks"
         for parent in self.parents:
-            _write(f"{parent}/{name}/cgroup.procs", "0")
+            _write(f"{parent}/{name}/{file}", "0")
 
     def ran_out_of_memory(self, name: str) -> bool:
         """Whether the kernel killed anything of the attempt for want of memory."""
