@@ -40,10 +40,10 @@ Effect = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where new workers find the controller, and what they show it."""
+    """Where new workers find the controller, and what those of a slice show it."""
 
     address: str
-    token: str
+    token: Callable[[SliceId], str]
 
 
 class Autoscaler:
@@ -71,6 +71,8 @@ class Autoscaler:
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
         self._reasons: Mapping[JobId, Reason] = {}
         self.wake: Callable[[], None] = lambda: None
+        # Told after every look at the demand.
+        self.after: Callable[[], None] = lambda: None
 
     def shapes(self) -> list[WorkerShape]:
         return [_shape(group) for group in self._groups.values()]
@@ -116,6 +118,7 @@ class Autoscaler:
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
         decided = autoscale(self._views(now), demand, now, promised)
         self._reasons = decided.reasons
+        self.after()
         asked = self._carry_out(decided)
         await self._deck.journal.durable()
         for piece in asked:
@@ -147,7 +150,7 @@ class Autoscaler:
             shape=group.shape,
             attributes=group.attributes,
             controller=self._home.address,
-            token=self._home.token,
+            token=self._home.token(piece.id),
         )
 
         async def ask() -> None:

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neorion.iris.act.audit import Audit
+from neorion.iris.act.badges import JOINER, WORKER, Badges, Callers
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
@@ -14,6 +16,7 @@ from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
+from neorion.iris.act.watch import Watchers
 from neorion.iris.adapters.blobs.folder import FolderBlobs
 from neorion.iris.model import Caps, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
@@ -26,7 +29,7 @@ from neorion.iris.serve.cluster import Cluster
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
 from neorion.iris.serve.workers import Workers
-from neorion.iris.state import load
+from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, App, Authenticator, Request, Response, Route, Service, serve
@@ -44,14 +47,13 @@ _DEADLINES = Pace(Duration.of(seconds=0.5))
 # Jobs are kept for days, but their number grows by the minute.
 _RETENTION = Pace(Duration.of(minutes=1))
 USERS = {"admin", "user"}
-OPERATORS = {"admin"}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
 
-    `database` is the address of a PostgreSQL; without it there is a SQLite file in `folder`. Large blobs go to `blobs`, or to
+    `secret` is what the tokens of workers follow from; `database` is the address of a PostgreSQL; without it there is a SQLite file in `folder`. Large blobs go to `blobs`, or to
     a folder in `folder`.
     """
 
@@ -60,6 +62,7 @@ class Settings:
     port: int = 10000
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    secret: str = field(default="", repr=False)
     database: str = field(default="", repr=False)
     blobs: Path | None = None
     caps: Caps = field(default=Caps())
@@ -88,7 +91,8 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Crew(clock, rng) as crew:
             desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, watch)
-            app = App(services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator)
+            callers = settings.authenticator and Callers(desk.badges, settings.authenticator)
+            app = App(services(desk), routes(metrics), ids=ids, authenticator=callers)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
@@ -98,10 +102,11 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     """Reads what is known and sets the loops going."""
     crew.spawn("iris.journal", deck.journal.run)
     await load(store, deck.book)
-    desk = assemble(settings, deck, store)
+    desk = assemble(settings, deck, store, await last_number(store))
     clock, rng = deck.clock, deck.rng
     placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
     deck.wake = placing.wake
+    desk.scheduler.after = desk.look_at_reasons
     crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
     watching = Pace(settings.lease.renew_every * 0.5)
@@ -111,11 +116,13 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     return desk
 
 
-def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
+def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> Desk:
     lives = Lives(deck)
     blobs = Blobs(deck.journal, store, FolderBlobs(settings.blobs or settings.folder / "blobs"))
     shelf = LogShelf(settings.folder / "logs")
     dispatch = Dispatch(deck, blobs)
+    watchers = Watchers()
+    deck.book.stirred = watchers.stir
     return Desk(
         deck=deck,
         store=store,
@@ -127,6 +134,9 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
         blobs=blobs,
         shelf=shelf,
         retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
+        badges=Badges(settings.secret, deck.book),
+        audit=Audit(deck, last_deed),
+        watchers=watchers,
         started=deck.clock.now(),
         shapes=settings.shapes,
         caps=settings.caps,
@@ -135,7 +145,7 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
 
 def services(desk: Desk) -> list[Service]:
     """Every method and who may call it."""
-    everybody = USERS | {"worker"}
+    everybody = USERS | {WORKER}
     return [
         Service(
             JobServiceASGIApplication,
@@ -148,6 +158,7 @@ def services(desk: Desk) -> list[Service]:
                 "Tasks": USERS,
                 "Cancel": USERS,
                 "Logs": USERS,
+                "Watch": USERS,
                 "GetBlob": everybody,
                 "PutBlob": everybody,
             },
@@ -155,12 +166,20 @@ def services(desk: Desk) -> list[Service]:
         Service(
             ClusterServiceASGIApplication,
             Cluster(desk),
-            {"Status": USERS, "Workers": USERS, "Slices": USERS, "Drain": OPERATORS},
+            {
+                "Status": USERS,
+                "Workers": USERS,
+                "Slices": USERS,
+                # For administrators alone; checked by the handlers, so that a refusal is on record.
+                "Drain": USERS,
+                "Revoke": USERS,
+                "Audit": USERS,
+            },
         ),
         Service(
             WorkerServiceASGIApplication,
             Workers(desk),
-            {"Join": {"worker"}, "Orders": {"worker"}, "Report": {"worker"}, "PushLogs": {"worker"}},
+            {"Join": {JOINER, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
         ),
     ]
 

@@ -195,6 +195,11 @@ class AsyncIrisClient:
     async def get(self, job: str) -> pb.Job:
         return await self.calls.get(pb.GetRequest(job=job))
 
+    async def watch(self, job: str) -> AsyncIterator[pb.JobChange]:
+        """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
+        async for change in self.calls.watch(pb.WatchRequest(job=job)):
+            yield change
+
     async def tasks(self, job: str) -> list[pb.Task]:
         found: list[pb.Task] = []
         while True:

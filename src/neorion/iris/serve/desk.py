@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from neorion.iris.act.audit import Audit
+from neorion.iris.act.badges import Badges
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deadline import give_up_late
 from neorion.iris.act.deck import Deck
@@ -13,6 +15,7 @@ from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
+from neorion.iris.act.watch import Watchers
 from neorion.iris.decide import beyond_cap, feasible
 from neorion.iris.model import Caps, JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
 from neorion.keel.base import Instant, Invalid
@@ -33,6 +36,9 @@ class Desk:
     blobs: Blobs
     shelf: LogShelf
     retention: Retention
+    badges: Badges
+    audit: Audit
+    watchers: Watchers
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     caps: Caps = field(default=Caps())
@@ -50,16 +56,18 @@ class Desk:
     def reason(self, job: JobId) -> Reason | None:
         """Why some of its tasks wait, or None if none does."""
         book = self.deck.book
-        waiting = [task for task in book.live_tasks(job) if task.state is TaskState.PENDING]
-        if not waiting:
+        if not book.counts[job][TaskState.PENDING]:
             return None
+        reason = self.scaling_reason(job) or self.scheduler.reasons.get(job)
+        if reason is not None:
+            return reason
+        waiting = (task for task in book.live_tasks(job) if task.state is TaskState.PENDING)
         settling = sum(task.attempt in book.attempts for task in waiting)
-        return (
-            self.scaling_reason(job)
-            or self.scheduler.reasons.get(job)
-            or (settling and Reason(WaitCode.SETTLING, best=settling))
-            or None
-        )
+        return Reason(WaitCode.SETTLING, best=settling) if settling else None
+
+    def look_at_reasons(self) -> None:
+        """Tells those who watch a job when it waits for another reason."""
+        self.watchers.look(self.reason)
 
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""

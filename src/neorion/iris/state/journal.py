@@ -10,7 +10,7 @@ from neorion.keel.clock import Clock, Rng
 from neorion.keel.run import Backoff, retry
 from neorion.keel.store import Store, Tx
 
-TABLES = ("job", "task", "attempt", "worker", "slice", "blob")
+TABLES = ("job", "task", "attempt", "worker", "slice", "blob", "audit")
 # Rows are written again until the store takes them: an upsert may be repeated, and memory cannot take back what it knows.
 _PATIENCE = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
 
