@@ -160,6 +160,7 @@ async def clocks_drift(cluster: Iris) -> None:
     machine.daemon.drift(rate)
     machine.engine.drift(rate)
     machine.daemon.clock.jump(cluster.world.rng.uniform(-3600, 3600))
+    cluster.controller.clock.jump(cluster.world.rng.uniform(-3600, 3600))
     await cluster.world.sleep(cluster.world.rng.uniform(2, 8))
 
 

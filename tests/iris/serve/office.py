@@ -10,6 +10,7 @@ from protobuf import Oneof
 
 from neorion.iris.act.badges import JOINER, Callers
 from neorion.iris.act.deck import Deck
+from neorion.iris.act.meters import Measured
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
 from neorion.iris.model import SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
@@ -22,6 +23,7 @@ from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import App, Channel, MemoryTransport, Principal, Tokens, connect
 from neorion.keel.run import Crew
 from neorion.keel.store import migrations_in, open_store
+from neorion.keel.telemetry.metrics import Metrics
 
 ACCOUNTS = Tokens(
     {
@@ -36,6 +38,7 @@ ACCOUNTS = Tokens(
 @dataclass(frozen=True)
 class Office:
     desk: Desk
+    metrics: Metrics
     transport: MemoryTransport
 
     def channel(self, token: str) -> Channel:
@@ -91,11 +94,13 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Crew(clock, rng) as crew,
     ):
-        desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, _unwatched)
+        metrics = Metrics()
+        deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+        desk = await start(settings, deck, store, crew, _unwatched)
         app = App(services(desk), ids=ids, authenticator=Callers(desk.badges, ACCOUNTS))
         with anyio.fail_after(20):
             async with MemoryTransport(app) as transport:
-                yield Office(desk, transport)
+                yield Office(desk, metrics, transport)
         await desk.deck.journal.durable()
         crew.cancel()
 

@@ -132,6 +132,7 @@ class Autoscaler:
             self._fail(self._book.slices[piece], "its workers did not join in time", TroubleKind.FAILED)
         for delete in plan.deletes:
             log.info("slice given back", slice=delete.slice, why=delete.cause)
+            self._deck.meters.scaled(delete.group, f"delete_{delete.cause}")
             self._give_back(self._move(self._book.slices[delete.slice], SliceState.DELETING))
         return asked
 
@@ -139,6 +140,7 @@ class Autoscaler:
         piece = Slice(self._deck.ids.new(SliceId), group, self._deck.clock.now())
         self._book.put_slice(piece)
         log.info("slice asked for", slice=piece.id, group=group)
+        self._deck.meters.scaled(group, "create")
         return piece
 
     def _ask_for(self, piece: Slice) -> None:
@@ -233,6 +235,7 @@ class Autoscaler:
 
     def _fail(self, piece: Slice, why: str, kind: TroubleKind | None) -> None:
         log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
+        self._deck.meters.scaled(piece.group, f"refused_{kind}" if kind else "lost")
         if kind is not None:
             before = self._troubles.get(piece.group)
             times = before.times + 1 if before is not None and before.kind is kind else 1

@@ -12,6 +12,7 @@ from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.meters import Measured
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
@@ -90,9 +91,10 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Crew(clock, rng) as crew:
-            desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, watch)
+            deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+            desk = await start(settings, deck, store, crew, watch)
             callers = settings.authenticator and Callers(desk.badges, settings.authenticator)
-            app = App(services(desk), routes(metrics), ids=ids, authenticator=callers)
+            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=callers)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
@@ -184,13 +186,14 @@ def services(desk: Desk) -> list[Service]:
     ]
 
 
-def routes(metrics: Metrics) -> list[Route]:
+def routes(desk: Desk, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
         del request
         return Response(b"ok\n")
 
     async def exposition(request: Request) -> Response:
         del request
+        desk.look_at_meters()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

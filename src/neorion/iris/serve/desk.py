@@ -69,6 +69,12 @@ class Desk:
         """Tells those who watch a job when it waits for another reason."""
         self.watchers.look(self.reason)
 
+    def look_at_meters(self) -> None:
+        """Brings the gauges up to date, for somebody who asks for them."""
+        book = self.deck.book
+        found = (self.reason(job) for job in book.waiting())
+        self.deck.meters.look(book, (reason.code for reason in found if reason is not None))
+
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""
         user, together = spec.name.user, spec.replicas if spec.placement.gang else 1

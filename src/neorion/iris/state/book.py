@@ -6,6 +6,7 @@ from dataclasses import replace
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
+    Band,
     Caps,
     ClusterView,
     JobId,
@@ -172,6 +173,18 @@ class Book:
 
     def free(self, worker: WorkerId) -> Resources:
         return self.workers[worker].total - self._used[worker]
+
+    def waiting(self) -> Iterator[JobId]:
+        """Jobs with tasks that wait for a place."""
+        return iter(self._waiting)
+
+    def queue(self) -> dict[Band, int]:
+        """How many tasks wait, by band."""
+        found: dict[Band, int] = {}
+        for job, waiting in self._waiting.items():
+            band = self.jobs[job].spec.band
+            found[band] = found.get(band, 0) + len(waiting)
+        return found
 
     def waits(self) -> bool:
         return bool(self._waiting)

@@ -1,6 +1,7 @@
 """From memory to the store: changes are noted at once and made durable together."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.model import JobId
@@ -57,6 +58,8 @@ class Journal:
         self._written = 0
         self._dirty = asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        # Told how long each commit took.
+        self.committed: Callable[[float], None] = lambda _seconds: None
 
     def note(self, table: str, key: str, record: Record | bytes | None) -> None:
         """`None` deletes."""
@@ -82,7 +85,9 @@ class Journal:
             await self._dirty.wait()
             self._dirty.clear()
             batch, self._batch, goal = self._batch, _Batch(), self._noted
+            began = self._clock.monotonic()
             await retry(lambda batch=batch: self._store.write(batch.write), _PATIENCE, self._clock, self._rng)
+            self.committed(self._clock.monotonic() - began)
             self._written = goal
             self._tell(goal)
 
