@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.model import WaitCode
 from neorion.iris.model.gen import iris_pb as pb
 from tests.iris.serve.office import Office, asking, office
 
@@ -68,7 +67,3 @@ async def test_the_guide_names_every_metric(tmp_path: Path):
             re.findall(r"# TYPE (neorion_iris_\w+?)(?:_created)? ", there.metrics.exposition().decode())
         )
     assert {name for name in names if f"`{name.removesuffix('_total')}" not in guide} == set()
-    assert all(
-        f"`{code}`" in (Path(__file__).parents[3] / "docs/guides/scheduling.md").read_text()
-        for code in WaitCode
-    )

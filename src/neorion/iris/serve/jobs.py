@@ -52,6 +52,8 @@ class Jobs(JobService):
         check_owner(spec.name)
         self._desk.check_feasible(spec)
         needed = [*spec.inputs, *([] if isinstance(spec.entry, Command) else [spec.entry.function])]
+        if spec.environment.bundle:
+            needed.append(spec.environment.bundle)
         sent = {blob.digest for blob in request.blobs}
         for digest in needed:
             if digest not in sent and not await self._desk.blobs.has(digest):
