@@ -9,14 +9,16 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec import structs
 from protobuf import Oneof
 
 from neorion.iris.act.reports import Reports
-from neorion.iris.model import AttemptId
+from neorion.iris.act.shelf import LogShelf
+from neorion.iris.model import AttemptId, Caps, ClusterView, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.record import Worker as WorkerRecord
-from neorion.iris.state import Journal
+from neorion.iris.state import Book, Journal
 from neorion.iris.worker import Worker
 from neorion.keel.base import Duration
 from neorion.keel.sim import Weather, World, explore, seeds, simulate
@@ -41,6 +43,9 @@ def wish(world: World, number: int, *, quick: bool) -> pb.JobSpec:
         environment=pb.Environment(variables={"FAILS": str(rng.choice((0, 0, 0.3)))}),
         replicas=1,
         retries_after_failure=rng.choice((0, 1, 3)),
+        # Whoever is in a hurry pushes others aside.
+        band=rng.choice(("production", "interactive", "batch", "batch")),
+        run_limit_ms=rng.choice((0, 0, 0, 200)),
     )
     match rng.choice(("one", "one", "many", "gang", "impatient", "child", "big")):
         case "many":
@@ -74,7 +79,10 @@ async def demand(cluster: Iris, number: int) -> None:
     if rng.random() < 0.25:
         await world.sleep(rng.uniform(0, 3))
         await cluster.cancel(job)
+    if rng.random() < 0.2:
+        await cluster.drain_one_for(rng.uniform(0.5, 4))
     await cluster.ended(job)
+    await cluster.read_logs(job)
 
 
 # What goes wrong. Each heals by itself; a part that is in trouble already is spared another one.
@@ -322,6 +330,31 @@ def obey_an_order_that_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Worker, "_start", start)
 
 
+def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Book.view
+
+    def view(book: Book, caps: Caps) -> ClusterView:
+        kept = book.workers
+        book.workers = {name: structs.replace(one, draining=False) for name, one in kept.items()}
+        try:
+            return look(book, caps)
+        finally:
+            book.workers = kept
+
+    monkeypatch.setattr(Book, "view", view)
+
+
+def drop_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = LogShelf.append
+
+    def forgetful(
+        shelf: LogShelf, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, last: bool = False
+    ) -> int:
+        return offset + len(text) if last else append(shelf, job, attempt, offset, text)
+
+    monkeypatch.setattr(LogShelf, "append", forgetful)
+
+
 Mistake = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -332,6 +365,8 @@ Mistake = Callable[[pytest.MonkeyPatch], None]
         (publish_for_others, mixed, ("iris.stale_value",)),
         (tell_before_it_is_durable, storm, ("iris.forgot_a_job", "iris.forgot_an_end", "iris.twins")),
         (give_workers_up_before_their_lease_is_over, mixed, ("iris.twins",)),
+        (give_a_drained_worker_more, mixed, ("iris.not_emptied",)),
+        (drop_the_end_of_a_log, mixed, ("iris.log",)),
         (obey_an_order_that_comes_twice, gusts, ("iris.ran_twice", "iris.ran_after_success")),
     ],
 )
