@@ -30,7 +30,9 @@ class Scheduler:
 
     async def tick(self) -> None:
         if self._book.waits():
+            began = self._deck.clock.monotonic()
             plan = schedule(self._book.view(self._caps), self._deck.clock.now())
+            self._deck.meters.passed(self._deck.clock.monotonic() - began)
             self.plan = plan
             self.reasons = dict(plan.reasons)
             self._carry_out(plan)

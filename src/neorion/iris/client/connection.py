@@ -138,6 +138,11 @@ class Connection:
     async def get(self, job: AsyncJob | str) -> pb.Job:
         return await self.calls.get(pb.GetRequest(job=_id(job)))
 
+    async def watch(self, job: AsyncJob | str) -> AsyncGenerator[pb.JobChange]:
+        """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
+        async for change in self.calls.watch(pb.WatchRequest(job=_id(job))):
+            yield change
+
     async def tasks(self, job: AsyncJob | str) -> list[pb.Task]:
         return await self._tasks(_id(job), [])
 

@@ -14,7 +14,7 @@ from neorion.iris.adapters.runtimes.process import logs, surroundings, wire
 from neorion.iris.adapters.runtimes.process.files import Files
 from neorion.iris.adapters.runtimes.process.short import short_name
 from neorion.iris.adapters.runtimes.process.wire import Done, Refusal, Request, State, Told
-from neorion.keel.base import Conflict, Invalid, Retry, Terminal
+from neorion.keel.base import Conflict, Retry, Terminal
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
