@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import anyio
 import pytest
 from aiohttp import WSMsgType, web
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Deadline, Retry, Terminal
@@ -201,6 +201,7 @@ def test_a_peer_of_another_version_is_refused():
     assert refused.value.code == "kube.spdy"
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(1, 2**31 - 1), st.binary(max_size=50), st.booleans())), st.data())
 def test_frames_are_the_same_however_they_are_cut(sent: list[tuple[int, bytes, bool]], data: st.DataObject):
     joined = b"".join(data_frame(stream, body, last=last) for stream, body, last in sent)

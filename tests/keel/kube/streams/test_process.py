@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
+import uvloop
 from aiohttp import WSMsgType, web
 
 from neorion.keel.base import Deadline, NotFound, Terminal
@@ -97,6 +98,14 @@ async def test_input_reaches_the_command_whole_and_its_end_is_seen():
     async with staged(kubelet(cat)) as client:
         done = await run(client, WHERE, ["cat"], sent)
     assert (done.code, done.stdout, done.stderr) == (0, sent, b"")
+
+
+def test_streams_run_on_uvloop_too():
+    async def there_and_back() -> bytes:
+        async with staged(kubelet(cat)) as client:
+            return (await run(client, WHERE, ["cat"], b"x" * 100_000)).stdout
+
+    assert uvloop.run(there_and_back()) == b"x" * 100_000
 
 
 async def test_a_terminal_has_one_output_and_a_size():
