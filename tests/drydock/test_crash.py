@@ -31,11 +31,11 @@ def _drydock(home: Path, *args: str, until: Point | None = None) -> "subprocess.
 def _killed_and_removed(home: Path, up: Point, down: Point | None, *wishes: str) -> None:
     yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(home)})
     killed = _drydock(home, "up", *wishes, until=up)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
     layout = next((cluster.layout for cluster in yard.clusters()), None)
-    if down is not None:
-        assert _drydock(home, "down", until=down).returncode == -signal.SIGKILL
+    interrupted = _drydock(home, "down", until=down) if down is not None else killed
     done = _drydock(home, "down")
+    # Last of all, so that a test that fails leaves nothing either.
+    assert (killed.returncode, interrupted.returncode) == (-signal.SIGKILL, -signal.SIGKILL), killed.stderr
     # Without a slot there is nothing yet that could be outside the folder.
     left = traces(layout) if layout is not None else []
     assert (done.returncode, left, yard.names()) == (0, [], []), done.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import UNDO, Ledger, running
+from neorion.drydock.host import UNDO, Ledger, Part, running, start
 from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
 from neorion.drydock.slots import claim_slot
@@ -110,3 +110,9 @@ def test_an_unknown_cluster_is_answered_with_the_nearest(tmp_path: Path):
 async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
     await _yard(tmp_path).down("nobody")
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path: Path):
+    start(tmp_path / "gone", Part("waits", ("/bin/sh", "-c", "read forever < /dev/zero")), tmp_path / "log")
+    await _yard(tmp_path).down("gone")
+    assert running(tmp_path / "gone") == []

@@ -120,6 +120,8 @@ class Yard:
         """Leaves nothing of a cluster, however far it came. Safe to repeat."""
         folder = self.folder / name
         if not folder.exists():
+            # Removed by hand, perhaps: its processes can still be found.
+            await end(folder)
             return
         async with locked(folder):
             await end(folder)

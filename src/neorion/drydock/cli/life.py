@@ -70,13 +70,12 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
 
     yard = Yard.of(out.env)
     for each in yard.names() if every else [name]:
-        if not (yard.folder / each).exists():
-            out.say(f'There is no cluster "{each}".')
-        elif dry_run:
-            out.say(f"{each} would be removed.")
+        there = (yard.folder / each).exists()
+        if dry_run:
+            out.say(f"{each} would be removed." if there else f'There is no cluster "{each}".')
         else:
             anyio.run(yard.down, each)
-            out.say(f"{each} is gone.")
+            out.say(f"{each} is gone." if there else f'There is no cluster "{each}".')
 
 
 @click.command("build", cls=Command)
