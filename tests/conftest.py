@@ -2,16 +2,18 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import anyio
 import pytest
 
-from neorion.drydock import Cluster, Yard
 from neorion.drydock.binaries import ready
+from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.testing import namespace, shared_cluster
+from neorion.drydock.yard import Yard
 from tools import system
 
 # Of this checkout: two of them may be tested at the same time.
@@ -71,6 +73,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if program == "root":
                 if os.geteuid() != 0:
                     pytest.skip("this needs the rights of root")
+                continue
+            if program == "go":
+                if shutil.which("go") is None:
+                    pytest.skip("Go is not installed")
                 continue
             if program not in known:
                 pytest.fail(f'needs("{program}"): not in tools/system-packages.txt')

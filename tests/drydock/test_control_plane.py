@@ -2,8 +2,8 @@
 
 import pytest
 
-from neorion.drydock import Cluster
 from neorion.drydock.api import Object
+from neorion.drydock.cluster import Cluster
 from neorion.keel.base import NotFound, Terminal
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.drydock import Cluster
+from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import running
 
 pytestmark = pytest.mark.anyio

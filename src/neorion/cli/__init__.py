@@ -37,6 +37,12 @@ app.mount(
     help="Show a whole life on this machine: scale up, lose a machine, heal, return every result.",
     heading=_MACHINE,
 )
+app.mount(
+    "drydock",
+    "neorion.drydock.cli:app",
+    help="A real Kubernetes on this machine, without Docker.",
+    heading=_MACHINE,
+)
 app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)
 app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
 app.mount(

@@ -52,13 +52,13 @@ class Pki:
     def key(self, who: str) -> Path:
         return self._folder / f"{who}.key"
 
-    def authority(self, who: str) -> None:
+    def authority(self, who: str, hosts: Sequence[str] = ()) -> None:
         """A certificate that signs others."""
         if not self.certificate(who).exists():
             key = ec.generate_private_key(ec.SECP256R1())
-            name = Subject(f"drydock-{who}").as_name()
+            subject = Subject(f"drydock-{who}", hosts=hosts)
             builder = (
-                self._begin(name, name, key)
+                self._begin(subject, subject.as_name(), key)
                 .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
                 .add_extension(_signing_usage(), critical=True)
             )
@@ -72,12 +72,10 @@ class Pki:
         signer = serialization.load_pem_private_key(self.key(authority).read_bytes(), None)
         assert isinstance(signer, EllipticCurvePrivateKey)  # noqa: S101 -- we made it so
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._begin(subject.as_name(), issuer.subject, key).add_extension(
+        builder = self._begin(subject, issuer.subject, key).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
             critical=False,
         )
-        if subject.hosts:
-            builder = builder.add_extension(subject.alternatives(), critical=False)
         self._save(who, key, builder.sign(signer, hashes.SHA256()))
 
     def key_pair(self, who: str) -> None:
@@ -119,12 +117,12 @@ class Pki:
         _write(path, yaml.safe_dump(entry, sort_keys=False).encode())
 
     def _begin(
-        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey
+        self, subject: Subject, issuer: x509.Name, key: EllipticCurvePrivateKey
     ) -> x509.CertificateBuilder:
         now = datetime.fromtimestamp(self._clock.now().ns / 1e9, UTC)
-        return (
+        builder = (
             x509.CertificateBuilder()
-            .subject_name(subject)
+            .subject_name(subject.as_name())
             .issuer_name(issuer)
             .public_key(key.public_key())
             # By chance: counted serials would collide when nodes are added at the same time.
@@ -132,6 +130,7 @@ class Pki:
             .not_valid_before(now - _SKEW)
             .not_valid_after(now + _LIFETIME)
         )
+        return builder.add_extension(subject.alternatives(), critical=False) if subject.hosts else builder
 
     def _save(self, who: str, key: EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
         self._save_key(who, key)

@@ -14,9 +14,13 @@ from anyio import to_thread
 from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
+from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
+from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, slot_is_free, state_folder
 from neorion.drydock.network import SLOTS
+from neorion.drydock.node import ensure_nodes
+from neorion.drydock.simulated import Group, ensure_simulated, resume_player
 from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
@@ -29,6 +33,25 @@ class Record(msgspec.Struct, frozen=True):
 
     slot: int
     networked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a cluster is to have beside its control plane. What it has beyond that stays."""
+
+    simulated: tuple[Group, ...] = ()
+    nodes: int = 0
+    """So many real nodes."""
+    networked: bool = False
+    """Ready for real nodes, even without any yet."""
+    kueue: bool = False
+
+    @property
+    def programs(self) -> list[str]:
+        return [*PROGRAMS, *(["kwok"] if self.simulated else []), *(["kueue"] if self.kueue else [])]
+
+
+NOTHING_MORE: Final = Wishes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +69,11 @@ class Yard:
         return cls(state_folder(env), Shelf.of(env, binaries), SystemClock())
 
     def names(self) -> list[str]:
+        """Of all of which there is anything, also of those that never came to be."""
         return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
+
+    def clusters(self) -> list[Cluster]:
+        return [self.find(name) for name in self.names() if self._record(name) is not None]
 
     def find(self, name: str = DEFAULT_NAME) -> Cluster:
         record = self._record(name)
@@ -58,18 +85,32 @@ class Yard:
             )
         return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
 
-    async def up(self, name: str = DEFAULT_NAME, tell: Tell = hush) -> Cluster:
+    async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
         if not is_name(name):
             raise Invalid(
                 "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
             )
-        for product in self.shelf.missing(PROGRAMS):
+        for product in self.shelf.missing(wishes.programs):
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
             await self._claim(name)
-            cluster = self.find(name)
+            cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
+            if cluster.layout.networked:
+                await lay_network(cluster)
             await cluster.start_control_plane(tell)
+            if cluster.layout.networked:
+                await fit_out(cluster, tell)
+                await ensure_nodes(cluster, wishes.nodes, tell)
+            await resume_player(cluster)
+            for group in wishes.simulated:
+                tell(f"adding simulated nodes: {group.count} {group.type}")
+                await ensure_simulated(cluster, group)
+            if wishes.kueue:
+                tell("starting Kueue")
+                await start_kueue(cluster)
+            else:
+                await resume_kueue(cluster)
             return cluster
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
@@ -83,10 +124,12 @@ class Yard:
             await to_thread.run_sync(shutil.rmtree, folder)
 
     @asynccontextmanager
-    async def cluster(self, name: str = DEFAULT_NAME, tell: Tell = hush) -> AsyncGenerator[Cluster]:
+    async def cluster(
+        self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE
+    ) -> AsyncGenerator[Cluster]:
         """A cluster for as long as the context lasts."""
         try:
-            yield await self.up(name, tell)
+            yield await self.up(name, wishes)
         finally:
             await self.down(name)
 
@@ -94,6 +137,11 @@ class Yard:
         partial = self.folder / name / f"{_RECORD}.part"
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
+
+    def _networked(self, name: str) -> Cluster:
+        """A cluster that was made without a network gets one."""
+        self.save(name, Record(self.find(name).layout.slot, networked=True))
+        return self.find(name)
 
     async def _claim(self, name: str) -> None:
         """Gives a new cluster its slot."""

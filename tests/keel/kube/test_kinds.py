@@ -1,7 +1,7 @@
 """Kinds and objects as values."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Conflict, Deadline, Denied, Error, Instant, Invalid, NotFound, QuotaExceeded
@@ -38,6 +38,7 @@ def test_a_path_is_made_of_group_namespace_and_name():
     assert (DEV_SERVER.api_version, DEV_SERVER.resource) == ("devservers.io/v1", "devservers.devservers.io")
 
 
+@settings(deadline=None)
 @given(namespace=st.text(min_size=1), name=st.text(min_size=1))
 def test_no_name_leads_out_of_its_namespace(namespace: str, name: str):
     try:
@@ -92,6 +93,7 @@ def test_a_secret_keeps_its_values_out_of_its_text():
     assert SECRET.manifest(secret)["data"] == {"password": "aHVudGVyMg=="}
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=4_000_000_000_000_000))
 def test_times_with_microseconds_survive_the_way_there_and_back(us: int):
     moment = Instant(us * 1_000)

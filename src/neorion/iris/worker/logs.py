@@ -40,7 +40,9 @@ class LogShipper:
         return self._next(attempt)
 
     def forget(self, attempt: AttemptId) -> None:
+        """The controller has all of it."""
         self._kept.pop(attempt, None)
+        Path(self._runtime.log(attempt)).unlink(missing_ok=True)
 
     async def _ship(self, worker: str, attempt: AttemptId, leave: int) -> None:
         while _size(Path(self._runtime.log(attempt))) - self._kept.get(attempt, 0) > leave:

@@ -85,12 +85,16 @@ def test_files_are_found_beside_the_kubeconfig_that_names_them(tmp_path: Path):
 
 def test_of_several_files_the_first_that_names_a_thing_counts(tmp_path: Path):
     first = written(
-        tmp_path / "a" / "config", {"clusters": [{"name": "c", "cluster": {"server": "https://first"}}]}
+        tmp_path / "a" / "config",
+        {
+            "clusters": [{"name": "c", "cluster": {"server": "https://first"}}],
+            "contexts": [{"name": "home", "context": {"cluster": "c", "user": "u", "namespace": "first"}}],
+        },
     )
     second = written(tmp_path / "b" / "config", document({"tokenFile": "token"}))
     config = read_kubeconfig([first, tmp_path / "not there", second])
     found = config.cluster()
-    assert found.server == "https://first"
+    assert (found.server, found.namespace) == ("https://first", "first")
     # What a user's entry names lies beside the file of that entry.
     assert found.source == TokenFile(tmp_path / "b" / "token")
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import anyio
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Deadline, Error, Terminal
@@ -49,6 +49,7 @@ async def watched(client: Client, seen: list[object]) -> None:
             seen.append(event)  # noqa: PERF401 -- what came before an error counts
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(min_value=0), max_size=20))
 def test_events_are_the_same_however_the_stream_is_cut(cuts: list[int]):
     events = anyio.run(decoded, STREAM, cuts)

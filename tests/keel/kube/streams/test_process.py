@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
+import uvloop
 from aiohttp import WSMsgType, web
 
 from neorion.keel.base import Deadline, NotFound, Terminal
@@ -99,6 +100,14 @@ async def test_input_reaches_the_command_whole_and_its_end_is_seen():
     assert (done.code, done.stdout, done.stderr) == (0, sent, b"")
 
 
+def test_streams_run_on_uvloop_too():
+    async def there_and_back() -> bytes:
+        async with staged(kubelet(cat)) as client:
+            return (await run(client, WHERE, ["cat"], b"x" * 100_000)).stdout
+
+    assert uvloop.run(there_and_back()) == b"x" * 100_000
+
+
 async def test_a_terminal_has_one_output_and_a_size():
     async with staged(kubelet(cat)) as client, attach(client, WHERE, stdin=True, tty=True) as running:
         await running.resize(Size(columns=120, rows=40))
@@ -131,7 +140,7 @@ async def test_more_output_than_run_keeps_is_refused(monkeypatch: pytest.MonkeyP
     async with staged(kubelet(cat)) as client:
         with pytest.raises(Terminal) as refused:
             await run(client, WHERE, ["cat"], b"x" * 101)
-    assert refused.value.code == "kube.exec_output"
+    assert refused.value.code == "kube.command_output"
 
 
 async def test_a_command_that_cannot_start_is_an_error():
@@ -143,7 +152,7 @@ async def test_a_command_that_cannot_start_is_an_error():
     async with staged(kubelet(play)) as client:
         with pytest.raises(Terminal) as refused:
             await collected(client)
-    assert refused.value.code == "kube.exec_failed"
+    assert refused.value.code == "kube.command_failed"
     assert "no such file" in str(refused.value)
 
 
@@ -156,7 +165,7 @@ async def test_a_connection_that_breaks_is_not_the_end_of_the_command():
     async with staged(kubelet(play)) as client:
         with pytest.raises(Deadline) as lost:
             await collected(client)
-    assert lost.value.code == "kube.exec_lost"
+    assert lost.value.code == "kube.command_lost"
 
 
 async def test_a_server_of_another_protocol_is_refused():

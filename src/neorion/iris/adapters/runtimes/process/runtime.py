@@ -1,8 +1,9 @@
 """The worker's side: the runtime port, over the fork server's."""
 
+import os
 import shutil
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,6 +46,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._listeners: set[_Listener] = set()
         self._lease_until_ns = 0
         self._trash = anyio.Event()
+        self._stale: list[str] = []
         self._group = anyio.create_task_group()
         self._link = Link(self._files, self._told, self._renewal)
 
@@ -80,7 +82,9 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     async def forget(self, attempt: AttemptId) -> None:
         await self._ask(Forget(self._link.next_id(), str(attempt)))
-        self._states.pop(attempt, None)
+        if self._states.pop(attempt, None) is not None:
+            place = self._files.attempt(attempt)
+            self._stale += (place.result, place.refusal)
         self._trash.set()
 
     async def seen(self) -> Sequence[Seen]:
@@ -156,7 +160,8 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         """What was forgotten while the last was deleted is deleted together; what an earlier worker left, at once."""
         while True:
             self._trash = anyio.Event()
-            await anyio.to_thread.run_sync(_empty, self._files.trash)
+            stale, self._stale = self._stale, []
+            await anyio.to_thread.run_sync(_empty, self._files.trash, stale)
             await self._trash.wait()
 
 
@@ -225,6 +230,9 @@ def _unknown(attempt: str) -> NotFound:
     )
 
 
-def _empty(trash: Path) -> None:
+def _empty(trash: Path, stale: Iterable[str]) -> None:
+    for name in stale:
+        with suppress(FileNotFoundError):
+            os.unlink(name)  # noqa: PTH108 -- see `files`: plain names, plain calls
     for path in trash.iterdir():
         shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,60 @@
+"""`neorion drydock`: a real Kubernetes on this machine by one command, and gone without a trace by another.
+
+Declares commands and shows results; what they do is in the other rooms and imported when a command is called.
+"""
+
+from typing import Final
+
+from neorion.keel.cli import App
+
+_CLUSTER: Final = "Cluster"
+_USE: Final = "Use it"
+_NODES: Final = "Nodes"
+_MACHINE: Final = "This machine"
+
+app = App("drydock", help="A real Kubernetes on this machine, without Docker.", env_prefix="NEORION_DRYDOCK")
+app.mount(
+    "up",
+    "neorion.drydock.cli.life:up_command",
+    help="Make a cluster, or bring back what of it does not run.",
+    heading=_CLUSTER,
+)
+app.mount(
+    "down",
+    "neorion.drydock.cli.life:down_command",
+    help="Remove a cluster without a trace.",
+    heading=_CLUSTER,
+)
+app.mount(
+    "status",
+    "neorion.drydock.cli.look:status_command",
+    help="Show the clusters of this machine.",
+    heading=_CLUSTER,
+)
+app.mount(
+    "logs",
+    "neorion.drydock.cli.look:logs_command",
+    help="Print what a part of a cluster said.",
+    heading=_CLUSTER,
+)
+app.mount(
+    "kubeconfig",
+    "neorion.drydock.cli.use:kubeconfig_command",
+    help="Print where a cluster's kubeconfig is.",
+    heading=_USE,
+)
+app.mount(
+    "kubectl",
+    "neorion.drydock.cli.use:kubectl_command",
+    help="Run kubectl as the administrator of a cluster.",
+    heading=_USE,
+)
+app.mount("node", "neorion.drydock.cli.node:node", help="Add and remove nodes.", heading=_NODES)
+app.mount(
+    "build",
+    "neorion.drydock.cli.life:build_command",
+    help="Build the programs that clusters are made of.",
+    heading=_MACHINE,
+)
+
+__all__ = ["app"]

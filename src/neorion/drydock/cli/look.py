@@ -1,0 +1,47 @@
+"""`neorion drydock status` and `logs`."""
+
+import click
+
+from neorion.drydock.cli.options import name_option
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Output, require_extra
+
+
+@click.command("status", cls=Command)
+@click.option("--name", help="Only this cluster.")
+def status_command(out: Output, name: str | None) -> None:
+    """Show the clusters of this machine."""
+    require_extra("drydock")
+    require_extra("kube")
+    import anyio  # noqa: PLC0415 -- the help does not need it
+
+    from neorion.drydock.cli.records import STATUS  # noqa: PLC0415 -- as above
+    from neorion.drydock.status import status_of  # noqa: PLC0415 -- as above
+    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
+
+    yard = Yard.of(out.env)
+    if name is not None:
+        out.show_one(anyio.run(status_of, yard.find(name)), STATUS)
+    else:
+        out.show([anyio.run(status_of, each) for each in yard.clusters()], STATUS)
+
+
+@click.command("logs", cls=Command)
+@click.argument("part")
+@name_option
+def logs_command(out: Output, part: str, name: str) -> None:
+    """Print what a part of a cluster said."""
+    require_extra("drydock")
+    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
+    from neorion.keel.base import NotFound, did_you_mean  # noqa: PLC0415 -- as above
+
+    layout = Yard.of(out.env).find(name).layout
+    log = layout.log(part)
+    if not log.exists():
+        known = [path.stem for path in log.parent.glob("*.log")]
+        raise NotFound(
+            "drydock.no_part", f'"{part}" has said nothing in cluster {name}.', hint=did_you_mean(part, known)
+        )
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            out.text(line)

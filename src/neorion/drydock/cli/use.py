@@ -1,0 +1,40 @@
+"""`neorion drydock kubeconfig` and `kubectl`."""
+
+import click
+
+from neorion.drydock.cli.options import name_option
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Output, require_extra
+
+
+@click.command("kubeconfig", cls=Command)
+@name_option
+def kubeconfig_command(out: Output, name: str) -> None:
+    """Print where a cluster's kubeconfig is."""
+    require_extra("drydock")
+    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
+
+    out.text(f"{Yard.of(out.env).find(name).kubeconfig}\n")
+
+
+@click.command(
+    "kubectl",
+    cls=Command,
+    runs_user_command=True,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+@name_option
+def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
+    """Run kubectl as the administrator of a cluster.
+
+    Options of this command come first: neorion drydock kubectl --name mine get pods -A.
+    """
+    require_extra("drydock")
+    import subprocess  # noqa: PLC0415 -- the help does not need it
+
+    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
+
+    cluster = Yard.of(out.env).find(name)
+    env = {**out.env, "KUBECONFIG": str(cluster.kubeconfig)}
+    return subprocess.run([str(cluster.shelf.path("kubectl")), *args], env=env, check=False).returncode  # noqa: S603 -- that is the command

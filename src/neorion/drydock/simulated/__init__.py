@@ -1,0 +1,32 @@
+"""Nodes that exist in the API server alone: their types, their lives, and KWOK, which plays them.
+
+What runs on them is pretended too; real nodes are another room.
+"""
+
+from neorion.drydock.simulated.nodes import (
+    LABEL,
+    add_simulated,
+    ensure_simulated,
+    guard_simulated,
+    resume_player,
+    start_player,
+)
+from neorion.drydock.simulated.stages import BOOT_TIME, EXIT_CODE, RUNS_FOR
+from neorion.drydock.simulated.types import COUNT_MAX, TYPES, Group, MachineType, machine_type
+
+__all__ = [
+    "BOOT_TIME",
+    "COUNT_MAX",
+    "EXIT_CODE",
+    "LABEL",
+    "RUNS_FOR",
+    "TYPES",
+    "Group",
+    "MachineType",
+    "add_simulated",
+    "ensure_simulated",
+    "guard_simulated",
+    "machine_type",
+    "resume_player",
+    "start_player",
+]

@@ -1,0 +1,161 @@
+"""Simulated nodes: KWOK plays them, and the API server cannot tell them from real ones."""
+
+from ipaddress import IPv4Network
+from typing import Final
+
+import anyio
+
+from neorion.drydock.api import Api, Object
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.host import Part
+from neorion.drydock.layout import Layout
+from neorion.drydock.pki import Subject
+from neorion.drydock.simulated.stages import stages
+from neorion.drydock.simulated.types import Group, machine_type
+from neorion.keel.base import Deadline, Duration
+
+# The type of a simulated node, and how KWOK knows that it is its own.
+LABEL: Final = "drydock.neorion.dev/simulated"
+_PLAYED: Final = "kwok.x-k8s.io/node"
+# Where there are real nodes too: pods are to run on those unless they say otherwise.
+_TAINT: Final = {"key": _PLAYED, "value": "fake", "effect": "NoSchedule"}
+# Renewed every quarter of it: much longer, and the controller manager takes them for lost (it waits 10 s).
+_LEASE_S: Final = 20
+_AT_ONCE: Final = 16
+_READY_MOST: Final = Duration.of(seconds=60)
+_LOOK_EVERY: Final = Duration.of(ms=100)
+
+
+def _networks(layout: Layout) -> tuple[IPv4Network, IPv4Network]:
+    """Addresses of simulated nodes, and of the pods on them."""
+    nodes, pods = layout.addresses.simulated.subnets(new_prefix=17)
+    return nodes, pods
+
+
+def _player(cluster: Cluster) -> Part:
+    layout = cluster.layout
+    flags = {
+        "kubeconfig": layout.kubeconfig_of("kwok"),
+        "manage-nodes-with-annotation-selector": f"{_PLAYED}=fake",
+        "cidr": _networks(layout)[1],
+        "node-lease-duration-seconds": _LEASE_S,
+        "config": layout.data("kwok.yaml"),
+        # It would tell of every lease it renews.
+        "v": "WARN",
+    }
+    program = str(cluster.shelf.path("kwok"))
+    return Part("kwok", (program, *(f"--{flag}={value}" for flag, value in flags.items())))
+
+
+async def start_player(cluster: Cluster) -> None:
+    """Needed once, before the first simulated node."""
+    layout = cluster.layout
+    cluster.pki.issue("kwok", Subject("drydock-kwok", ("system:masters",)))
+    cluster.pki.kubeconfig(layout.kubeconfig_of("kwok"), "kwok", layout.server)
+    async with cluster.api() as api:
+        version = (await api.get("/version"))["gitVersion"]
+    layout.data("kwok.yaml").write_text(stages(version))
+    await cluster.ensure(_player(cluster))
+
+
+async def resume_player(cluster: Cluster) -> None:
+    """Where there were simulated nodes, they go on."""
+    if cluster.layout.data("kwok.yaml").exists():
+        await start_player(cluster)
+
+
+async def ensure_simulated(cluster: Cluster, group: Group) -> None:
+    """Adds as many as are missing."""
+    async with cluster.api() as api:
+        there = await api.get(f"/api/v1/nodes?labelSelector={LABEL}={group.type}")
+    missing = group.count - len(there["items"])
+    if missing > 0:
+        await add_simulated(cluster, Group(missing, group.type))
+
+
+async def add_simulated(cluster: Cluster, group: Group) -> None:
+    """Adds nodes and returns when all of them are Ready."""
+    await start_player(cluster)
+    async with cluster.api() as api:
+        taken = await _names(api)
+        free = (number for number in range(len(taken) + group.count) if _name(group, number) not in taken)
+        numbers = [next(free) for _ in range(group.count)]
+        bodies = [
+            _node(cluster.layout, group, number, len(taken) + place) for place, number in enumerate(numbers)
+        ]
+        limit = anyio.CapacityLimiter(_AT_ONCE)
+
+        async def create(body: Object) -> None:
+            async with limit:
+                await api.create("/api/v1/nodes", body)
+
+        async with anyio.create_task_group() as tasks:
+            for body in bodies:
+                tasks.start_soon(create, body)
+        await _until_ready(cluster, api, {body["metadata"]["name"] for body in bodies})
+
+
+async def guard_simulated(api: Api) -> None:
+    """Keeps pods that do not ask for them off simulated nodes, from now on."""
+    listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
+    for node in listed["items"]:
+        taints = node["spec"].get("taints", [])
+        if _TAINT not in taints:
+            await api.merge(
+                f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": [*taints, _TAINT]}}
+            )
+
+
+async def _names(api: Api) -> set[str]:
+    return {node["metadata"]["name"] for node in (await api.get("/api/v1/nodes"))["items"]}
+
+
+def _name(group: Group, number: int) -> str:
+    return f"{group.type}-{number:04d}"
+
+
+def _node(layout: Layout, group: Group, number: int, place: int) -> Object:
+    kind, name = machine_type(group.type), _name(group, number)
+    # From the second on: the first address is the network's own.
+    address = str(_networks(layout)[0][1 + place])
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {_PLAYED: "fake"},
+            "labels": {**kind.labels(number), "kubernetes.io/hostname": name, LABEL: group.type},
+        },
+        "spec": {"providerID": f"drydock://{name}", "taints": [_TAINT] if layout.networked else []},
+        "status": {
+            "capacity": kind.resources,
+            "allocatable": kind.resources,
+            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+        },
+    }
+
+
+async def _until_ready(cluster: Cluster, api: Api, names: set[str]) -> None:
+    with anyio.move_on_after(_READY_MOST.seconds):
+        while not names <= {_name_of(node) for node in await _ready(api)}:
+            await cluster.clock.sleep(_LOOK_EVERY)
+        return
+    raise Deadline(
+        "drydock.nodes_slow",
+        f"Not all simulated nodes were Ready within {_READY_MOST}.",
+        hint=f"Read the log: neorion drydock logs kwok --name {cluster.name}",
+    )
+
+
+async def _ready(api: Api) -> list[Object]:
+    listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
+    return [node for node in listed["items"] if _is_ready(node)]
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = node["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _name_of(node: Object) -> str:
+    return node["metadata"]["name"]

@@ -1,0 +1,96 @@
+"""Machine types that simulated nodes can play, as their clouds describe them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from neorion.keel.base import Invalid, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class MachineType:
+    """What one machine has. `infiniband` machines offer as many ports as they have GPUs."""
+
+    instance: str
+    region: str
+    zones: tuple[str, ...]
+    cpus: int
+    memory_gi: int
+    gpus: int = 0
+    product: str = ""
+    infiniband: bool = False
+
+    @property
+    def resources(self) -> dict[str, str]:
+        found = {"cpu": str(self.cpus), "memory": f"{self.memory_gi}Gi", "pods": "110"}
+        if self.gpus:
+            found["nvidia.com/gpu"] = str(self.gpus)
+        if self.infiniband:
+            found["rdma/ib"] = str(self.gpus)
+        return found
+
+    def labels(self, index: int) -> dict[str, str]:
+        """Of the machine with this number: machines are spread over the zones in turn."""
+        found = {
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/os": "linux",
+            "node.kubernetes.io/instance-type": self.instance,
+            "topology.kubernetes.io/region": self.region,
+            "topology.kubernetes.io/zone": self.zones[index % len(self.zones)],
+        }
+        if self.gpus:
+            found |= {"nvidia.com/gpu.count": str(self.gpus), "nvidia.com/gpu.product": self.product}
+        return found
+
+
+_COREWEAVE: Final = ("US-EAST-04", ("US-EAST-04A", "US-EAST-04B"))
+_AWS: Final = ("us-east-1", ("us-east-1a", "us-east-1b", "us-east-1c"))
+
+TYPES: Final = {
+    "cpu": MachineType("cd-gp-i64-erapids", *_COREWEAVE, 64, 512),
+    "a100x8": MachineType("gd-8xa100-i128", *_COREWEAVE, 128, 2048, 8, "NVIDIA-A100-SXM4-80GB"),
+    "h100x8": MachineType(
+        "gd-8xh100ib-i128", *_COREWEAVE, 128, 2048, 8, "NVIDIA-H100-80GB-HBM3", infiniband=True
+    ),
+    "h200x8": MachineType("gd-8xh200ib-i128", *_COREWEAVE, 128, 2048, 8, "NVIDIA-H200", infiniband=True),
+    "l40sx8": MachineType("gd-8xl40s-i128", *_COREWEAVE, 128, 1024, 8, "NVIDIA-L40S"),
+    "m7i.4xlarge": MachineType("m7i.4xlarge", *_AWS, 16, 64),
+    "g6.xlarge": MachineType("g6.xlarge", *_AWS, 4, 16, 1, "NVIDIA-L4"),
+    "p4d.24xlarge": MachineType("p4d.24xlarge", *_AWS, 96, 1152, 8, "NVIDIA-A100-SXM4-40GB"),
+    "p5.48xlarge": MachineType("p5.48xlarge", *_AWS, 192, 2048, 8, "NVIDIA-H100-80GB-HBM3"),
+}
+DEFAULT_TYPE: Final = "cpu"
+# A thousand take some ten seconds; more than this is a load test of one's own machine.
+COUNT_MAX: Final = 5000
+
+
+def machine_type(name: str) -> MachineType:
+    """By our short name or by the cloud's own."""
+    by_instance = {kind.instance: kind for kind in TYPES.values()}
+    found = TYPES.get(name) or by_instance.get(name)
+    if found is None:
+        raise Invalid(
+            "drydock.machine_type",
+            f'There is no machine type "{name}".',
+            hint=did_you_mean(name, [*TYPES, *by_instance]),
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Simulated nodes of one type: what `100:h100x8` says."""
+
+    count: int
+    type: str = DEFAULT_TYPE
+
+    @classmethod
+    def parse(cls, text: str) -> "Group":
+        count, _, kind = text.partition(":")
+        if not (count.isdecimal() and 0 < int(count) <= COUNT_MAX):
+            raise Invalid(
+                "drydock.simulated",
+                f'"{text}" does not say how many nodes to simulate.',
+                hint=f"Write COUNT or COUNT:TYPE, as in 100:h100x8; COUNT is 1 to {COUNT_MAX}.",
+            )
+        machine_type(kind or DEFAULT_TYPE)
+        return cls(int(count), kind or DEFAULT_TYPE)

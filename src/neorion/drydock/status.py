@@ -1,0 +1,79 @@
+"""What there is of a cluster, as it is now."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.host import Running, running
+from neorion.keel.base import Duration, Error, Quantity
+
+# A control plane that is down must not make its status slow.
+_ANSWER_MOST: Final = Duration.of(seconds=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How many there are, and how many of them are Ready."""
+
+    ready: int
+    all: int
+
+    def __str__(self) -> str:
+        return f"{self.ready}/{self.all}"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`nodes` is None where the API server does not answer; `memory` is what all processes of the cluster hold."""
+
+    name: str
+    server: str
+    running: tuple[str, ...]
+    missing: tuple[str, ...]
+    nodes: Nodes | None
+    memory: Quantity
+    kubeconfig: str
+    folder: str
+
+
+async def status_of(cluster: Cluster) -> Status:
+    found = running(cluster.layout.folder)
+    parts = {process.part for process in found}
+    wanted = [part.name for part in cluster.control_plane()]
+    if cluster.layout.data("kwok.yaml").exists():
+        wanted.append("kwok")
+    return Status(
+        name=cluster.name,
+        server=cluster.layout.server,
+        running=tuple(sorted(parts)),
+        missing=tuple(part for part in wanted if part not in parts),
+        nodes=await _nodes(cluster),
+        memory=Quantity.parse(f"{sum(map(_share_kib, found)) // 1024}Mi"),
+        kubeconfig=str(cluster.kubeconfig),
+        folder=str(cluster.layout.folder),
+    )
+
+
+async def _nodes(cluster: Cluster) -> Nodes | None:
+    with anyio.move_on_after(_ANSWER_MOST.seconds):
+        async with cluster.api() as api:
+            try:
+                listed = (await api.get("/api/v1/nodes"))["items"]
+            except Error:
+                return None
+        conditions = [node["status"].get("conditions", []) for node in listed]
+        ready = [any(c["type"] == "Ready" and c["status"] == "True" for c in each) for each in conditions]
+        return Nodes(sum(ready), len(ready))
+    return None
+
+
+def _share_kib(process: Running) -> int:
+    """Its fair share: pages that several processes use are counted once among them."""
+    try:
+        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
