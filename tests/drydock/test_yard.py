@@ -1,15 +1,16 @@
 """Clusters side by side, and what is refused."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import anyio
 import pytest
 
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import running
+from neorion.drydock.host import UNDO, Ledger, Part, running, start
 from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
+from neorion.drydock.slots import claim_slot
 from neorion.drydock.yard import Record, Yard
 from neorion.keel.base import Invalid, NoCapacity, NotFound
 from neorion.keel.clock import SystemClock
@@ -45,26 +46,43 @@ async def test_a_second_cluster_stands_beside_the_first_and_goes_alone(cluster: 
 
 
 async def test_clusters_that_come_at_once_take_different_slots(tmp_path: Path):
-    yard = _yard(tmp_path)
+    def claim(number: int) -> int:
+        # Each kept in another place, as those of different users.
+        folder = tmp_path / f"home{number}" / "cluster"
+        folder.mkdir(parents=True)
+        return claim_slot(tmp_path / "claims", folder, Ledger(folder))
 
-    async def claim(name: str) -> None:
-        (tmp_path / name).mkdir()
-        await yard._claim(name)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(8):
-            tasks.start_soon(claim, f"c{number}")
-    slots = [cluster.layout.slot for cluster in yard.clusters()]
+    with ThreadPoolExecutor(8) as pool:
+        slots = list(pool.map(claim, range(8)))
     assert len(set(slots)) == 8
 
 
-async def test_a_full_machine_says_so(tmp_path: Path):
-    yard = _yard(tmp_path)
+async def test_a_full_machine_says_so_until_a_cluster_is_gone(tmp_path: Path):
+    claims, mine = tmp_path / "claims", tmp_path / "mine"
+    claims.mkdir()
+    mine.mkdir()
     for slot in range(SLOTS):
-        _pretend(yard, f"c{slot}", slot)
-    (tmp_path / "more").mkdir()
+        (tmp_path / f"c{slot}").mkdir()
+        (claims / str(slot)).symlink_to(tmp_path / f"c{slot}")
+    ledger = Ledger(mine)
     with pytest.raises(NoCapacity, match="room for no more"):
-        await yard._claim("more")
+        claim_slot(claims, mine, ledger)
+    assert ledger.effects() == []
+    # Those of other tests and users are in use, whatever these links say.
+    for slot in range(SLOTS):
+        (tmp_path / f"c{slot}").rmdir()
+    slot = claim_slot(claims, mine, ledger)
+    assert claim_slot(claims, mine, ledger) == slot
+    await ledger.undo_all(UNDO)
+    assert not (claims / str(slot)).is_symlink()
+
+
+async def test_undoing_a_claim_leaves_one_that_became_anothers(tmp_path: Path):
+    (tmp_path / "0").symlink_to(tmp_path / "theirs")
+    ledger = Ledger(tmp_path)
+    ledger.record("claim", f"{tmp_path / '0'} -> {tmp_path / 'mine'}")
+    await ledger.undo_all(UNDO)
+    assert (tmp_path / "0").is_symlink()
 
 
 def test_no_two_slots_share_a_port_or_an_address():
@@ -92,3 +110,9 @@ def test_an_unknown_cluster_is_answered_with_the_nearest(tmp_path: Path):
 async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
     await _yard(tmp_path).down("nobody")
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path: Path):
+    start(tmp_path / "gone", Part("waits", ("/bin/sh", "-c", "read forever < /dev/zero")), tmp_path / "log")
+    await _yard(tmp_path).down("gone")
+    assert running(tmp_path / "gone") == []

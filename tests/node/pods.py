@@ -101,4 +101,6 @@ SLEEP = "exec sleep 100000"
 
 
 def web(words: Sequence[str] = ("hello",)) -> str:
-    return f"mkdir /tmp/www && echo {' '.join(words)} > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"
+    return (
+        f"mkdir /tmp/www && echo {' '.join(words)} > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"
+    )

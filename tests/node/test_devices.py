@@ -22,7 +22,9 @@ async def test_pods_get_devices_whose_health_can_be_flipped(node_cluster: Cluste
     try:
         resources = {"limits": {RESOURCE: "2"}}
         await kubectl.run(pod("trainer", SLEEP, container={"resources": resources}))
-        seen = await kubectl("exec", "trainer", "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; ls /dev | grep -c nvidia")
+        seen = await kubectl(
+            "exec", "trainer", "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; ls /dev | grep -c nvidia"
+        )
         ids, count = seen.split()
         assert count == "2"
         rack = Rack(node.folder)
@@ -35,7 +37,9 @@ async def test_pods_get_devices_whose_health_can_be_flipped(node_cluster: Cluste
             await rack.mark(4, Health.UNHEALTHY)
 
         # A kubelet that restarts has forgotten all devices.
-        (kubelet,) = [one for one in running(node_cluster.layout.folder, node.part) if one.argv[0].endswith("/kubelet")]
+        (kubelet,) = [
+            one for one in running(node_cluster.layout.folder, node.part) if one.argv[0].endswith("/kubelet")
+        ]
         os.kill(kubelet.pid, signal.SIGKILL)
         await rack.mark(2, Health.UNHEALTHY)
         await kubectl.until("node/gpus", _OFFERED, "2")

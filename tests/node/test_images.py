@@ -29,7 +29,9 @@ async def test_an_image_is_built_and_run(node_cluster: Cluster, kubectl: Kubectl
 async def test_an_archive_is_loaded_under_its_own_name(node_cluster: Cluster, tmp_path: Path):
     store = ImageStore.of(node_cluster.shelf)
     archive = tmp_path / "image.tar"
-    await store.buildah("push", "--quiet", "docker.io/library/busybox:latest", f"oci-archive:{archive}:carried:1")
+    await store.buildah(
+        "push", "--quiet", "docker.io/library/busybox:latest", f"oci-archive:{archive}:carried:1"
+    )
     assert await load(store, archive) == ["docker.io/library/carried:1"]
     assert await store.has("docker.io/library/carried:1")
     archive.write_text("no archive")
@@ -45,10 +47,14 @@ async def test_a_base_that_nothing_stands_in_for_is_refused(node_cluster: Cluste
     assert 'did you mean "docker.io/library/python:3.11-slim"?' in refused.value.hint
 
 
-async def test_the_machines_settings_are_there_while_building_and_not_in_the_image(node_cluster: Cluster, tmp_path: Path):
+async def test_the_machines_settings_are_there_while_building_and_not_in_the_image(
+    node_cluster: Cluster, tmp_path: Path
+):
     store = ImageStore.of(node_cluster.shelf)
     (tmp_path / "Dockerfile").write_text("FROM busybox\nRUN test -s /etc/ssl/certs/ca-certificates.crt\n")
     name = await build(store, Build(tmp_path, ImageName.parse("trusting")))
-    (tmp_path / "Dockerfile").write_text(f"FROM {name}\nCOPY --from={name} /etc/ssl/certs/ca-certificates.crt /found\nRUN test -s /found\n")
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM {name}\nCOPY --from={name} /etc/ssl/certs/ca-certificates.crt /found\nRUN test -s /found\n"
+    )
     with pytest.raises(Terminal):
         await build(store, Build(tmp_path, ImageName.parse("leaking")))

@@ -33,7 +33,11 @@ async def _traces(cluster: Cluster, name: str, index: int) -> list[str]:
     files = [path for path in cluster.layout.folder.rglob(f"*{name}*") if path.name != "effects"]
     found = [str(path) for path in (*groups, *files) if path.exists()]
     found += [str(process) for process in running(cluster.layout.folder, f"node-{name}")]
-    links, routes, mounts = await ask(["ip", "link"]), await ask(["ip", "route"]), Path("/proc/self/mounts").read_text()
+    links, routes, mounts = (
+        await ask(["ip", "link"]),
+        await ask(["ip", "route"]),
+        Path("/proc/self/mounts").read_text(),
+    )
     found += [line for line in links.splitlines() if f" {addresses.wire(index)}@" in line]
     found += [line for line in routes.splitlines() if str(addresses.pods_of(index)) in line]
     return found + [line for line in mounts.splitlines() if str(cluster.layout.folder) in line]

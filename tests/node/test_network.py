@@ -4,6 +4,7 @@ import socket
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.machine import ask
@@ -20,7 +21,9 @@ async def test_pods_on_different_nodes_reach_each_other(kubectl: Kubectl):
     assert answer == "hello\n"
 
 
-async def test_a_service_is_reached_by_its_name_from_pods_and_by_its_address_from_this_machine(kubectl: Kubectl):
+async def test_a_service_is_reached_by_its_name_from_pods_and_by_its_address_from_this_machine(
+    kubectl: Kubectl,
+):
     await kubectl.apply(service("web", 8080))
     await kubectl.run(pod("web", web(), "node2"), pod("caller", SLEEP, "node1"))
     full = f"http://web.{kubectl.namespace}.svc.cluster.local"
@@ -52,8 +55,12 @@ async def test_a_pod_speaks_to_the_api_server_as_its_service_account(kubectl: Ku
 async def test_no_packet_of_a_pod_leaves_the_fence(kubectl: Kubectl, node_cluster: Cluster):
     """A listener on every address of this machine answers pods at the bridge's address only."""
     await kubectl.run(pod("caller", SLEEP, "node1"))
-    async with await anyio.create_tcp_listener(local_host="0.0.0.0") as listener, anyio.create_task_group() as tasks:  # noqa: S104 -- that is the point
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    everywhere = "0.0.0.0"  # noqa: S104 -- that is the point
+    async with (
+        await anyio.create_tcp_listener(local_host=everywhere) as listener,
+        anyio.create_task_group() as tasks,
+    ):
+        port = listener.extra_attributes[SocketAttribute.local_port]()
         tasks.start_soon(listener.serve, _greet)
         inside, outside = str(node_cluster.layout.addresses.host), await _own_address()
         assert "hello" in await kubectl("exec", "caller", "--", "wget", "-qO-", f"http://{inside}:{port}")
@@ -64,7 +71,7 @@ async def test_no_packet_of_a_pod_leaves_the_fence(kubectl: Kubectl, node_cluste
         await kubectl("exec", "caller", "--", "wget", "-qO-", "http://example.com")
 
 
-async def _greet(client: anyio.abc.SocketStream) -> None:
+async def _greet(client: SocketStream) -> None:
     async with client:
         await client.receive()
         await client.send(b"HTTP/1.0 200 OK\r\n\r\nhello")

@@ -20,7 +20,9 @@ async def test_exec_passes_input_output_and_the_exit_code(kubectl: Kubectl):
 
 
 async def test_logs_are_followed_while_they_are_written(kubectl: Kubectl):
-    await kubectl.run(pod("talker", "echo first; until test -e /tmp/go; do sleep 0.1; done; echo second; sleep 100000"))
+    await kubectl.run(
+        pod("talker", "echo first; until test -e /go; do sleep 0.1; done; echo second; sleep 100000")
+    )
     words = [*kubectl.command, "logs", "--follow", "talker"]
     async with await anyio.open_process([str(word) for word in words]) as process:
         assert process.stdout is not None
@@ -28,7 +30,7 @@ async def test_logs_are_followed_while_they_are_written(kubectl: Kubectl):
         async for piece in TextReceiveStream(process.stdout):
             text += piece
             if text == "first\n":
-                await kubectl("exec", "talker", "--", "touch", "/tmp/go")
+                await kubectl("exec", "talker", "--", "touch", "/go")
             if text.endswith("second\n"):
                 break
         process.terminate()
@@ -40,7 +42,7 @@ async def test_a_port_is_forwarded(kubectl: Kubectl):
     words = [*kubectl.command, "port-forward", "pod/web", ":8080"]
     async with await anyio.open_process([str(word) for word in words]) as process:
         assert process.stdout is not None
-        # "Forwarding from 127.0.0.1:PORT -> 8080"
+        # It says: Forwarding from 127.0.0.1:PORT and where to.
         line = await TextReceiveStream(process.stdout).receive()
         port = int(line.split(" -> ")[0].rpartition(":")[2])
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:

@@ -22,6 +22,8 @@ from neorion.keel.clock import Clock
 # Four seconds on a machine that does nothing else; a busy one may need ten times as long.
 _START_MOST: Final = Duration.of(seconds=90)
 _LOOK_EVERY: Final = Duration.of(ms=50)
+# A process that is becoming its program cannot be seen; on a busy machine that can last for some looks.
+_MISSED_MOST: Final = 20
 _LAST_WORDS_CHARS: Final = 400
 
 
@@ -117,9 +119,11 @@ class Cluster:
 
     async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
         """Tries until it works, as long as the part lives."""
+        missed = 0
         with anyio.move_on_after(_START_MOST.seconds):
             while not await _is_fine(works):
-                if not running(self.layout.folder, part.name):
+                missed = 0 if running(self.layout.folder, part.name) else missed + 1
+                if missed == _MISSED_MOST:
                     raise self._ended(part)
                 await self.clock.sleep(_LOOK_EVERY)
             return

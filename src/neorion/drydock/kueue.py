@@ -1,21 +1,20 @@
 """Kueue as a process of this machine: quotas and gangs without a node to run it on."""
 
+import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Part
 from neorion.drydock.layout import LOOPBACK, Door, Layout
-from neorion.drydock.pki import Subject
+from neorion.drydock.pki import Subject, rsa_key
 
 _NAMESPACE: Final = "kueue-system"
 _SERVICE: Final = "kueue-webhook-service"
 _SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of one
-# The name that Kueue looks for in its authority's certificate; without it, it makes one of its own.
+# The name that Kueue looks for in its authority's certificate; without it, and without an RSA key, it makes its own.
 _AUTHORITY_HOST: Final = "kueue-ca"
 _FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset"]
 # A process of ours replaces these. Without the visibility API nothing has to be written outside the cluster's folder.
@@ -26,17 +25,22 @@ Manifest = dict[str, Any]
 
 async def start_kueue(cluster: Cluster) -> None:
     """Installs it, starts it, and returns when it decides about workloads."""
-    _make_identities(cluster)
     layout = cluster.layout
-    layout.data("kueue.yaml").write_text(yaml.safe_dump(_configuration(layout)))
-    source = cluster.shelf.path("kueue").parent / "manifests.yaml"
-    manifests = _manifests(source.read_text(), layout)
-    secret = _secret(cluster)
+    _make_identities(cluster)
+    source = cluster.shelf.path("kueue").parent / "manifests.json"
+    items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
     await cluster.kubectl(
         *("apply", "--server-side", "--force-conflicts", "-f", "-"),
-        say=yaml.safe_dump_all([*manifests, secret], sort_keys=False),
+        say=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
     )
-    part = _part(cluster)
+    layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
+    await _start(cluster)
+
+
+async def _start(cluster: Cluster) -> None:
+    part, layout = _part(cluster), cluster.layout
+    # Written again: the server's address may have changed.
+    cluster.pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
     await cluster.ensure(part)
     await cluster.answers(part, f"http://{LOOPBACK}:{layout.port(Door.KUEUE_HEALTH)}/readyz")
     await cluster.reachable(part, layout.port(Door.KUEUE_WEBHOOK))
@@ -44,14 +48,14 @@ async def start_kueue(cluster: Cluster) -> None:
 
 async def resume_kueue(cluster: Cluster) -> None:
     """Where it was, it goes on."""
-    if cluster.layout.data("kueue.yaml").exists():
-        await start_kueue(cluster)
+    if cluster.layout.data("kueue.json").exists():
+        await _start(cluster)
 
 
 def _part(cluster: Cluster) -> Part:
     layout = cluster.layout
     flags = {
-        "config": layout.data("kueue.yaml"),
+        "config": layout.data("kueue.json"),
         "feature-gates": "VisibilityOnDemand=false",
         "kubeconfig": layout.kubeconfig_of("kueue"),
         "zap-log-level": "error",
@@ -64,8 +68,7 @@ def _part(cluster: Cluster) -> Part:
 def _make_identities(cluster: Cluster) -> None:
     pki, layout = cluster.pki, cluster.layout
     pki.issue("kueue", Subject("drydock-kueue", ("system:masters",)))
-    pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
-    pki.authority("kueue-ca", hosts=[_AUTHORITY_HOST])
+    pki.authority("kueue-ca", hosts=[_AUTHORITY_HOST], make_key=rsa_key)
     hosts = [f"{_SERVICE}.{_NAMESPACE}.svc", LOOPBACK]
     pki.issue("kueue-webhook", Subject(_SERVICE, hosts=hosts), authority="kueue-ca")
     folder = _certificates(layout)
@@ -121,24 +124,27 @@ def _configuration(layout: Layout) -> Manifest:
     }
 
 
-def _manifests(text: str, layout: Layout) -> Iterator[Manifest]:
+def _manifests(objects: list[Manifest], cluster: Cluster) -> Iterator[Manifest]:
     """Kueue's own objects, with its webhooks called where this process listens."""
-    for manifest in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    client = _client(cluster)
+    for manifest in objects:
         match manifest["kind"]:
             case kind if kind in _REPLACED:
                 continue
             case "CustomResourceDefinition":
                 conversion = manifest["spec"].get("conversion", {}).get("webhook")
                 if conversion is not None:
-                    _call_here(conversion["clientConfig"], layout)
+                    conversion["clientConfig"] = client(conversion["clientConfig"])
             case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration":
                 for webhook in manifest["webhooks"]:
-                    _call_here(webhook["clientConfig"], layout)
+                    webhook["clientConfig"] = client(webhook["clientConfig"])
             case _:
                 pass
         yield manifest
 
 
-def _call_here(client: Manifest, layout: Layout) -> None:
-    service = client.pop("service")
-    client["url"] = f"https://{LOOPBACK}:{layout.port(Door.KUEUE_WEBHOOK)}{service['path']}"
+def _client(cluster: Cluster) -> Callable[[Manifest], Manifest]:
+    """Kueue would write its authority into each of these itself, one after the other."""
+    authority = b64encode(cluster.pki.certificate("kueue-ca").read_bytes()).decode()
+    address = f"https://{LOOPBACK}:{cluster.layout.port(Door.KUEUE_WEBHOOK)}"
+    return lambda asked: {"url": f"{address}{asked['service']['path']}", "caBundle": authority}

@@ -101,7 +101,11 @@ class Plugin:
                 ContainerAllocateResponse(
                     envs={"NVIDIA_VISIBLE_DEVICES": ",".join(asked.devices_ids)},
                     devices=[
-                        DeviceSpec(container_path=f"/dev/nvidia{places[each]}", host_path="/dev/null", permissions="rw")
+                        DeviceSpec(
+                            container_path=f"/dev/nvidia{places[each]}",
+                            host_path="/dev/null",
+                            permissions="rw",
+                        )
                         for each in asked.devices_ids
                     ],
                 )

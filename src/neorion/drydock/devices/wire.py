@@ -5,7 +5,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import grpc
 import grpc.aio
@@ -27,6 +27,10 @@ _ANSWER_MOST: Final = Duration.of(seconds=5)
 _CLIENT: Final = [("grpc.default_authority", "localhost")]
 
 
+class _Message(Protocol):
+    def to_binary(self) -> bytes: ...
+
+
 class Offer(Protocol):
     """What a kubelet asks of a plugin."""
 
@@ -40,14 +44,14 @@ class Offer(Protocol):
 async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
     """Listens where the kubelet will look. The caller stops it."""
 
-    async def options(_: Empty, __: Any) -> DevicePluginOptions:
+    async def options(_: Empty, __: object) -> DevicePluginOptions:
         return DevicePluginOptions()
 
-    async def list_and_watch(_: Empty, __: Any) -> AsyncIterator[ListAndWatchResponse]:
+    async def list_and_watch(_: Empty, __: object) -> AsyncIterator[ListAndWatchResponse]:
         async for each in offer.devices():
             yield each
 
-    async def allocate(request: AllocateRequest, _: Any) -> AllocateResponse:
+    async def allocate(request: AllocateRequest, _: object) -> AllocateResponse:
         return offer.allocate(request)
 
     handlers = {
@@ -75,5 +79,5 @@ async def register(kubelet: Path, request: RegisterRequest) -> None:
             ) from error
 
 
-def _bytes(message: Any) -> bytes:  # noqa: ANN401 -- every message can do this
+def _bytes(message: _Message) -> bytes:
     return message.to_binary()

@@ -1,6 +1,7 @@
 """How each kind of change to this machine is taken back. All of them bear to find nothing."""
 
 import shutil
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -32,6 +33,13 @@ async def _remove_folder(name: str) -> None:
     await to_thread.run_sync(lambda: shutil.rmtree(name, ignore_errors=True))
 
 
+async def _remove_claim(name: str) -> None:
+    """`name` is the link and what it points to: by now the link may be somebody else's."""
+    link, _, target = name.partition(" -> ")
+    if Path(link).is_symlink() and str(Path(link).readlink()) == target:
+        Path(link).unlink()
+
+
 async def _remove_mount(name: str) -> None:
     await _quietly("umount", "--lazy", "--recursive", name)
 
@@ -46,6 +54,7 @@ async def _quietly(*argv: str) -> None:
 
 
 UNDO: Final[dict[str, Undo]] = {
+    "claim": _remove_claim,
     "cgroup": _remove_cgroup,
     "folder": _remove_folder,
     "link": _remove_link,

@@ -47,7 +47,9 @@ async def build(store: ImageStore, order: Build) -> str:
         arguments = [f"--build-arg={key}={value}" for key, value in order.arguments.items()]
         # The machine's network and no namespaces of a runtime: nothing to set up, and nothing to leave behind.
         how = ["--pull-never", "--isolation=chroot", "--network=host", "--layers", "--force-rm"]
-        await store.buildah("bud", "--quiet", *how, *mounts, *arguments, "--tag", name, "--file", order.recipe, order.context)
+        await store.buildah(
+            "bud", "--quiet", *how, *mounts, *arguments, "--tag", name, "--file", order.recipe, order.context
+        )
     return name
 
 
@@ -69,13 +71,16 @@ _PIP_WORDS: Final = ("index-url", "extra-index-url", "trusted-host", "proxy", "t
 
 
 def pip_settings(env: Mapping[str, str], files: list[Path]) -> dict[str, str]:
-    """This machine's settings as pip itself would find them: later files win, the environment over all."""
+    """The machine's settings as pip itself would find them: later files win, the environment over all."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(files)
     found = {
         word: value
         for word in _PIP_WORDS
-        if (value := env.get(f"PIP_{word.upper().replace('-', '_')}") or config.get("global", word, fallback=""))
+        if (
+            value := env.get(f"PIP_{word.upper().replace('-', '_')}")
+            or config.get("global", word, fallback="")
+        )
     }
     # pip brings certificates of its own; the ones mounted here are those this machine trusts.
     return found | ({"cert": str(_CERTIFICATES)} if _CERTIFICATES.is_file() else {})

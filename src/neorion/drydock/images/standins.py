@@ -39,7 +39,9 @@ class Program:
         for name in ("bin", "etc", "tmp", "root"):
             (tree / name).mkdir(parents=True)
         (tree / "tmp").chmod(0o1777)
-        (tree / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n")
+        (tree / "etc/passwd").write_text(
+            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"
+        )
         (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
         program = where(self.program)
         shutil.copy(program, tree / "bin" / self.program)

@@ -14,7 +14,16 @@ from neorion.drydock.machine import ask
 # A short name means Docker Hub's, and nobody is asked which registry was meant.
 _REGISTRIES: Final = 'unqualified-search-registries = ["docker.io"]\nshort-name-mode = "disabled"\n'
 # Mounts and processes of a build that is killed go with these namespaces.
-_ALONE: Final = ("unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child", "--mount-proc")
+_ALONE: Final = (
+    "unshare",
+    "--mount",
+    "--propagation",
+    "slave",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+)
 
 
 class _Listed(msgspec.Struct):

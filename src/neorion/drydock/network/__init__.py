@@ -7,4 +7,13 @@ from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
 from neorion.drydock.network.wire import plug, route_services, unplug
 
-__all__ = ["NODES_MAX", "SLOTS", "Addresses", "lower_bridge", "plug", "raise_bridge", "route_services", "unplug"]
+__all__ = [
+    "NODES_MAX",
+    "SLOTS",
+    "Addresses",
+    "lower_bridge",
+    "plug",
+    "raise_bridge",
+    "route_services",
+    "unplug",
+]

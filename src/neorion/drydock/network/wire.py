@@ -43,7 +43,7 @@ async def unplug(addresses: Addresses, index: int) -> None:
 
 
 async def route_services(addresses: Addresses, live: Sequence[int]) -> None:
-    """This machine reaches Services through one of the live nodes, whose kube-proxy knows the way; without any, not at all."""
+    """The machine reaches Services through one of the live nodes, whose kube-proxy knows the way; without any, not at all."""
     services = addresses.services
     if live:
         node = addresses.node(live[0])

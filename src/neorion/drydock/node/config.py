@@ -61,7 +61,11 @@ def _kubelet(node: Node, pki: Pki) -> dict[str, Any]:
         # All nodes share the machine's disk: what fills it is not theirs to judge.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
-        "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%", "memory.available": str(MEMORY_SPARE)},
+        "evictionHard": {
+            "nodefs.available": "1%",
+            "imagefs.available": "1%",
+            "memory.available": str(MEMORY_SPARE),
+        },
         # A lost node is noticed in seconds, where the defaults take most of a minute.
         "nodeStatusUpdateFrequency": "2s",
         "nodeLeaseDurationSeconds": 8,

@@ -57,7 +57,11 @@ async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
 async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = hush) -> None:
     """Brings back every node that does not run, and adds plain ones until there are `count`."""
     known = nodes(cluster.layout)
-    free = (name for number in itertools.count(1) if (name := f"node{number}") not in {node.name for node in known})
+    free = (
+        name
+        for number in itertools.count(1)
+        if (name := f"node{number}") not in {node.name for node in known}
+    )
     async with anyio.create_task_group() as group:
         for node in known:
             group.start_soon(bring_up, cluster, node, tell)
@@ -110,7 +114,9 @@ async def _register(api: Api, node: Node) -> None:
 
     Not without a Ready condition: a kubelet that finds none waits seconds before it reports for the first time.
     """
-    taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect.value} for taint in node.spec.taints]
+    taints = [
+        {"key": taint.key, "value": taint.value, "effect": taint.effect.value} for taint in node.spec.taints
+    ]
     body: Object = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -140,7 +146,9 @@ async def _boot(cluster: Cluster, node: Node) -> None:
 
 async def _has_own_network(pid: int) -> None:
     if os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), _OUR_NETWORK.stat()):
-        raise Retry("node.starting", "The node has no network of its own yet.", hint="It will have in a moment.")
+        raise Retry(
+            "node.starting", "The node has no network of its own yet.", hint="It will have in a moment."
+        )
 
 
 def _part(cluster: Cluster, node: Node) -> Part:
@@ -168,11 +176,12 @@ async def _is_ready(api: Api, node: Node) -> None:
 async def _deregister(api: Api, node: Node) -> None:
     """With its pods: left alone, they would be counted as running for another minute."""
     pods = await api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node.name}")
-    paths = [f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}" for pod in pods["items"]]
+    paths = [
+        f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        for pod in pods["items"]
+    ]
     for path in (*(f"{path}?gracePeriodSeconds=0" for path in paths), f"/api/v1/nodes/{node.name}"):
         try:
             await api.delete(path)
         except NotFound:
             continue
-
-

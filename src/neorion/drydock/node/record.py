@@ -83,18 +83,24 @@ async def claim(layout: Layout, name: str, spec: NodeSpec) -> Node:
     """Gives a new node its folder and its address."""
     if not is_name(name):
         raise Invalid(
-            "node.bad_name", f'"{name[:100]}" cannot be a node\'s name.', hint="Use small letters, digits and hyphens."
+            "node.bad_name",
+            f'"{name[:100]}" cannot be a node\'s name.',
+            hint="Use small letters, digits and hyphens.",
         )
     async with locked(nodes_folder(layout)):
         taken = {node.index: node.name for node in nodes(layout)}
         if name in taken.values():
             raise Conflict(
-                "node.exists", f'The cluster already has a node "{name}".', hint="Choose another name, or remove it first."
+                "node.exists",
+                f'The cluster already has a node "{name}".',
+                hint="Choose another name, or remove it first.",
             )
         index = next((index for index in range(1, NODES_MAX + 1) if index not in taken), None)
         if index is None:
             raise NoCapacity(
-                "node.full", f"The cluster has {NODES_MAX} nodes, and room for no more.", hint="Remove one first."
+                "node.full",
+                f"The cluster has {NODES_MAX} nodes, and room for no more.",
+                hint="Remove one first.",
             )
         node = Node(layout, name, index, spec)
         node.folder.mkdir(mode=0o700, exist_ok=True)
