@@ -177,6 +177,7 @@ async def measure(report: Report) -> None:
             name, of = ("ours", ours) if turn % 2 else ("kopf", kopf)
             with side(*of(cluster, turn), f"operator-{name}") as process:
                 costs[name].append(await seen_through(api, process, turn))
+                print(f"{name}: {costs[name][-1]}", flush=True)
                 if name == "ours":
                     latency += await answers(api)
                     before = await writes(api)
