@@ -64,6 +64,7 @@ class Worker:
         self._clock = clock
         self._rng = rng
         self._name = folder / "worker"
+        self._boot = folder / "boot"
         self._cache = BlobCache(folder / "blobs", self._fetch)
         self._logs = LogShipper(runtime, self._calls, clock)
         # What the runtime said, then what of it is ready to be sent.
@@ -76,7 +77,10 @@ class Worker:
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
-        self.id = identity.worker or self._remembered()
+        # After the machine has started anew it is another worker: what it had begun it may have forgotten, and an order for
+        # that must not come back to it.
+        same = _read(self._boot) == self._runtime.boot
+        self.id = (identity.worker or _read(self._name)) if same else ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             failures = 0
@@ -136,16 +140,10 @@ class Worker:
         for seen in await self._runtime.seen():
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
-        partial = self._name.with_suffix(".part")
-        partial.write_text(name)
-        partial.replace(self._name)
+        # The name first: an old name must never be taken for one of this boot.
+        _write(self._name, name)
+        _write(self._boot, self._runtime.boot)
         self.id = name
-
-    def _remembered(self) -> str:
-        try:
-            return self._name.read_text()
-        except FileNotFoundError:
-            return ""
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
@@ -295,3 +293,17 @@ class Worker:
             parts.append(part.body)
             have, size = have + len(part.body), part.size
         return b"".join(parts)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _write(path: Path, text: str) -> None:
+    """Appears whole."""
+    partial = path.with_suffix(".part")
+    partial.write_text(text)
+    partial.replace(path)
