@@ -55,12 +55,17 @@ class MemoryRuntime:
         self._began = began
         self._runs: dict[AttemptId, _Run] = {}
         self._until = 0.0
+        self._boots = 0
         self._woken = asyncio.Event()
         self._unheard: dict[AttemptId, Seen] = {}
         self._news = asyncio.Event()
         folder.mkdir(parents=True, exist_ok=True)
 
     # The port.
+
+    @property
+    def boot(self) -> str:
+        return f"boot {self._boots}"
 
     async def start(self, order: Order) -> None:
         if order.attempt in self._runs:
@@ -132,6 +137,7 @@ class MemoryRuntime:
     def reboot(self, *, forgetful: bool = False) -> None:
         """The machine starts anew: nothing runs on it, and it may even have forgotten what did."""
         self._until = 0.0
+        self._boots += 1
         if forgetful:
             self._runs.clear()
         for run in self._runs.values():

@@ -88,6 +88,11 @@ class Stats:
 class Runtime(Protocol):
     """Runs attempts. Every verb is idempotent by attempt id, and what an earlier life of the worker began is still known."""
 
+    @property
+    def boot(self) -> str:
+        """Names the machine's present life. In the next one nothing of this one runs, and all of it may be forgotten."""
+        ...
+
     async def start(self, order: Order) -> None:
         """Accepts the attempt; building and running follow by themselves and are told by `changes`.
 

@@ -67,6 +67,7 @@ class Worker:
         self._rng = rng
         self._name = folder / "worker"
         self._badge = folder / "worker.badge"
+        self._boot = folder / "boot"
         self._cache = BlobCache(folder / "blobs", lambda digest: parcels.fetch(self._jobs, digest))
         self._logs = LogShipper(runtime, self._calls, clock)
         # What the runtime said, then what of it is ready to be sent.
@@ -79,7 +80,10 @@ class Worker:
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
-        self.id = identity.worker or _read(self._name)
+        # After the machine has started anew it is another worker: what it had begun it may have forgotten, and an order for
+        # that must not come back to it.
+        same = _read(self._boot) == self._runtime.boot
+        self.id = (identity.worker or _read(self._name)) if same else ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             failures = 0
@@ -137,7 +141,8 @@ class Worker:
 
     async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
         """As the worker it was, if the controller still knows that one; otherwise with the token it was started with."""
-        if badge := _read(self._badge):
+        badge = _read(self._badge) if self.id else ""
+        if badge:
             self._channel.show(badge)
             with suppress(Unauthenticated):
                 return await self._calls.join(request)
@@ -149,8 +154,10 @@ class Worker:
         for seen in await self._runtime.seen():
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
+        # The name first: an old name must never be taken for one of this boot.
         _write(self._badge, joined.token)
         _write(self._name, joined.worker)
+        _write(self._boot, self._runtime.boot)
         self.id = joined.worker
 
     async def _obey(self) -> None:

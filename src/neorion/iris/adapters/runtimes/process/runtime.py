@@ -30,6 +30,8 @@ from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.run import only_error
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
 
 class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     """Attempts as process trees of this machine.
@@ -73,6 +75,10 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             if only is error:
                 return False
             raise only from None
+
+    @property
+    def boot(self) -> str:
+        return _BOOT.read_text().strip()
 
     async def start(self, order: Order) -> None:
         await self._ask(Start(self._link.next_id(), _job(order)))
