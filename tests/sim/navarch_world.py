@@ -37,12 +37,11 @@ def pool(
     size: int, name: str = "training", *, spares: int = 0, health: HealthRules | None = None
 ) -> PoolSpec:
     """A pool of so many eight-GPU machines of the fake cloud, as the document's example has it but for its size."""
-    rules = health or HealthRules()
     return PoolSpec(
         name=name,
         offers=(Offer("fake", "gpu_8x_h100_sxm5", ("us-west-2",)),),
         scaling=Scaling(least=size, most=size, spares=spares),
-        health=replace(rules, policy="default"),
+        health=health or HealthRules(),
     )
 
 
