@@ -1,7 +1,5 @@
 """The services as agents and operators meet them: who may say what, and what comes of it."""
 
-from collections.abc import Callable
-
 import pyqwest
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,14 +51,13 @@ async def test_no_other_token_speaks_for_a_node_at_all(token: str):
                 await call
 
 
-@pytest.mark.parametrize(
-    "forge", [lambda t: t[:-1] + ("0" if t[-1] != "0" else "1"), lambda t: "nv1.node-x." + t, str.upper]
-)
-async def test_a_forged_token_is_nobodys(forge: Callable[[str], str]):
+async def test_a_forged_token_is_nobodys():
     keys = Keys("secret", OPERATOR)
     token = keys.token_of(NodeId("node-a"))
     assert await keys.authenticate(token) is not None
-    assert await keys.authenticate(forge(token)) is None
+    last = "0" if token[-1] != "0" else "1"
+    for forged in (token[:-1] + last, token.replace("node-a", "node-b"), token.upper(), "nv1..", "nv1"):
+        assert await keys.authenticate(forged) is None
     assert await Keys("another", OPERATOR).authenticate(token) is None
 
 

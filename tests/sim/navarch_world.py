@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,7 @@ from neorion.navarch.app import Plane, Settings, build
 from neorion.navarch.app.plane import MIGRATIONS, Parts
 from neorion.navarch.decide import violations
 from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
-from neorion.navarch.model.spec import HealthRules, Offer, Scaling, Spending
+from neorion.navarch.model.spec import HealthRules, Offer, Scaling
 from neorion.navarch.ports import Drain
 from neorion.navarch.state import Line, story_of
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
@@ -42,16 +41,6 @@ def pool(
         offers=(Offer("fake", "gpu_8x_h100_sxm5", ("us-west-2",)),),
         scaling=Scaling(least=size, most=size, spares=spares),
         health=health or HealthRules(),
-    )
-
-
-def breathing(most: int) -> PoolSpec:
-    """A pool that an operator may empty and fill at will, with brakes wide open."""
-    spec = pool(most)
-    return replace(
-        spec,
-        scaling=Scaling(least=0, most=most),
-        spending=Spending(per_hour=1_000_000),
     )
 
 

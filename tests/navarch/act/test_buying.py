@@ -10,6 +10,7 @@ from neorion.capacity.provider import Intent, IntentId, Machine
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.keel.store import MemoryDisk
+from neorion.navarch.act.orders import Asker
 from neorion.navarch.decide import BuyNode
 from neorion.navarch.model import NodeState, Place, PurchaseState
 from neorion.navarch.model.spec import Offer, Scaling, Spending
@@ -19,7 +20,7 @@ from tests.navarch.plane import INSTANT, running
 pytestmark = pytest.mark.anyio
 
 PLACE = Place("fake", "gpu_8x_h100_sxm5", "us-west-2")
-# A pool that buys nothing by itself.
+# A pool that is paused by its tests: it buys nothing and gives nothing back by itself.
 IDLE = spec(0, scaling=Scaling(least=0, most=10_000), spending=Spending(per_hour=10**6))
 
 
@@ -32,16 +33,13 @@ async def test_ten_thousand_lost_answers_never_buy_twice():
     while lost < 10_000:
         async with running(IDLE, disk=disk, cloud=cloud) as it:
             fleet = it.plane.fleet
-            for _ in range(50):
+            await it.plane.orders.pause("training", Asker("a test"))
+            for _ in range(200):
                 fleet.applier.apply(BuyNode("training", PLACE, "a test"))
                 orders += 1
-            asked = 0
-            # The last ones are left to the next life.
-            while asked < 400:
-                for purchase in [
-                    p for p in fleet.deck.book.purchases.values() if p.state is PurchaseState.INTENDED
-                ]:
-                    asked += 1
+            # What is not settled after so many rounds is left to the next life.
+            for _ in range(8):
+                for purchase in list(fleet.deck.book.purchases.values()):
                     with suppress(Retry):
                         await fleet.buyer.buy(purchase.id)
             lost += it.provider.lost
@@ -115,6 +113,7 @@ async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign
 ):
     async with running(IDLE, behaviour=INSTANT) as it:
         fleet = it.plane.fleet
+        await it.plane.orders.pause("training", Asker("a test"))
         fleet.applier.apply(BuyNode("training", PLACE, "a test"))
         await it.turn()
         (node,) = it.nodes()

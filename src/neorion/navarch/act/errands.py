@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import Clock, Rng
@@ -41,9 +41,10 @@ class Errands:
         """Returns when nothing is under way and nothing rests."""
         await self._quiet.wait()
 
-    async def run(self) -> None:
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
             self._group = group
+            task_status.started()
             await anyio.sleep_forever()
 
     def ensure(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
