@@ -14,8 +14,7 @@ from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.judge import InlineJudge
 from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
-from neorion.navarch.app import Plane, Settings, build
-from neorion.navarch.app.plane import MIGRATIONS, Parts
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model import Node, NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentServiceClient, FleetServiceClient

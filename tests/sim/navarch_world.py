@@ -19,8 +19,7 @@ from neorion.navarch.adapters.judge import InlineJudge
 from neorion.navarch.adapters.nobody import NoDemand
 from neorion.navarch.adapters.probes import FakeProbe
 from neorion.navarch.agent import Agent, Identity
-from neorion.navarch.app import Plane, Settings, build
-from neorion.navarch.app.plane import MIGRATIONS, Parts
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.decide import violations
 from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
 from neorion.navarch.model.spec import HealthRules, Offer, Scaling
