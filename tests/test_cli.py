@@ -23,6 +23,7 @@ from neorion.drydock.cli import app as drydock
 from neorion.iris.cli import app as iris
 from neorion.keel.base import FAMILIES
 from neorion.keel.cli import App, Exit, run
+from neorion.navarch.cli import app as navarch
 
 PROGRAM = [sys.executable, "-m", "neorion"]
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -73,7 +74,7 @@ def test_every_command_has_a_help_that_fits_the_terminal(path: tuple[str, ...]):
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("group", [app, drydock, iris], ids=lambda group: group.name)
+@pytest.mark.parametrize("group", [app, drydock, iris, navarch], ids=lambda group: group.name)
 def test_the_line_in_the_list_is_the_line_of_the_command(group: App):
     ctx = click.Context(group)
     listed = {name: words for name, _, words in group._listed()}

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,11 +19,10 @@ from neorion.navarch.adapters.judge import InlineJudge
 from neorion.navarch.adapters.nobody import NoDemand
 from neorion.navarch.adapters.probes import FakeProbe
 from neorion.navarch.agent import Agent, Identity
-from neorion.navarch.app import Plane, Settings, build
-from neorion.navarch.app.plane import MIGRATIONS, Parts
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.decide import violations
 from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
-from neorion.navarch.model.spec import HealthRules, Offer, Scaling, Spending
+from neorion.navarch.model.spec import HealthRules, Offer, Scaling
 from neorion.navarch.ports import Drain
 from neorion.navarch.state import Line, story_of
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
@@ -37,22 +35,11 @@ def pool(
     size: int, name: str = "training", *, spares: int = 0, health: HealthRules | None = None
 ) -> PoolSpec:
     """A pool of so many eight-GPU machines of the fake cloud, as the document's example has it but for its size."""
-    rules = health or HealthRules()
     return PoolSpec(
         name=name,
         offers=(Offer("fake", "gpu_8x_h100_sxm5", ("us-west-2",)),),
         scaling=Scaling(least=size, most=size, spares=spares),
-        health=replace(rules, policy="default"),
-    )
-
-
-def breathing(most: int) -> PoolSpec:
-    """A pool that an operator may empty and fill at will, with brakes wide open."""
-    spec = pool(most)
-    return replace(
-        spec,
-        scaling=Scaling(least=0, most=most),
-        spending=Spending(per_hour=1_000_000),
+        health=health or HealthRules(),
     )
 
 

@@ -7,12 +7,11 @@ import pytest
 from neorion.capacity.fake import Behaviour
 from neorion.keel.base import Duration, Instant
 from neorion.keel.sim import Crash, Limits, World, explore, seeds
-from neorion.navarch.act.orders import Asker
 from neorion.navarch.decide import explain_pool
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.model import NodeState, RepairStep
 from neorion.navarch.model.spec import Amount, Budget, HealthRules
-from tests.sim.navarch_world import Fleet, breathing, fleet, pool
+from tests.sim.navarch_world import Fleet, fleet, pool
 
 LONG = Limits(steps=20_000_000)
 
@@ -177,25 +176,3 @@ def test_killed_at_any_point_it_finishes_once(name: str):
         if report.first_failure is not None:
             report.first_failure.check(f"{name} at hit {hit}")
         assert report.points.get(name)
-
-
-@seeds(1, limits=LONG)
-async def test_ten_thousand_lost_answers_never_buy_twice(world: World):
-    """Nine of ten calls break, half of them after they were carried out; the pool breathes until enough were lost."""
-    behaviour = Behaviour(boot=Duration.of(ms=10), stop=Duration.of(ms=10))
-    async with fleet(world, [breathing(100)], behaviour) as navarch:
-        await navarch.settled(0)
-        behaviour.lost = 0.9
-        size = 0
-        while navarch.provider.lost < 10_000:
-            size = 100 - size
-            assert navarch.plane is not None
-            await navarch.plane.orders.scale("training", size, Asker("a test"))
-            await world.sleep(600)
-        behaviour.lost = 0.0
-        assert navarch.plane is not None
-        await navarch.plane.orders.scale("training", 10, Asker("a test"))
-        await navarch.settled(10, 6 * 3_600)
-        assert set(navarch.cloud.bought.values()) == {1}
-        await world.sleep(900)
-        assert len(navarch.cloud.alive()) == 10

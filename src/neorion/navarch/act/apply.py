@@ -22,7 +22,8 @@ from neorion.navarch.decide import (
     WantNodes,
     recovered,
 )
-from neorion.navarch.model import Node, NodeId, NodeState, Purchase, Repair, RepairId, RepairStep
+from neorion.navarch.model import Node, NodeId, NodeState, Origin, Purchase, Repair, RepairId, RepairStep
+from neorion.navarch.model.spec import Strategy
 from neorion.navarch.state import Line
 
 log = logger(__name__)
@@ -156,11 +157,18 @@ class Applier:
         )
         self._book.put_purchase(purchase)
         self._book.put_node(node)
-        state = self._book.shelf(action.pool).state
-        if self._deck.specs[action.pool].strategy == "round-robin":
-            self._book.put_pool(replace(state, turn=state.turn + 1))
+        self._count(action, repair)
         if repair is not None:
             self._moves.name_successor(repair, node_id, "a new machine is bought")
         self._moves.tell(node_id, "node.ordered", action.sentence, pool=action.pool)
         self._deck.watch(node)
         self._deck.wake()
+
+    def _count(self, action: BuyNode, repair: Repair | None) -> None:
+        """Turns are taken by purchases; and in the place of what others bought the pool gets one of its own."""
+        state = self._book.shelf(action.pool).state
+        old = self._book.nodes.get(repair.node) if repair is not None else None
+        more = old is not None and old.origin is Origin.JOINED
+        turn = self._deck.specs[action.pool].strategy is Strategy.ROUND_ROBIN
+        if more or turn:
+            self._book.put_pool(replace(state, wanted=max(0, state.wanted) + more, turn=state.turn + turn))

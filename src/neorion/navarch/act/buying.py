@@ -55,7 +55,10 @@ class Buyer:
         self._settle(replace(purchase, state=PurchaseState.BOUGHT, machine=machine.id))
         for scope in purchase.place.scopes:
             self._book.drop_trouble(scope)
-        node = self._book.nodes[purchase.node]
+        node = self._book.nodes.get(purchase.node)
+        if node is None:
+            # Nobody waits for it any more: the sweep gives it back.
+            return
         place = replace(
             node.place, zone=machine.zone or node.place.zone, region=machine.region or node.place.region
         )

@@ -1,10 +1,11 @@
 """Effects under way, one for each thing at a time, beside the loop that asked for them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import Clock, Rng
@@ -29,16 +30,28 @@ class Errands:
         self._failures: dict[str, int] = {}
         self._group: TaskGroup | None = None
         self._limit = anyio.Semaphore(AT_ONCE_MAX)
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
-    async def run(self) -> None:
+    @property
+    def busy(self) -> bool:
+        return bool(self._under_way)
+
+    async def idle(self) -> None:
+        """Returns when nothing is under way and nothing rests."""
+        await self._quiet.wait()
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
             self._group = group
+            task_status.started()
             await anyio.sleep_forever()
 
     def ensure(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
         """Begins the errand, unless it is under way or resting."""
         if self._group is not None and key not in self._under_way:
             self._under_way[key] = None
+            self._quiet.clear()
             self._group.start_soon(self._do, key, work, name=f"navarch.errand {key}")
 
     async def _do(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -53,6 +66,8 @@ class Errands:
         else:
             self._failures.pop(key, None)
         del self._under_way[key]
+        if not self._under_way:
+            self._quiet.set()
         self._wake()
 
     async def _rest(self, key: str, error: Exception) -> None:

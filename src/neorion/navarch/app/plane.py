@@ -83,7 +83,7 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
             ids=parts.ids,
             authenticator=keys,
         )
-        _start(settings, fleet, sweep, crew, watch)
+        await _start(settings, fleet, sweep, crew, watch)
         try:
             yield Plane(fleet, orders, sweep, keys, app)
         finally:
@@ -111,11 +111,12 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> 
     return Fleet(deck)
 
 
-def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
+async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
     clock, rng = fleet.deck.clock, fleet.deck.rng
     turning = Loop("navarch.tick", fleet.tick, _TICK, clock, rng, watch)
     fleet.deck.wake = turning.wake
-    crew.spawn("navarch.errands", fleet.errands.run)
+    # Before the first tick: what it begins must not be lost.
+    await crew.start("navarch.errands", fleet.errands.run)
     crew.loop(turning)
     survey = Surveyor(fleet.deck).tick
     crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))

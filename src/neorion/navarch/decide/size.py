@@ -14,6 +14,7 @@ from neorion.navarch.model import (
     Node,
     NodeId,
     NodeState,
+    Origin,
     Place,
     PoolView,
     Pulse,
@@ -36,12 +37,16 @@ class Target:
 
 
 def seats(view: PoolView) -> list[Node]:
-    """The nodes that count: an old node and its successor are one."""
+    """The nodes that count: an old node and its successor are one, and what others bought is not ours to count."""
     replaced = {repair.node for repair in view.open_repairs if repair.successor}
     return [
         node
         for node in view.nodes
-        if not node.state.leaving and not node.spare and not node.retiring and node.id not in replaced
+        if node.origin is Origin.BOUGHT
+        and not node.state.leaving
+        and not node.spare
+        and not node.retiring
+        and node.id not in replaced
     ]
 
 

@@ -118,7 +118,7 @@ class HealthRules:
 
     unhealthy_after: int = 2
     auto_replace: bool = True
-    policy: str = ""
+    policy: str = "default"
     # Sightings within this time count together; those closer than `burst` are one.
     window: Duration = field(default=Duration.of(hours=24))
     burst: Duration = field(default=_MINUTE * 3)
