@@ -62,6 +62,14 @@ class Program:
                 self._process.stdout.close()
             self._process = None
 
+    def stop(self) -> int:
+        """Asks it to end, as a supervisor does; its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        code = self._process.wait(timeout=30)
+        self.kill()
+        return code
+
     @property
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0

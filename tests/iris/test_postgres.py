@@ -35,3 +35,9 @@ def test_jobs_and_running_tasks_outlive_a_killed_controller(server: PostgresServ
         assert client.wait(client.submit("true", "after"), timeout=60) is None
         assert [one.state for one in client.jobs()] == ["succeeded"] * 3
     assert not (tmp_path / "controller" / "iris.db").exists()
+    home = tmp_path / "controller"
+    said = "".join(path.read_text() for path in tmp_path.rglob("stderr"))
+    badges = [path.read_text() for path in tmp_path.rglob("worker.badge")]
+    assert len(badges) == 2
+    for secret in ((home / "admin.token").read_text(), (home / "worker.token").read_text(), *badges):
+        assert secret.rpartition(".")[2] not in said

@@ -103,9 +103,11 @@ class Lives:
         if state not in _AHEAD.get(attempt.state, ()):
             # It is being stopped, or the report is older than one that overtook it.
             return
-        self._book.put_attempt(
-            replace(attempt, state=state, started=attempt.started or self._deck.clock.now())
-        )
+        now = self._deck.clock.now()
+        self._book.put_attempt(replace(attempt, state=state, started=attempt.started or now))
+        if state is AttemptState.RUNNING:
+            waited = now.since(self._book.jobs[attempt.job].submitted).seconds
+            self._deck.meters.started(max(0.0, waited) if attempt.number == 1 else None)
 
     def stop(self, attempt: Attempt, why: StopCause) -> None:
         """Its worker is told to end it; until that is done it holds its place."""
@@ -127,6 +129,7 @@ class Lives:
         self._book.put_attempt(
             replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending, secret="")
         )
+        self._deck.meters.ended("succeeded" if well else kind.value)
         self._moves.over.append(attempt)
         self.moved.set()
         # Whatever it submitted ends with it: if it is tried again, it submits the same again.

@@ -38,9 +38,9 @@ class Reports:
         now = deck.clock.monotonic()
         self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
 
-    def join(self, request: pb.JoinRequest) -> Worker:
+    def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """The same worker again if it is known and not given up, a new one otherwise."""
-        known = self._book.workers.get(WorkerId(request.worker))
+        known = self._book.workers.get(worker_id)
         self._deck.wake()
         if known is not None and known.state is not WorkerState.LOST:
             self._hear(known)

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from neorion.iris.act.badges import JOINER
 from neorion.iris.act.scale import Autoscaler, Home
 from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, caps, scale_groups
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
@@ -17,6 +18,7 @@ from neorion.iris.app.controller import Settings, controller
 from neorion.iris.app.served import check_served
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file
+from neorion.iris.serve.rights import BY_HAND
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
 from neorion.keel.rpc import Principal, Tokens
@@ -80,17 +82,20 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
     local_platform = check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
-    secret, worker_secret = (_kept_secret(folder / name, ids) for name in ("admin.token", "worker.token"))
+    secret, by_hand, key = (
+        _kept_secret(folder / name, ids) for name in ("admin.token", "worker.token", "badges.key")
+    )
     owners = {
         account.token.reveal(): Principal(user, frozenset({"admin", "user"} if account.admin else {"user"}))
         for user, account in file.auth.users.items()
     }
     owners[secret] = Principal("admin", frozenset({"admin", "user"}))
-    owners[worker_secret] = Principal("worker", frozenset({"worker"}))
+    owners[by_hand] = Principal(BY_HAND, frozenset({JOINER}))
     settings = Settings(
         folder,
         *place,
         authenticator=Tokens(owners),
+        secret=key,
         database=file.storage.database.reveal() if file.storage.database else "",
         blobs=file.storage.bundle_prefix,
         caps=caps(file),
@@ -107,14 +112,18 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
             local_platform.stop_grace,
         )
         async with LocalPlatform(local, worker_command, clock) as platform:
-            desk, home = running.desk, Home(running.address, worker_secret)
+            desk = running.desk
+            home = Home(running.address, desk.badges.of_slice)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
             await scaler.adopt()
             pace = Pace(file.defaults.autoscaler.evaluation_interval)
             scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
-            scaler.wake = desk.scheduler.after = scaling.wake
+            scaler.wake = scaling.wake
+            scaler.after = desk.look_at_reasons
+            # The autoscaler looks at the reasons too, when it has looked at the demand.
+            desk.scheduler.after = scaling.wake
             # A crew of its own, which ends before the platform it listens to.
             async with Crew(clock, rng) as parts:
                 parts.spawn("iris.scale.watch", scaler.watch)

@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neorion.iris.act.arrivals import Arrivals
+from neorion.iris.act.audit import Audit
+from neorion.iris.act.badges import JOINER, WORKER, Badges, Callers
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.meters import Measured
 from neorion.iris.act.orphans import Orphans
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
+from neorion.iris.act.watch import Watchers
 from neorion.iris.adapters.blobs import open_blobs
 from neorion.iris.model import Caps, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
@@ -29,7 +33,7 @@ from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
 from neorion.iris.serve.kin import TASK, TaskTokens
 from neorion.iris.serve.workers import Workers
-from neorion.iris.state import load
+from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, App, Authenticator, Request, Response, Route, Service, serve
@@ -49,7 +53,6 @@ _RETENTION = Pace(Duration.of(minutes=1))
 # A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
 _ORPHANS = Pace(Duration.of(hours=1))
 USERS = {"admin", "user"}
-OPERATORS = {"admin"}
 # Tasks submit jobs too; what they reach is checked call by call.
 WITH_WORK = USERS | {TASK}
 
@@ -58,8 +61,9 @@ WITH_WORK = USERS | {TASK}
 class Settings:
     """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
 
-    `database` is the address of a PostgreSQL; without it there is a SQLite file in `folder`. Large blobs go to `blobs`, a
-    folder or an address such as s3://bucket/path, or to a folder in `folder`.
+    `secret` is what the tokens of workers follow from. `database` is the address of a PostgreSQL; without it there is a
+    SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
+    `folder`.
     """
 
     folder: Path
@@ -67,6 +71,7 @@ class Settings:
     port: int = 10000
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    secret: str = field(default="", repr=False)
     database: str = field(default="", repr=False)
     blobs: str = ""
     caps: Caps = field(default=Caps())
@@ -94,9 +99,11 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Crew(clock, rng) as crew:
-            desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, watch)
-            known = settings.authenticator and TaskTokens(desk.deck.book, settings.authenticator)
-            app = App(services(desk), routes(metrics), ids=ids, authenticator=known)
+            deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+            desk = await start(settings, deck, store, crew, watch)
+            accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
+            callers = accounts and TaskTokens(deck.book, accounts)
+            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=callers)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
@@ -106,10 +113,11 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     """Reads what is known and sets the loops going."""
     crew.spawn("iris.journal", deck.journal.run)
     await load(store, deck.book)
-    desk = assemble(settings, deck, store)
+    desk = assemble(settings, deck, store, await last_number(store))
     clock, rng = deck.clock, deck.rng
     placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
     deck.wake = placing.wake
+    desk.scheduler.after = desk.look_at_reasons
     crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
     watching = Pace(settings.lease.renew_every * 0.5)
@@ -120,12 +128,14 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     return desk
 
 
-def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
+def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> Desk:
     lives = Lives(deck)
     blobs = Blobs(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
     arrivals = Arrivals(settings.folder / "arriving", blobs, deck.clock)
     shelf = LogShelf(settings.folder / "logs")
     dispatch = Dispatch(deck, blobs)
+    watchers = Watchers()
+    deck.book.stirred = watchers.stir
     return Desk(
         deck=deck,
         store=store,
@@ -139,6 +149,9 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
         orphans=Orphans(deck.book, blobs, arrivals),
         shelf=shelf,
         retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
+        badges=Badges(settings.secret, deck.book),
+        audit=Audit(deck, last_deed),
+        watchers=watchers,
         started=deck.clock.now(),
         shapes=settings.shapes,
         caps=settings.caps,
@@ -147,7 +160,7 @@ def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
 
 def services(desk: Desk) -> list[Service]:
     """Every method and who may call it."""
-    workers_too = WITH_WORK | {"worker"}
+    workers_too = WITH_WORK | {WORKER}
     return [
         Service(
             JobServiceASGIApplication,
@@ -160,6 +173,7 @@ def services(desk: Desk) -> list[Service]:
                 "Tasks": WITH_WORK,
                 "Cancel": WITH_WORK,
                 "Logs": WITH_WORK,
+                "Watch": WITH_WORK,
                 "GetBlob": workers_too,
                 "PutBlob": workers_too,
             },
@@ -167,23 +181,32 @@ def services(desk: Desk) -> list[Service]:
         Service(
             ClusterServiceASGIApplication,
             Cluster(desk),
-            {"Status": USERS, "Workers": USERS, "Slices": USERS, "Drain": OPERATORS},
+            {
+                "Status": USERS,
+                "Workers": USERS,
+                "Slices": USERS,
+                # For administrators alone; checked by the handlers, so that a refusal is on record.
+                "Drain": USERS,
+                "Revoke": USERS,
+                "Audit": USERS,
+            },
         ),
         Service(
             WorkerServiceASGIApplication,
             Workers(desk),
-            {"Join": {"worker"}, "Orders": {"worker"}, "Report": {"worker"}, "PushLogs": {"worker"}},
+            {"Join": {JOINER, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
         ),
     ]
 
 
-def routes(metrics: Metrics) -> list[Route]:
+def routes(desk: Desk, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
         del request
         return Response(b"ok\n")
 
     async def exposition(request: Request) -> Response:
         del request
+        desk.look_at_meters()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

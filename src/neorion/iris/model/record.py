@@ -90,6 +90,8 @@ class Worker(Struct, frozen=True, omit_defaults=True):
     joined: Instant
     state: WorkerState = WorkerState.READY
     draining: bool = False
+    # Its token is worth nothing any more.
+    revoked: bool = False
 
 
 class Slice(Struct, frozen=True, omit_defaults=True):
@@ -100,3 +102,16 @@ class Slice(Struct, frozen=True, omit_defaults=True):
     since: Instant
     state: SliceState = SliceState.CREATING
     message: str = ""
+    # Nobody joins with its token any more.
+    revoked: bool = False
+
+
+class Deed(Struct, frozen=True, omit_defaults=True):
+    """A call that changes something: who made it, about what, and what came of it, "done" or the code of an error."""
+
+    number: int
+    when: Instant
+    who: str
+    what: str
+    target: str
+    outcome: str

@@ -17,6 +17,8 @@ REPLICAS_MAX = 100_000
 # A name, a value and a list must fit a message, a log line and a process's environment.
 TEXT_CHARS_MAX = 128 * 1024
 LIST_MAX = 10_000
+# Everything of a job but the names of its inputs: it is in memory for as long as the job is known, and goes to a worker with each task.
+SPEC_BYTES_MAX = 1024 * 1024
 _DIGEST_CHARS = 64
 
 
@@ -41,6 +43,7 @@ def resources_message(value: Resources) -> pb.Resources:
 
 
 def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
+    _check_size(message)
     replicas = message.replicas or 1
     if not 1 <= replicas <= REPLICAS_MAX:
         raise Invalid(
@@ -172,6 +175,16 @@ def entry(message: Entry | None) -> Command | Call:
             raise Invalid(
                 "iris.entry", "A job needs a command or a function to run.", hint="give one of both"
             )
+
+
+def _check_size(message: pb.JobSpec) -> None:
+    size = len(message.to_binary()) - sum(map(len, message.inputs))
+    if size - 2 * len(message.inputs) > SPEC_BYTES_MAX:
+        raise Invalid(
+            "iris.spec_too_large",
+            f"The job's description has {size} bytes; {SPEC_BYTES_MAX} are allowed.",
+            hint="put data into the arguments of a function or into files, not into commands and variables",
+        )
 
 
 def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:

@@ -1,11 +1,12 @@
 """Everything the controller knows, in memory, with the indexes that its rules and answers need."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
+    Band,
     Caps,
     ClusterView,
     JobId,
@@ -47,6 +48,8 @@ class Book:
         self.brood: dict[AttemptId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
+        # Told of every change of a job, and of a task of it by its index.
+        self.stirred: Callable[[JobId, int | None], None] = lambda _job, _index: None
         self._waiting: dict[JobId, dict[int, None]] = {}
         self._used: dict[WorkerId, Resources] = {}
         self._live: dict[str, int] = {}
@@ -56,14 +59,17 @@ class Book:
     def put_job(self, job: Job) -> None:
         self._journal.note("job", job.id, job)
         self.index_job(job)
+        self.stirred(job.id, None)
 
     def put_task(self, task: Task) -> None:
         self._journal.note("task", f"{task.job}/{task.index:08d}", task)
         self.index_task(task)
+        self.stirred(task.job, task.index)
 
     def put_attempt(self, attempt: Attempt) -> None:
         self._journal.note("attempt", f"{attempt.job}/{attempt.index:08d}/{attempt.number:06d}", attempt)
         self.index_attempt(attempt)
+        self.stirred(attempt.job, attempt.index)
 
     def put_worker(self, worker: Worker) -> None:
         self._journal.note("worker", worker.id, worker)
@@ -77,6 +83,7 @@ class Book:
 
     def drop_job(self, job: JobId) -> None:
         record = self.jobs.pop(job)
+        self.stirred(job, None)
         self._journal.note("job", job, None)
         self._journal.erase(job)
         del self.tasks[job], self.counts[job]
@@ -180,6 +187,18 @@ class Book:
 
     def free(self, worker: WorkerId) -> Resources:
         return self.workers[worker].total - self._used[worker]
+
+    def waiting(self) -> Iterator[JobId]:
+        """Jobs with tasks that wait for a place."""
+        return iter(self._waiting)
+
+    def queue(self) -> dict[Band, int]:
+        """How many tasks wait, by band."""
+        found: dict[Band, int] = {}
+        for job, waiting in self._waiting.items():
+            band = self.jobs[job].spec.band
+            found[band] = found.get(band, 0) + len(waiting)
+        return found
 
     def waits(self) -> bool:
         return bool(self._waiting)

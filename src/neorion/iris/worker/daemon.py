@@ -18,7 +18,7 @@ from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
 from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
-from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry
+from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, only_error
@@ -58,6 +58,7 @@ class Worker:
     """
 
     def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
+        self._channel = channel
         self._calls = channel.client(WorkerServiceClient)
         self._jobs = channel.client(JobServiceClient)
         self._address = channel.address
@@ -65,6 +66,7 @@ class Worker:
         self._clock = clock
         self._rng = rng
         self._name = folder / "worker"
+        self._badge = folder / "worker.badge"
         self._cache = BlobCache(folder / "blobs", lambda digest: parcels.fetch(self._jobs, digest))
         self._logs = LogShipper(runtime, self._calls, clock)
         # What the runtime said, then what of it is ready to be sent.
@@ -77,7 +79,7 @@ class Worker:
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
-        self.id = identity.worker or self._remembered()
+        self.id = identity.worker or _read(self._name)
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             failures = 0
@@ -104,7 +106,7 @@ class Worker:
 
     async def _session(self, identity: Identity) -> None:
         sent = self._clock.monotonic()
-        joined = await self._calls.join(
+        joined = await self._join(
             pb.JoinRequest(
                 slice=identity.slice,
                 host=identity.host,
@@ -114,7 +116,8 @@ class Worker:
             )
         )
         if joined.worker != self.id:
-            await self._begin_anew(joined.worker)
+            await self._begin_anew(joined)
+        self._channel.show(joined.token or None)
         log.info("joined", worker=self.id)
         await self._renew(sent, joined)
         # All that runs here, so that the controller finds its attempts again or tells us to end them.
@@ -132,21 +135,23 @@ class Worker:
             group.start_soon(self._report, joined)
             await self._beat(joined)
 
-    async def _begin_anew(self, name: str) -> None:
+    async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
+        """As the worker it was, if the controller still knows that one; otherwise with the token it was started with."""
+        if badge := _read(self._badge):
+            self._channel.show(badge)
+            with suppress(Unauthenticated):
+                return await self._calls.join(request)
+        self._channel.show(None)
+        return await self._calls.join(request)
+
+    async def _begin_anew(self, joined: pb.JoinResponse) -> None:
         """Whoever this worker was before, its attempts were given up, and may run elsewhere by now."""
         for seen in await self._runtime.seen():
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
-        partial = self._name.with_suffix(".part")
-        partial.write_text(name)
-        partial.replace(self._name)
-        self.id = name
-
-    def _remembered(self) -> str:
-        try:
-            return self._name.read_text()
-        except FileNotFoundError:
-            return ""
+        _write(self._badge, joined.token)
+        _write(self._name, joined.worker)
+        self.id = joined.worker
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
@@ -281,3 +286,18 @@ class Worker:
         digest = await parcels.digest_of(result)
         await parcels.send(self._jobs, digest, result)
         message.result = pb.Blob(digest=digest)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _write(path: Path, text: str) -> None:
+    """Appears whole; only its owner may read it."""
+    partial = path.with_suffix(".part")
+    partial.touch(mode=0o600)
+    partial.write_text(text)
+    partial.replace(path)
