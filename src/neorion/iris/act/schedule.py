@@ -69,7 +69,8 @@ class Scheduler:
         # A gang's first task needs one more to meet at; which task is first is not known here, so each has one.
         count = len(spec.ports) + bool(spec.placement.gang)
         host = self._book.workers[worker].host
-        first = self._next_port.get(host, PORT_FIRST)
+        # Begun anywhere: another cluster on the same host, or this one before its restart, may hold any of them.
+        first = self._next_port.get(host) or self._deck.rng.randrange(PORT_FIRST, PORT_LAST)
         if first + count > PORT_LAST:
             first = PORT_FIRST
         self._next_port[host] = first + count

@@ -101,10 +101,9 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         async with Crew(clock, rng) as crew:
             deck = Deck.over(store, clock, ids, rng, Measured(metrics))
             desk = await start(settings, deck, store, crew, watch)
-            known = settings.authenticator and TaskTokens(
-                deck.book, Callers(desk.badges, settings.authenticator)
-            )
-            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=known)
+            accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
+            callers = accounts and TaskTokens(deck.book, accounts)
+            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=callers)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()

@@ -10,7 +10,7 @@ from neorion.iris.client.options import Payload
 from neorion.iris.client.result import Results, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
-from neorion.keel.base import Deadline, Duration
+from neorion.keel.base import Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
@@ -19,9 +19,6 @@ T = TypeVar("T")
 
 # One question to the controller may hang this long; `wait` asks again until its own time is up.
 POLL_MS: Final = 30_000
-# Whoever wants to see tasks end one by one asks this often: at first often, because most are short.
-_LOOK_FIRST_MS: Final = 20
-_LOOK_MOST_MS: Final = 500
 # Blobs up to this size in all travel with the submission itself.
 INLINE_BYTES_MAX: Final = 2 * 1024 * 1024
 PAGE: Final = 500
@@ -80,22 +77,27 @@ class Connection:
         self.cluster = channel.client(ClusterServiceClient)
 
     async def ends(self, job: str, *, eager: bool) -> AsyncIterator[tuple[pb.Job, pb.Task, bytes]]:
-        """The tasks of a job as they end, failed ones first; all at the end of the job if nobody is eager."""
-        known: set[int] = set()
-        pause = _LOOK_FIRST_MS if eager else POLL_MS
-        while True:
-            results = await self._asked(job, pause)
-            ended = results.tasks
-            if not ended and eager:
-                ended = await self._tasks(job, list(_ENDED))
-            fresh = [task for task in ended if task.index not in known]
-            known.update(task.index for task in fresh)
-            for task in sorted(fresh, key=lambda task: task.state != "failed"):
+        """The tasks of a job as they end, with what came along of their results; all at its end if nobody is eager."""
+        if not eager:
+            results = await self.ended(job)
+            for task in _failed_first(results.tasks):
                 yield results.job, task, results.small(task)
-            if results.tasks:
+            return
+        known: set[int] = set()
+        while True:
+            try:
+                async for change in self.watch(job):
+                    fresh = [
+                        task for task in change.tasks if task.state in _ENDED and task.index not in known
+                    ]
+                    known.update(task.index for task in fresh)
+                    for task in _failed_first(fresh):
+                        yield change.job or pb.Job(), task, b""
+            except Retry:
+                # The controller starts anew; when it answers again, the watch goes on.
+                await self._steady(lambda: self.get(job))
+            else:
                 return
-            if eager:
-                pause = _LOOK_FIRST_MS if fresh else min(_LOOK_MOST_MS, pause * 2)
 
     async def send(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> AsyncJob:
         inline = sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX
@@ -144,18 +146,12 @@ class Connection:
             yield change
 
     async def tasks(self, job: AsyncJob | str) -> list[pb.Task]:
-        return await self._tasks(_id(job), [])
-
-    async def _tasks(self, job: str, states: list[str]) -> list[pb.Task]:
         found: list[pb.Task] = []
-        after = 0
         while True:
-            request = pb.TasksRequest(job=job, states=states, limit=PAGE, after=after)
-            page = await self.calls.tasks(request)
+            page = await self.calls.tasks(pb.TasksRequest(job=_id(job), limit=PAGE, after=len(found)))
             found += page.tasks
             if len(page.tasks) < PAGE:
                 return found
-            after = page.tasks[-1].index + 1
 
     async def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
         answer = await self.calls.list(pb.ListRequest(prefix=prefix, states=list(states), limit=limit))
@@ -210,3 +206,8 @@ class Connection:
 
 def _id(job: AsyncJob | str) -> str:
     return job if isinstance(job, str) else job.id
+
+
+def _failed_first(tasks: Iterable[pb.Task]) -> list[pb.Task]:
+    """An error that is known is told before anything else is fetched."""
+    return sorted(tasks, key=lambda task: task.state != "failed")

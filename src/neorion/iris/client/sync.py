@@ -176,6 +176,10 @@ class IrisClient:
     def get(self, job: Job | str) -> pb.Job:
         return self._call(lambda: self._inner.get(_id(job)))
 
+    def watch(self, job: Job | str) -> Iterator[pb.JobChange]:
+        """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
+        return self._iterate(self._inner.watch(_id(job)))
+
     def tasks(self, job: Job | str) -> list[pb.Task]:
         return self._call(lambda: self._inner.tasks(_id(job)))
 
