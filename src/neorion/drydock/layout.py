@@ -100,7 +100,8 @@ def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((LOOPBACK, port))
+            # On every address: a cluster with a network listens on its bridge.
+            probe.bind(("", port))
         except OSError:
             return False
     return True
