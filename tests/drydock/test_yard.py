@@ -113,6 +113,6 @@ async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
 
 
 async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path: Path):
-    start(tmp_path / "gone", Part("waits", ("/bin/sh", "-c", "read forever < /dev/zero")), tmp_path / "log")
+    start(tmp_path / "gone", Part("waits", ("/bin/sleep", "1000")), tmp_path / "log")
     await _yard(tmp_path).down("gone")
     assert running(tmp_path / "gone") == []

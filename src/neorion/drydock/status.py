@@ -45,6 +45,7 @@ async def status_of(cluster: Cluster) -> Status:
     parts = {process.part for process in found}
     wanted = [part.name for part in cluster.control_plane()]
     wanted += [part for part in ("kwok", "kueue") if any(cluster.layout.folder.glob(f"data/{part}.*"))]
+    wanted += ["coreweave"] if cluster.layout.kubeconfig_of("coreweave").exists() else []
     wanted += [node.part for node in nodes(cluster.layout)]
     return Status(
         name=cluster.name,

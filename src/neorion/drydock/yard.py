@@ -15,6 +15,7 @@ from anyio import to_thread
 from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
+from neorion.drydock.coreweave import resume_coreweave, start_coreweave
 from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
@@ -46,10 +47,13 @@ class Wishes:
     # Ready for real nodes, even without any yet.
     networked: bool = False
     kueue: bool = False
+    # CoreWeave's NodePools, played.
+    coreweave: bool = False
 
     @property
     def programs(self) -> list[str]:
-        return [*PROGRAMS, *(["kwok"] if self.simulated else []), *(["kueue"] if self.kueue else [])]
+        simulated = ["kwok"] if self.simulated or self.coreweave else []
+        return [*PROGRAMS, *simulated, *(["kueue"] if self.kueue else [])]
 
 
 NOTHING_MORE: Final = Wishes()
@@ -168,6 +172,12 @@ async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
     for group in wishes.simulated:
         tell(f"adding simulated nodes: {group.count} {group.type}")
         await ensure_simulated(cluster, group)
+
+    if wishes.coreweave:
+        tell("starting CoreWeave's player")
+        await start_coreweave(cluster)
+    else:
+        await resume_coreweave(cluster)
 
 
 async def _give_kueue(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:

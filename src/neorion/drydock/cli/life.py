@@ -11,7 +11,7 @@ from neorion.drydock.cli.options import binaries_option, name_option, require_ex
 from neorion.keel.cli import Command, dry_run_option
 from neorion.keel.cli.kit import Output
 
-_EXTRAS: Final = frozenset({"kueue"})
+_EXTRAS: Final = frozenset({"coreweave", "kueue"})
 
 
 @click.command("up", cls=Command)
@@ -28,7 +28,7 @@ _EXTRAS: Final = frozenset({"kueue"})
     default=0,
     help="Real nodes, which run real pods; needs root and containerd.",
 )
-@click.option("--with", "extras", metavar="PART,...", default="", help="What else to run: kueue.")
+@click.option("--with", "extras", metavar="PART,...", default="", help="What else to run: kueue, coreweave.")
 @binaries_option
 def up_command(
     out: Output, *, name: str, simulated: tuple[str, ...], nodes: int, extras: str, binaries: Path | None
@@ -46,7 +46,7 @@ def up_command(
     groups = tuple(map(Group.parse, simulated))
     if nodes:
         require_real_nodes(out.env, os.geteuid())
-    wishes = Wishes(groups, nodes, kueue="kueue" in chosen)
+    wishes = Wishes(groups, nodes, kueue="kueue" in chosen, coreweave="coreweave" in chosen)
     yard = Yard.of(out.env, binaries)
 
     async def up(tell: Callable[[str], None]) -> None:

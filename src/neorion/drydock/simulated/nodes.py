@@ -16,9 +16,11 @@ from neorion.keel.base import Deadline, Duration, NotFound, did_you_mean
 
 # The type of a simulated node, and how KWOK knows that it is its own.
 LABEL: Final = "drydock.neorion.dev/simulated"
-_PLAYED: Final = "kwok.x-k8s.io/node"
+PLAYED: Final = "kwok.x-k8s.io/node"
+# On its Lease: somebody else holds it for years, so KWOK renews it no more and the node is taken for lost.
+SILENCE: Final = {"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 100_000_000}}
 # Where there are real nodes too: pods are to run on those unless they say otherwise.
-_TAINT: Final = {"key": _PLAYED, "value": "fake", "effect": "NoSchedule"}
+_TAINT: Final = {"key": PLAYED, "value": "fake", "effect": "NoSchedule"}
 # Renewed every quarter of it: much longer, and the controller manager takes them for lost (it waits 10 s).
 _LEASE_S: Final = 20
 _AT_ONCE: Final = 16
@@ -36,7 +38,7 @@ def _player(cluster: Cluster) -> Part:
     layout = cluster.layout
     flags = {
         "kubeconfig": layout.kubeconfig_of("kwok"),
-        "manage-nodes-with-annotation-selector": f"{_PLAYED}=fake",
+        "manage-nodes-with-annotation-selector": f"{PLAYED}=fake",
         "cidr": _networks(layout)[1],
         "node-lease-duration-seconds": _LEASE_S,
         "config": layout.data("kwok.yaml"),
@@ -108,6 +110,12 @@ async def remove_simulated(cluster: Cluster, name: str) -> None:
         await api.delete(f"/api/v1/nodes/{name}")
 
 
+async def lose_simulated(cluster: Cluster, name: str) -> None:
+    """The node falls silent, as one whose machine died; it is NotReady ten seconds later, and until it is removed."""
+    async with cluster.api() as api:
+        await api.merge(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", SILENCE)
+
+
 async def guard_simulated(cluster: Cluster) -> None:
     """Keeps pods that do not ask for them off simulated nodes, from now on."""
     async with cluster.api() as api:
@@ -136,7 +144,7 @@ def _node(layout: Layout, group: Group, number: int, place: int) -> Object:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "annotations": {_PLAYED: "fake"},
+            "annotations": {PLAYED: "fake"},
             "labels": {**kind.labels(number), "kubernetes.io/hostname": name, LABEL: group.type},
         },
         "spec": {"providerID": f"drydock://{name}", "taints": [_TAINT] if layout.networked else []},

@@ -1,0 +1,29 @@
+"""CoreWeave, played on a cluster of this machine: the NodePool API, and nodes that arrive, go and fail as asked.
+
+Knows no system that uses NodePools, and buys nothing.
+"""
+
+from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
+from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
+from neorion.drydock.coreweave.pools import FAULT, NODE_POOL, POOL, NodePool, PoolSpec, PoolStatus
+from neorion.drydock.coreweave.serving import resume_coreweave, start_coreweave
+
+__all__ = [
+    "FAULT",
+    "GROUP",
+    "NODE_POOL",
+    "POOL",
+    "VERSION",
+    "Fault",
+    "Machine",
+    "NodePool",
+    "Plan",
+    "PoolSpec",
+    "PoolStatus",
+    "Verdict",
+    "decide",
+    "definition",
+    "fault_of",
+    "resume_coreweave",
+    "start_coreweave",
+]

@@ -1,0 +1,108 @@
+"""What CoreWeave would do about a pool now. Values in, values out."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from neorion.drydock.coreweave.pools import FAULT, NodePool
+
+
+class Fault(StrEnum):
+    """What can be made to go wrong with a pool."""
+
+    QUOTA = "quota"
+    NO_CAPACITY = "no-capacity"
+    SLOW_BOOT = "slow-boot"
+    NEVER_READY = "never-ready"
+    NODE_LOST = "node-lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A node of the pool as it is. A lost one has stopped speaking."""
+
+    name: str
+    ready: bool
+    idle: bool
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One condition of the pool."""
+
+    type: str
+    holds: bool
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, and what to report. `lose` is the one node that is to fall silent."""
+
+    order: int
+    remove: tuple[str, ...]
+    lose: str
+    queued: int
+    verdicts: tuple[Verdict, ...]
+
+
+def fault_of(pool: NodePool) -> Fault | None:
+    word = pool.meta.annotations.get(FAULT, "")
+    return Fault(word) if word in list(Fault) else None
+
+
+def decide(pool: NodePool, machines: Sequence[Machine], known_types: Collection[str]) -> Plan:
+    """Lost machines are replaced once their fault is taken back."""
+    fault = fault_of(pool)
+    if pool.spec.instance_type not in known_types:
+        words = f"There is no instance type {pool.spec.instance_type}."
+        return Plan(0, (), "", 0, (Verdict("Valid", False, "InvalidInstanceType", words),))
+    dead = tuple(each.name for each in machines if each.lost and fault is not Fault.NODE_LOST)
+    here = [each for each in machines if each.name not in dead]
+    missing = max(0, pool.spec.target - len(here))
+    held = fault in {Fault.QUOTA, Fault.NO_CAPACITY} and missing > 0
+    surplus = _surplus(pool, here)
+    return Plan(
+        order=0 if held else missing,
+        remove=(*dead, *surplus),
+        lose=_to_lose(here) if fault is Fault.NODE_LOST else "",
+        queued=missing if held else 0,
+        verdicts=_verdicts(pool, here, fault if held else None),
+    )
+
+
+def _surplus(pool: NodePool, machines: Sequence[Machine]) -> tuple[str, ...]:
+    """Those still booting first, then idle ones; busy ones only where the pool says so."""
+    count = max(0, len(machines) - pool.spec.target)
+    ordered = sorted(machines, key=lambda each: (each.ready, not each.idle, each.name))
+    may_go = pool.spec.lifecycle.scale_down_strategy == "PreferIdle"
+    return tuple(each.name for each in ordered if each.idle or may_go)[:count]
+
+
+def _to_lose(machines: Sequence[Machine]) -> str:
+    if any(each.lost for each in machines):
+        return ""
+    return next((each.name for each in machines if each.ready), "")
+
+
+def _verdicts(pool: NodePool, machines: Sequence[Machine], held_by: Fault | None) -> tuple[Verdict, ...]:
+    over, empty = held_by is Fault.QUOTA, held_by is Fault.NO_CAPACITY
+    ready = sum(each.ready and not each.lost for each in machines)
+    met = ready == pool.spec.target == len(machines)
+    return (
+        Verdict("Valid", True, "Valid"),
+        Verdict("Quota", False, "Over", "The target exceeds the quota.")
+        if over
+        else Verdict("Quota", True, "Under"),
+        Verdict("Capacity", False, "NoneAvailable", "No machine of this type is free.")
+        if empty
+        else Verdict("Capacity", True, "Sufficient"),
+        Verdict(
+            "AtTarget",
+            met,
+            "TargetMet" if met else "TargetNotMet",
+            f"{ready} of {pool.spec.target} nodes are ready.",
+        ),
+    )

@@ -1,0 +1,147 @@
+"""Plays CoreWeave: nodes arrive after their boot time, go when they are not wanted, and fail on request."""
+
+from typing import Any, Final
+
+from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
+from neorion.drydock.coreweave.pools import NODE_POOL, POOL, NodePool, PoolStatus
+from neorion.drydock.simulated import BOOT_TIME, PLAYED, SILENCE, TYPES, machine_type
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.kube import Api, Condition, Key, Merge, condition, time_text
+from neorion.keel.kube.control import Applier, Controller, Informers, Operator, Recorder, own_key, owner_key
+from neorion.keel.kube.core import LEASE, NODE, POD, Node, Pod
+
+BOOT: Final = Duration.of(seconds=2)
+_SLOW: Final = 20
+# Longer than any cluster of this kind lives.
+_NEVER: Final = "10000h"
+_LOST: Final = "drydock.neorion.dev/lost"
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Player:
+    """One wheel, for pools; a change of a node or of what runs on it turns it for the pool of that node."""
+
+    def __init__(self, api: Api, boot: Duration, clock: Clock, rng: Rng) -> None:
+        self._api = api
+        self._boot = boot
+        self._clock = clock
+        informers = Informers(api, clock, rng)
+        self._informers = informers
+        self._pools, self._nodes, pods = informers.of(NODE_POOL), informers.of(NODE), informers.of(POD)
+        self._nodes_of = self._nodes.index(lambda node: [node.meta.labels.get(POOL, "")])
+        self._pods_on = pods.index(lambda pod: [pod.spec.node_name])
+        self._applier = Applier(api, "drydock-coreweave", informers)
+        self._recorder = Recorder(api, "coreweave", "drydock", clock)
+        controller = Controller("nodepools", self._reconcile, clock, rng)
+        controller.watch(self._pools, own_key)
+        controller.watch(self._nodes, owner_key(NODE_POOL))
+        controller.watch(pods, self._pools_of)
+        self.operator = Operator(informers, [controller], recorder=self._recorder)
+
+    def _pools_of(self, pod: Pod) -> list[Key]:
+        node = self._nodes.get(Key("", pod.spec.node_name))
+        name = node.meta.labels.get(POOL, "") if node is not None else ""
+        return [Key("", name)] if name else []
+
+    async def _reconcile(self, key: Key) -> Duration | None:
+        pool = self._pools.get(key)
+        if pool is None or pool.meta.deleted:
+            # Its nodes belong to it and go with it.
+            return None
+        nodes = {node.meta.name: node for node in self._nodes_of.get(key.name) if not node.meta.deleted}
+        machines = [self._machine(nodes[name]) for name in sorted(nodes)]
+        plan = decide(pool, machines, _INSTANCES)
+        for name in _free_names(pool, set(nodes), plan.order):
+            self._informers.observe(NODE, await self._api.create(NODE, self._manifest(pool, name)))
+        for name in plan.remove:
+            await self._applier.delete(NODE, nodes[name])
+        if plan.lose:
+            await self._api.patch(LEASE, plan.lose, Merge(SILENCE), "kube-node-lease")
+            marked = Merge({"metadata": {"annotations": {_LOST: "true"}}})
+            self._informers.observe(NODE, await self._api.patch(NODE, plan.lose, marked))
+        await self._report(pool, plan, machines)
+        return None
+
+    def _machine(self, node: Node) -> Machine:
+        ready = condition(node.status.conditions, "Ready")
+        return Machine(
+            name=node.meta.name,
+            ready=ready is not None and ready.holds,
+            idle=not any(map(_is_work, self._pods_on.get(node.meta.name))),
+            lost=_LOST in node.meta.annotations,
+        )
+
+    async def _report(self, pool: NodePool, plan: Plan, machines: list[Machine]) -> None:
+        staying = [each for each in machines if each.name not in plan.remove]
+        current = sum(each.ready for each in staying)
+        conditions = tuple(self._condition(pool, verdict) for verdict in plan.verdicts)
+        said = {verdict.type: verdict.reason for verdict in plan.verdicts}
+        status = PoolStatus(
+            current_nodes=current,
+            in_progress_nodes=len(staying) - current + plan.order,
+            queued_nodes=plan.queued,
+            capacity=said.get("Capacity", ""),
+            quota=said.get("Quota", ""),
+            conditions=conditions,
+        )
+        await self._applier.write_status(NODE_POOL, pool, status)
+
+    def _condition(self, pool: NodePool, verdict: Verdict) -> Condition:
+        """As it was, unless it has turned; a turn is told as an Event too."""
+        status = "True" if verdict.holds else "False"
+        before = condition(pool.status.conditions, verdict.type)
+        turned = before is None or (before.status, before.reason) != (status, verdict.reason)
+        if turned and (before is not None or not verdict.holds):
+            note = verdict.message or f"{verdict.type} is {status}."
+            self._recorder.tell(NODE_POOL, pool, verdict.reason, note, warning=not verdict.holds)
+        since = time_text(self._clock.now()) if turned or before is None else before.changed
+        return Condition(verdict.type, status, verdict.reason, verdict.message, pool.meta.generation, since)
+
+    def _manifest(self, pool: NodePool, name: str) -> dict[str, Any]:
+        kind, spec, meta = machine_type(pool.spec.instance_type), pool.spec, pool.meta
+        owner = {
+            "apiVersion": NODE_POOL.api_version,
+            "kind": NODE_POOL.name,
+            "name": meta.name,
+            "uid": meta.uid,
+        }
+        number = int(name.rpartition("-")[2])
+        return {
+            "metadata": {
+                "name": name,
+                "labels": {
+                    **kind.labels(number),
+                    "kubernetes.io/hostname": name,
+                    POOL: meta.name,
+                    **spec.node_labels,
+                },
+                "annotations": {**spec.node_annotations, PLAYED: "fake", BOOT_TIME: self._boot_time(pool)},
+                "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
+            },
+            "spec": {"providerID": f"coreweave://{name}", "taints": list(spec.node_taints)},
+            "status": {"capacity": kind.resources, "allocatable": kind.resources},
+        }
+
+    def _boot_time(self, pool: NodePool) -> str:
+        match fault_of(pool):
+            case Fault.NEVER_READY:
+                return _NEVER
+            case Fault.SLOW_BOOT:
+                return f"{self._boot.seconds * _SLOW}s"
+            case _:
+                return pool.meta.annotations.get(BOOT_TIME) or f"{self._boot.seconds}s"
+
+
+_INSTANCES: Final = frozenset(kind.instance for kind in TYPES.values())
+
+
+def _free_names(pool: NodePool, taken: set[str], count: int) -> list[str]:
+    names = (f"{pool.meta.name}-{number}" for number in range(len(taken) + count))
+    return [name for name in names if name not in taken][:count]
+
+
+def _is_work(pod: Pod) -> bool:
+    """What runs on every node is no reason to keep one."""
+    owner = pod.meta.controller
+    return pod.status.phase not in _ENDED and (owner is None or owner.kind != "DaemonSet")

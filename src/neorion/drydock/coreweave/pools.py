@@ -1,0 +1,58 @@
+"""NodePools as the player reads and reports them."""
+
+from typing import Any, Final
+
+from msgspec import field
+
+from neorion.drydock.coreweave.crd import GROUP, VERSION
+from neorion.keel.kube import Condition, Kind, Object, Part
+
+# On a pool: what is to go wrong with it, one word of `Fault`; and how long its nodes boot.
+FAULT: Final = "drydock.neorion.dev/fault"
+POOL: Final = "compute.coreweave.com/node-pool"
+# NVL72: a rack is 18 machines of four GPUs.
+RACK_NODES: Final = 18
+
+
+class Lifecycle(Part, frozen=True):
+    """Which nodes may go when there are too many."""
+
+    scale_down_strategy: str = "IdleOnly"
+
+
+class PoolSpec(Part, frozen=True):
+    """What is asked for. Zero nodes are not the same as none said."""
+
+    instance_type: str = ""
+    target_nodes: int | None = None
+    target_racks: int | None = None
+    node_labels: dict[str, str] = field(default_factory=dict)
+    node_annotations: dict[str, str] = field(default_factory=dict)
+    node_taints: tuple[dict[str, Any], ...] = ()
+    lifecycle: Lifecycle = Lifecycle()
+
+    @property
+    def target(self) -> int:
+        return self.target_nodes if self.target_nodes is not None else (self.target_racks or 0) * RACK_NODES
+
+
+class PoolStatus(Part, frozen=True, omit_defaults=False):
+    """What there is, and why there is not more."""
+
+    current_nodes: int = 0
+    in_progress_nodes: int = 0
+    queued_nodes: int = 0
+    prefill_nodes: int = 0
+    capacity: str = ""
+    quota: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodePool(Object, frozen=True):
+    """Machines of one type."""
+
+    spec: PoolSpec = PoolSpec()
+    status: PoolStatus = PoolStatus()
+
+
+NODE_POOL: Final = Kind(NodePool, "NodePool", "nodepools", GROUP, VERSION, namespaced=False)

@@ -1,0 +1,158 @@
+"""CoreWeave, played: NodePools become nodes, and fail as they are asked to."""
+
+import json
+import os
+from collections.abc import Generator
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.coreweave import (
+    FAULT,
+    POOL,
+    Fault,
+    Machine,
+    NodePool,
+    PoolSpec,
+    decide,
+)
+from neorion.drydock.coreweave.pools import Lifecycle
+from neorion.drydock.yard import Wishes, Yard
+from neorion.keel.base import Terminal
+from neorion.keel.kube import Meta
+
+H100 = "gd-8xh100ib-i128"
+ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(240)]
+
+MACHINES = st.lists(
+    st.builds(Machine, st.uuids().map(str), st.booleans(), st.booleans(), st.booleans()), max_size=6
+)
+
+
+def _pool(target: int, strategy: str, fault: str) -> NodePool:
+    meta = Meta(name="p", annotations={FAULT: fault} if fault else {})
+    return NodePool(meta, PoolSpec(H100, target_nodes=target, lifecycle=Lifecycle(strategy)))
+
+
+POOLS = st.builds(
+    _pool,
+    st.integers(0, 6),
+    st.sampled_from(["IdleOnly", "PreferIdle"]),
+    st.sampled_from(["", *Fault]),
+)
+
+
+@given(POOLS, MACHINES)
+def test_a_plan_leads_to_the_target_and_never_past_it(pool: NodePool, machines: list[Machine]):
+    plan = decide(pool, machines, {H100})
+    after = len(machines) - len(plan.remove) + plan.order
+    busy = {each.name for each in machines if not each.idle and not each.lost}
+    if pool.spec.lifecycle.scale_down_strategy == "IdleOnly":
+        assert busy.isdisjoint(plan.remove)
+    else:
+        assert after + plan.queued == pool.spec.target
+    assert plan.order == 0 or after == pool.spec.target
+    assert plan.queued == 0 or plan.order == 0
+    met = next(verdict for verdict in plan.verdicts if verdict.type == "AtTarget").holds
+    assert not (met and (plan.order or plan.queued))
+
+
+def test_an_unknown_instance_type_is_invalid_and_buys_nothing():
+    plan = decide(NodePool(Meta(name="p"), PoolSpec("gd-9xh100", target_nodes=3)), [], {H100})
+    assert plan.order == 0
+    assert [(verdict.type, verdict.holds) for verdict in plan.verdicts] == [("Valid", False)]
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
+    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("cloud"))})
+    try:
+        yield anyio.run(yard.up, "cloud", Wishes(coreweave=True))
+    finally:
+        anyio.run(yard.down, "cloud")
+
+
+async def _apply(cluster: Cluster, name: str, fault: str = "", **spec: Any) -> None:
+    pool = {
+        "apiVersion": "compute.coreweave.com/v1alpha1",
+        "kind": "NodePool",
+        "metadata": {"name": name, "annotations": {FAULT: fault}},
+        "spec": {"instanceType": H100, **spec},
+    }
+    await cluster.kubectl("apply", "-f", "-", say=json.dumps(pool))
+
+
+async def _wait(cluster: Cluster, what: str, until: str) -> None:
+    await cluster.kubectl("wait", what, f"--for={until}", "--timeout=60s")
+
+
+async def _nodes(cluster: Cluster, pool: str) -> list[dict[str, Any]]:
+    async with cluster.api() as api:
+        return (await api.get(f"/api/v1/nodes?labelSelector={POOL}={pool}"))["items"]
+
+
+class TestOnACluster:
+    pytestmark = ON_A_CLUSTER
+
+    async def test_two_nodes_arrive_as_described_and_go_with_their_pool(self, cloud: Cluster):
+        taints = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+        await _apply(cloud, "two", targetNodes=2, nodeLabels={"team": "a"}, nodeTaints=taints)
+        await _wait(cloud, "nodepool/two", "condition=AtTarget")
+        nodes = await _nodes(cloud, "two")
+        assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
+        assert [node["metadata"]["labels"]["team"] for node in nodes] == ["a", "a"]
+        assert all("team" in str(node["spec"]["taints"]) for node in nodes)
+        await cloud.kubectl("delete", "nodepool", "two")
+        await cloud.kubectl("wait", "nodes", "-l", f"{POOL}=two", "--for=delete", "--timeout=60s")
+        assert await _nodes(cloud, "two") == []
+
+    @pytest.mark.parametrize(
+        ("spec", "says"),
+        [
+            ({"targetNodes": 1, "instanceType": "gd-8xa100-i128"}, "instanceType is immutable"),
+            ({"targetNodes": 1, "targetRacks": 1}, "exactly one of"),
+            ({"targetNodes": 1, "minNodes": 3, "maxNodes": 2}, "minNodes exceeds maxNodes"),
+            ({"targetNodes": 1, "image": {}, "gpu": {}}, "mutually exclusive"),
+            ({"targetNodes": -1}, "should be greater than or equal to 0"),
+        ],
+    )
+    async def test_what_coreweave_refuses_is_refused(self, cloud: Cluster, spec: dict[str, Any], says: str):
+        await _apply(cloud, "strict", targetNodes=0)
+        with pytest.raises(Terminal, match=says):
+            await _apply(cloud, "strict", **spec)
+
+    @pytest.mark.parametrize(
+        ("fault", "kind"), [(Fault.QUOTA, "Quota"), (Fault.NO_CAPACITY, "Capacity")], ids=str
+    )
+    async def test_a_pool_that_is_held_says_why_and_goes_on_later(
+        self, cloud: Cluster, fault: Fault, kind: str
+    ):
+        name = f"held-{fault}"
+        await _apply(cloud, name, fault, targetNodes=1)
+        await _wait(cloud, f"nodepool/{name}", f"condition={kind}=False")
+        await _wait(cloud, f"nodepool/{name}", "jsonpath={.status.queuedNodes}=1")
+        assert await _nodes(cloud, name) == []
+        events = await cloud.kubectl("get", "events", "-A", "-o", "json")
+        assert any(one["involvedObject"]["name"] == name for one in json.loads(events)["items"])
+        await _apply(cloud, name, targetNodes=1)
+        await _wait(cloud, f"nodepool/{name}", "condition=AtTarget")
+
+    async def test_a_node_that_never_gets_ready_stays_in_progress(self, cloud: Cluster):
+        await _apply(cloud, "never", Fault.NEVER_READY, targetNodes=1)
+        await _wait(cloud, "nodepool/never", "jsonpath={.status.inProgressNodes}=1")
+        await _wait(cloud, "nodepool/never", "condition=AtTarget=False")
+
+    async def test_a_lost_node_is_not_ready_and_replaced_when_the_fault_is_over(self, cloud: Cluster):
+        await _apply(cloud, "lost", targetNodes=1)
+        await _wait(cloud, "nodepool/lost", "condition=AtTarget")
+        (before,) = await _nodes(cloud, "lost")
+        await _apply(cloud, "lost", Fault.NODE_LOST, targetNodes=1)
+        await _wait(cloud, f"node/{before['metadata']['name']}", "condition=Ready=Unknown")
+        await _apply(cloud, "lost", targetNodes=1)
+        await _wait(cloud, "nodepool/lost", "condition=AtTarget")
+        (after,) = await _nodes(cloud, "lost")
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
