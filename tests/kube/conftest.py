@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from neorion.drydock import Cluster
+from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import condition
