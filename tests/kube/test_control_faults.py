@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 import anyio
 import pytest
 
-from neorion.drydock import Cluster
+from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace as fresh_namespace
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
