@@ -1,0 +1,78 @@
+"""`navarch serve` as an operator runs it: a process, a port, a fault, and a node replaced."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.navarch.adapters.test_config_file import DOCUMENT
+
+PROGRAM = [sys.executable, "-m", "neorion.navarch"]
+# The document's example, with fake clouds in place of its own, on a port of this machine.
+FAKE = (
+    DOCUMENT.replace("0.0.0.0:50051", "127.0.0.1:0")
+    .replace(
+        "    api_key_env: LAMBDA_API_KEY",
+        "    type: fake\n    boot: 100ms\n    faults: [{ after: 100ms, machine: 1, xid: 79 }]",
+    )
+    .replace("    project: my-gcp-project", "    type: fake\n    boot: 100ms")
+)
+# Each look is a process of its own and takes about a second.
+LOOKS_MAX = 60
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    (tmp_path / "config.yaml").write_text(FAKE)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    serve = subprocess.Popen(
+        [*PROGRAM, "serve", "--config", str(tmp_path / "config.yaml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=env,
+    )
+    assert serve.stdout is not None
+    yield serve.stdout.readline().strip(), env
+    serve.send_signal(signal.SIGTERM)
+    serve.stdout.close()
+    assert serve.wait(30) == 0
+
+
+def call(server: tuple[str, dict[str, str]], *args: str):
+    address, env = server
+    done = subprocess.run(
+        [*PROGRAM, *args, "--server", address, "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.timeout(180)
+def test_the_documents_example_runs_and_a_fallen_gpu_costs_one_node(server: tuple[str, dict[str, str]]):
+    events: list[str] = []
+    for _ in range(LOOKS_MAX):
+        events = [line["event"] for line in call(server, "node", "history", "pool/training")]
+        if "node.terminated" in events:
+            break
+    order = [
+        "health.unhealthy",
+        "node.cordoned",
+        "node.draining",
+        "node.drained",
+        "node.terminating",
+        "node.terminated",
+    ]
+    assert [event for event in events if event in order] == order
+    assert events.count("node.ordered") == 3
+    pools = {pool["name"]: pool for pool in call(server, "pool", "list")}
+    assert pools["training"]["nodes"]["active"] == 2
+    assert call(server, "doctor") == []
