@@ -21,14 +21,15 @@ def kubeconfig_command(out: Output, name: str) -> None:
     "kubectl",
     cls=Command,
     runs_user_command=True,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 @name_option
 def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
     """Run kubectl as the administrator of a cluster.
 
-    Options of this command come first: neorion drydock kubectl --name mine get pods -A.
+    Options of this command come first, those of kubectl after its verb or after --:
+    neorion drydock kubectl --name mine get pods -A.
     """
     require_extras()
     import subprocess  # noqa: PLC0415 -- the help does not need it
