@@ -85,12 +85,18 @@ def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function o
 
 def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> None:
     """What the file may say and this version does not do is refused, never passed over in silence."""
-    for name, section in file.providers.items():
-        if name not in providers:
+    asked = {
+        f"purchases from {section.kind(name)}": name not in providers
+        for name, section in file.providers.items()
+    }
+    asked |= {f"setup_commands of {name}": bool(pool.setup_commands) for name, pool, _ in file.named_pools()}
+    asked["server.external_address"] = bool(file.server.external_address)
+    for what, said in asked.items():
+        if said:
             raise Invalid(
                 "navarch.unserved",
-                f"This version does not buy from {section.kind(name)}.",
-                hint="try the file with type: fake",
+                f"This version does not serve {what}.",
+                hint="try the file with type: fake, and without what is not served",
             )
 
 
