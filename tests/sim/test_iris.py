@@ -295,7 +295,7 @@ Mistake = Callable[[pytest.MonkeyPatch], None]
 @pytest.mark.parametrize(
     ("mistake", "season", "laws"),
     [
-        (publish_for_others, mixed, ("iris.stale_value",)),
+        (publish_for_others, mixed, ("iris.stale_value", "iris.twins")),
         (tell_before_it_is_durable, storm, ("iris.forgot_a_job", "iris.forgot_an_end", "iris.twins")),
         (give_workers_up_before_their_lease_is_over, mixed, ("iris.twins",)),
     ],
