@@ -199,9 +199,9 @@ async def test_setup_runs_in_the_working_directory_and_is_seen_as_building(
     runtime: ProcessRuntime, orders: Orders
 ):
     order = replace(
-        # Long enough that its beginning is told apart from its end.
+        # Each part long enough to be told apart from the next.
         orders.shell("sleep 0.2; cat made"),
-        environment=Environment(setup=("echo preparing", "echo made > made")),
+        environment=Environment(setup=("echo preparing", "sleep 0.2", "echo made > made")),
     )
     phases = list[Phase]()
     async with aclosing(runtime.changes()) as changes:

@@ -24,12 +24,13 @@ _REFUSAL = msgspec.msgpack.Decoder(tuple[int, str])
 class Attempt:
     """`pid` is the process that runs it, and `group` its control group, where it has one.
 
-    `cause` is set when the runtime, not the task, brings about the end.
+    `cause` is set when the runtime, not the task, brings about the end. `told` is the phase that the worker knows of.
     """
 
     id: str
     job: Job | None = None
     phase: Phase = Phase.BUILDING
+    told: Phase | None = None
     pid: int = 0
     group: str = ""
     cause: Ended | None = None

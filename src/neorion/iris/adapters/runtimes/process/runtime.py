@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ from neorion.iris.adapters.runtimes.process.wire import (
     Stop,
 )
 from neorion.iris.model import AttemptId, Call, Command
-from neorion.iris.ports import End, Order, Seen, Stats
+from neorion.iris.ports import End, Order, Phase, Seen, Stats
 from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.run import only_error
@@ -48,7 +48,6 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._listeners: set[_Listener] = set()
         self._lease_until_ns = 0
         self._trash = anyio.Event()
-        self._stale: list[str] = []
         self._group = anyio.create_task_group()
         self._link = Link(self._files, self._told, self._renewal)
 
@@ -81,16 +80,21 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         return _BOOT.read_text().strip()
 
     async def start(self, order: Order) -> None:
-        await self._ask(Start(self._link.next_id(), _job(order)))
+        job = _job(order)
+        await self._ask(Start(self._link.next_id(), job))
+        # Known from here on; the fork server tells of beginnings a little later, and of an end at once.
+        self._states.setdefault(job.attempt, State(job.attempt, Phase.BUILDING))
 
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
         await self._ask(Stop(self._link.next_id(), str(attempt), grace.ns))
 
     async def forget(self, attempt: AttemptId) -> None:
         await self._ask(Forget(self._link.next_id(), str(attempt)))
-        if self._states.pop(attempt, None) is not None:
-            place = self._files.attempt(attempt)
-            self._stale += (place.result, place.refusal)
+        self._states.pop(attempt, None)
+        place = self._files.attempt(attempt)
+        for name in (place.result, place.refusal):
+            with suppress(FileNotFoundError):
+                os.unlink(name)  # noqa: PTH108 -- see `files`: plain names, plain calls
         self._trash.set()
 
     async def seen(self) -> Sequence[Seen]:
@@ -166,8 +170,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         """What was forgotten while the last was deleted is deleted together; what an earlier worker left, at once."""
         while True:
             self._trash = anyio.Event()
-            stale, self._stale = self._stale, []
-            await anyio.to_thread.run_sync(_empty, self._files.trash, stale)
+            await anyio.to_thread.run_sync(_empty, self._files.trash)
             await self._trash.wait()
 
 
@@ -236,9 +239,6 @@ def _unknown(attempt: str) -> NotFound:
     )
 
 
-def _empty(trash: Path, stale: Iterable[str]) -> None:
-    for name in stale:
-        with suppress(FileNotFoundError):
-            os.unlink(name)  # noqa: PTH108 -- see `files`: plain names, plain calls
+def _empty(trash: Path) -> None:
     for path in trash.iterdir():
         shutil.rmtree(path, ignore_errors=True)

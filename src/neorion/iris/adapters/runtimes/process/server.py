@@ -109,7 +109,8 @@ class ForkServer:
         now = boottime_ns()
         while self._fresh and self._fresh[0][0] <= now:
             _, attempt = self._fresh.popleft()
-            if attempt.ended is None:
+            if attempt.ended is None and attempt.told is not attempt.phase:
+                attempt.told = attempt.phase
                 yield attempt
 
     def _recover(self) -> None:
