@@ -10,8 +10,9 @@ import pytest
 
 from neorion.keel.base import Duration
 from neorion.keel.kube.control import Tenure
+from neorion.keel.kube.core import LEASE
 from neorion.keel.sim import Crash, Delay, Fail, World, explore, seeds, simulate
-from tests.keel.kube.control.widgets import TENURE
+from tests.keel.kube.control.widgets import LEASE_KEY, TENURE
 from tests.sim.kube_world import REPLICAS, Truth, broken, people, start, unlike_wanted
 
 LASTS_S = TENURE.lasts.seconds
@@ -95,6 +96,23 @@ async def test_one_writes_at_a_time_all_converges_and_then_nobody_writes(
     world: World, trouble: Trouble
 ) -> None:
     await operating(world, trouble)
+
+
+@seeds(20)
+async def test_one_who_slept_does_not_take_a_lease_that_was_renewed_meanwhile(world: World) -> None:
+    truth, _ = start(world, TENURE)
+
+    def holder() -> str:
+        return truth.cluster.entry(LEASE, LEASE_KEY).body["spec"]["holderIdentity"]
+
+    await world.sleep(5)
+    before = holder()
+    waiting = world.host("two" if before.startswith("one") else "one")
+    waiting.pause()
+    await world.sleep(world.rng.uniform(LASTS_S, 3 * LASTS_S))
+    waiting.resume()
+    await world.sleep(LASTS_S)
+    assert holder() == before
 
 
 def test_a_holder_that_believes_in_its_lease_for_too_long_is_found_and_replays():

@@ -148,10 +148,11 @@ def test_a_reconcile_that_hangs_is_given_up_and_tried_again():
 
 def test_a_stop_lets_what_is_in_hand_finish_and_begins_nothing_new():
     begun, ended = list[Key](), list[Key]()
+    go_on = anyio.Event()
 
     async def reconcile(key: Key) -> None:
         begun.append(key)
-        await anyio.sleep(5)  # noqa: TID251 -- the work itself, in virtual time
+        await go_on.wait()
         ended.append(key)
 
     async def scene(stage: Stage) -> None:
@@ -159,6 +160,8 @@ def test_a_stop_lets_what_is_in_hand_finish_and_begins_nothing_new():
             await stage.api.create(WIDGET, widget(f"w{number}", 1))
         await stage.world.sleep(1)
         stage.stopping.set()
+        await stage.world.sleep(1)
+        go_on.set()
 
     played(reconcile, scene)
     assert len(begun) == 32

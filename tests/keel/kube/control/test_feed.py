@@ -130,6 +130,19 @@ def test_a_watch_that_goes_silent_is_cut_and_resumed():
     played(scene)
 
 
+def test_a_watch_that_never_says_anything_is_cut_too():
+    async def scenario(world: World) -> None:
+        stage = Stage(world)
+        world.faults.at("kube.watch.asked", 1, Delay(Duration.of(hours=1000)))
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.informers.run)
+            with anyio.fail_after(110):
+                await stage.informers.wait_synced()
+            group.cancel_scope.cancel()
+
+    simulate(scenario, 1).check()
+
+
 def test_a_quiet_cluster_is_not_mistaken_for_a_silent_watch():
     async def scene(stage: Stage) -> None:
         await stage.informers.wait_synced()

@@ -151,7 +151,7 @@ def test_failures_wait_longer_and_longer_an_urgent_add_ends_the_wait_and_success
             queue.add("a")
             for failures in range(1, 10, 2):
                 await queue.take()
-                queue.add("a")
+                queue.add("a", Lane.PATIENT)
                 wait = queue.fail("a")
                 assert wait <= backoff.ceiling(failures)
                 assert len(queue) == 0
@@ -169,6 +169,20 @@ def test_failures_wait_longer_and_longer_an_urgent_add_ends_the_wait_and_success
             group.cancel_scope.cancel()
 
     simulate(scenario, 1).check()
+
+
+async def test_a_failed_key_that_was_changed_meanwhile_does_not_wait_for_its_long_record_of_failures():
+    backoff = Backoff(first=Duration.of(ms=10), most=SECOND * 300)
+    queue = queue_of(backoff=backoff)
+    for _ in range(40):
+        queue.add("a")
+        await queue.take()
+        queue.add("a")
+        assert queue.fail("a") <= backoff.first
+    for _ in range(40):
+        queue.add("a")
+        await queue.take()
+        assert queue.fail("a", at_most=SECOND) <= SECOND
 
 
 async def test_delays_that_are_replaced_again_and_again_do_not_pile_up():

@@ -24,6 +24,8 @@ Reconcile = Callable[[K], Awaitable[Duration | None]]
 WORKERS: Final = 32
 # A reconcile that takes longer hangs, and its key with it.
 RECONCILE_S_MAX: Final = 120.0
+# A conflict is over when the mirror has caught up, however often it happened: no reason to wait for minutes.
+CONFLICT_WAIT_MOST: Final = Duration.of(seconds=1)
 
 
 class Controller(Generic[K]):
@@ -136,10 +138,10 @@ class Controller(Generic[K]):
         except Conflict as error:
             # The world has moved on; the next look decides anew.
             log.debug("reconcile met a conflict", controller=self.name, key=str(key), error=str(error))
-            queue.fail(key)
+            queue.fail(key, at_most=CONFLICT_WAIT_MOST)
             return Ending.CONFLICT
         except Error as error:
-            wait = queue.fail(key, error.after if isinstance(error, Retry) else None)
+            wait = queue.fail(key, at_least=error.after if isinstance(error, Retry) else None)
             log.warning(
                 "reconcile failed", controller=self.name, key=str(key), error=str(error), again_in=str(wait)
             )

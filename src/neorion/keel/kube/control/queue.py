@@ -105,11 +105,15 @@ class WorkQueue(Generic[K]):
         elif wake_after is not None:
             self._delay(key, wake_after)
 
-    def fail(self, key: K, at_least: Duration | None = None) -> Duration:
-        """It went wrong: tried again after a wait that doubles from failure to failure. Returns the wait."""
-        del self._hands[key]
+    def fail(self, key: K, *, at_least: Duration | None = None, at_most: Duration | None = None) -> Duration:
+        """It went wrong: tried again after a wait that doubles from failure to failure. Returns the wait.
+
+        If somebody changed something meanwhile, the next try may fare better, and comes as soon as after a first failure.
+        """
+        changed = self._hands.pop(key) is Lane.URGENT
         self._failures[key] = failures = self._failures.get(key, 0) + 1
-        wait = self._backoff.wait(failures, self._rng)
+        wait = self._backoff.wait(1 if changed else failures, self._rng)
+        wait = min(wait, at_most) if at_most else wait
         wait = max(wait, at_least) if at_least else wait
         self._delay(key, wait)
         return wait

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from neorion.keel.base import Error
 from neorion.keel.clock import Clock
-from neorion.keel.kube.errors import Cause, Details, Rejected, Status, refusal
+from neorion.keel.kube.errors import Cause, Details, Status, refusal
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Key, time_text
 from neorion.keel.kube.testing import fields
@@ -112,7 +112,8 @@ class MemoryCluster:
             if meta.get("uid"):
                 raise _conflict(f'{kind.resource} "{key.name}" with the uid {meta["uid"]} is not there.')
         elif meta.get("uid", entry.body["metadata"]["uid"]) != entry.body["metadata"]["uid"]:
-            raise Rejected("metadata.uid: field is immutable.", [Cause(field="metadata.uid")])
+            details = Details(name=key.name, causes=(Cause(field="metadata.uid"),))
+            raise refusal(Status(code=422, message="The uid of an object never changes.", details=details))
         else:
             _check_preconditions(kind, entry.body, meta)
         entry_owners, live = (entry.owners, entry.body) if entry is not None else ({}, {})
