@@ -14,12 +14,13 @@ def submit(
 ) -> tuple[Job, bool]:
     """The job, and whether it was there before. Nothing is acknowledged until the journal is durable.
 
-    `owner` is the attempt that asks, if a task does. A key whose job died with its parent is free again.
+    `owner` is the attempt that asks, if a task does. The same submission is the same job, however often it arrives; only
+    a task that is tried again gets a new one for a child that died with an earlier try.
     """
     book = deck.book
     parent = _job_of(deck, owner) if owner else _parent(deck, spec.name)
     known = book.keys.get(key)
-    if known is not None and book.jobs[known].ending.cause is not Cause.JOB_OVER:
+    if known is not None and not _died_with_another(book.jobs[known], owner):
         job = book.jobs[known]
         if job.content != content:
             raise Conflict(
@@ -71,6 +72,10 @@ def find(deck: Deck, text: str) -> Job:
             "iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list"
         )
     return job
+
+
+def _died_with_another(job: Job, owner: AttemptId | None) -> bool:
+    return bool(owner and job.owner and job.owner != owner) and job.ending.cause is Cause.JOB_OVER
 
 
 def _job_of(deck: Deck, attempt: AttemptId) -> JobId:
