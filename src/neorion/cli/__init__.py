@@ -32,6 +32,12 @@ app.mount(
     heading=_SYSTEMS,
 )
 app.mount(
+    "devctl",
+    "neorion.devservers.cli:app",
+    help="Development servers: your own machine on the cluster.",
+    heading=_SYSTEMS,
+)
+app.mount(
     "demo",
     "neorion.stack.command:demo",
     help="Show a whole life on this machine: scale up, lose a machine, heal, return every result.",
