@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup system demo test check format bench soak docs generate lock clean
+.PHONY: help setup system programs demo test check format bench soak docs generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -19,10 +19,13 @@ $(READY): constraints.txt pyproject.toml
 system: ## system packages for the tests: installed as root on Debian, otherwise named
 	@$(PYTHON) tools/system.py
 
+programs: $(READY) ## the programs of real clusters, built once; tests that need them are skipped without
+	-@$(BIN)/neorion drydock build --quiet >/dev/null
+
 demo: $(READY) ## the embedded stack, one job, one fault, healed
 	@$(BIN)/neorion demo
 
-test: $(READY) system ## every test this machine can run, then the checks
+test: $(READY) system programs ## every test this machine can run, then the checks
 	@$(BIN)/pytest -n auto -m "not slow" $(ARGS)
 	@$(MAKE) --no-print-directory check
 

@@ -12,7 +12,10 @@ from bench.kit import Report
 def known() -> list[str]:
     here = Path(__file__).parent
     files = (
-        path.relative_to(here).with_suffix("") for path in here.glob("*/*.py") if path.stem != "__init__"
+        path.relative_to(here).with_suffix("")
+        for path in here.glob("*/*.py")
+        # The peers are what others are compared with.
+        if path.stem != "__init__" and path.parent.name != "peers"
     )
     return sorted(".".join(path.parts) for path in files)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -27,8 +28,22 @@ def anyio_backend() -> str:
 
 
 def _need_cluster() -> None:
-    if not ready(*PROGRAMS):
-        pytest.skip("the cluster's programs are not built (neorion drydock build)")
+    if not ready(*PROGRAMS, "kwok", "kueue", "coredns"):
+        pytest.skip("the programs of clusters are not built (neorion drydock build)")
+
+
+def _need_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("this needs the rights of root")
+
+
+def _need_go() -> None:
+    if shutil.which("go") is None:
+        pytest.skip("Go is not installed")
+
+
+# What no package of the list brings.
+_OTHER_NEEDS = {"drydock": _need_cluster, "go": _need_go, "root": _need_root}
 
 
 @pytest.fixture(scope="session")
@@ -69,11 +84,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     known = system.packages()
     for mark in item.iter_markers("needs"):
         for program in mark.args:
-            if program == "root":
-                if os.geteuid() != 0:
-                    pytest.skip("this needs the rights of root")
-                continue
-            if program not in known:
+            if program in _OTHER_NEEDS:
+                _OTHER_NEEDS[program]()
+            elif program not in known:
                 pytest.fail(f'needs("{program}"): not in tools/system-packages.txt')
-            if system.find(program) is None:
+            elif system.find(program) is None:
                 pytest.skip(f"{program} is not installed (Debian package {known[program]})")

@@ -19,9 +19,11 @@ import yaml
 
 import neorion
 from neorion.cli import app
+from neorion.drydock.cli import app as drydock
 from neorion.iris.cli import app as iris
 from neorion.keel.base import FAMILIES
 from neorion.keel.cli import App, Exit, run
+from neorion.navarch.cli import app as navarch
 
 PROGRAM = [sys.executable, "-m", "neorion"]
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -59,7 +61,13 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 COMMANDS = list(commands(app))
-RUNS = {("iris", "run"), ("iris", "job", "wait")}
+RUNS = {
+    ("devctl", "exec"),
+    ("devctl", "ssh"),
+    ("drydock", "kubectl"),
+    ("iris", "run"),
+    ("iris", "job", "wait"),
+}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -72,7 +80,7 @@ def test_every_command_has_a_help_that_fits_the_terminal(path: tuple[str, ...]):
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("group", [app, iris], ids=lambda group: group.name)
+@pytest.mark.parametrize("group", [app, drydock, iris, navarch], ids=lambda group: group.name)
 def test_the_line_in_the_list_is_the_line_of_the_command(group: App):
     ctx = click.Context(group)
     listed = {name: words for name, _, words in group._listed()}

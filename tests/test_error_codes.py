@@ -22,6 +22,7 @@ def test_an_error_and_its_words_are_found_where_they_are_raised(tmp_path: Path):
         "class Sunk(Terminal):\n"
         "    def __init__(self):\n"
         "        super().__init__('ship.sunk', f'The {self.ship} sank.')\n"
+        "raise Sunk('This is no code.')\n"
         "raise NotFound('ship.lost', f'No {len(ships)} ' + 'ships.', hint='Look again.')\n"
         "raise ValueError('not.ours', 'x')\n"
     )

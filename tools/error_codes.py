@@ -24,9 +24,12 @@ def raised_in(source: Path) -> list[Raised]:
     """Every distinct error below a folder, by code."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))]
     families = dict(_CLASSES)
+    # Classes that take something else than a code have theirs inside.
+    closed: set[str] = set()
     for tree in trees:
         families |= dict(_subclasses(tree))
-    return sorted({one for tree in trees for one in _in_tree(tree, families)})
+        closed |= set(_with_own_arguments(tree)) - _CLASSES.keys()
+    return sorted({one for tree in trees for one in _in_tree(tree, families, closed)})
 
 
 def _subclasses(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -38,13 +41,21 @@ def _subclasses(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 pass
 
 
-def _in_tree(tree: ast.Module, families: dict[str, str]) -> Iterator[Raised]:
+def _with_own_arguments(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(part, ast.FunctionDef) and part.name == "__init__" for part in node.body
+        ):
+            yield node.name
+
+
+def _in_tree(tree: ast.Module, families: dict[str, str], closed: set[str]) -> Iterator[Raised]:
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef(name=name) if name in families:
                 yield from _made_by(node, families[name])
             case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str() as code), *_]) if (
-                name in families
+                name in families and name not in closed
             ):
                 yield _raised(node, code, families[name])
             case _:

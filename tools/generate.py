@@ -15,6 +15,7 @@ import yaml
 
 from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
+from neorion.navarch.model import NODE, PURCHASE, REPAIR
 from tools.error_codes import raised_in
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,14 +97,14 @@ def states() -> Made:
     page = ROOT / "docs/reference/states.md"
     drawn = [
         f"## {table.name}\n\n```mermaid\n{table.diagram()}```\n"
-        for table in (JOB, TASK, ATTEMPT, WORKER, SLICE)
+        for table in (JOB, TASK, ATTEMPT, WORKER, SLICE, NODE, PURCHASE, REPAIR)
     ]
     return Made({page: (_STATES_HEAD + "\n".join(drawn)).encode()}, {page} if page.exists() else set())
 
 
 _STATES_HEAD = """# States
 
-What the things of iris go through, and what each move means. Any other move is a defect, and is refused with the thing's story.
+What the things of iris and navarch go through, and what each move means. Any other move is a defect, and is refused with the thing's story.
 
 """
 

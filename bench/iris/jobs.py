@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
+from bench.iris.runtime import fork_limit
 from bench.kit import Report
 from neorion.iris.client import IrisClient
 
@@ -41,7 +42,7 @@ def run(report: Report) -> None:
                     )
                 )
             ),
-            ("bare fork, run, reap", lambda: _forks(TASKS)),
+            ("fork + pipe + reap from a preloaded Python", lambda: fork_limit(TASKS)),
         )
         report.compare(
             f"map over {ITEMS} items",

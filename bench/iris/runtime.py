@@ -112,9 +112,9 @@ class Bench:
         return took, spans
 
 
-def fork_limit() -> float:
+def fork_limit(count: int = TASKS) -> float:
     done = subprocess.run(
-        [sys.executable, "-c", FORK_LIMIT, str(TASKS)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FORK_LIMIT, str(count)], capture_output=True, text=True, check=True
     )
     return float(done.stdout)
 

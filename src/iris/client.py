@@ -1,5 +1,5 @@
 """The client, by the name users type."""
 
-from neorion.iris.client import AsyncIrisClient, AsyncJob, IrisClient, Job, JobCancelled, JobFailed
+from neorion.iris.client import Args, AsyncIrisClient, AsyncJob, IrisClient, Job, JobCancelled, JobFailed
 
-__all__ = ["AsyncIrisClient", "AsyncJob", "IrisClient", "Job", "JobCancelled", "JobFailed"]
+__all__ = ["Args", "AsyncIrisClient", "AsyncJob", "IrisClient", "Job", "JobCancelled", "JobFailed"]

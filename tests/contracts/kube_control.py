@@ -14,7 +14,7 @@ from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, Api, Bookmark, Key, Merge, Modified, Select
 from neorion.keel.kube.control import Applier, Election, Informer, Informers, Recorder
-from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE, Event
+from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE, ConfigMap, Event
 from tests.contracts.kube_api import PATIENCE_S, WIDGET, Widget, WidgetStatus
 from tests.keel.kube.control.widgets import FINALIZER, TENURE, Surroundings, WidgetOperator, Writes, widget
 
@@ -22,12 +22,14 @@ CLOCK = SystemClock()
 RNG = system_rng()
 
 
-async def until(informer: Informer[Any], holds: Callable[[], bool]) -> None:
-    """Looks again at every change of the mirror."""
+async def until(holds: Callable[[], bool], *mirrors: Informer[Any], patience_s: float = PATIENCE_S) -> None:
+    """Looks again at every change of one of the mirrors."""
     changed = anyio.Event()
-    informer.listen(lambda _before, _after, _lane: changed.set())
-    with anyio.fail_after(PATIENCE_S):
-        await informer.wait_synced()
+    for mirror in mirrors:
+        mirror.listen(lambda _before, _after, _lane: changed.set())
+    with anyio.fail_after(patience_s):
+        for mirror in mirrors:
+            await mirror.wait_synced()
         while not holds():
             await changed.wait()
             changed = anyio.Event()
@@ -101,6 +103,13 @@ class ApplyingWhatDiffers:
         edited = await api.patch(WIDGET, "w", Merge({"spec": {"colour": "red"}}), namespace)
         assert (await hand.applier.apply(WIDGET, widget("w", 2, namespace), edited)).spec.colour == "red"
 
+    async def test_what_was_decided_before_the_last_change_is_not_applied(self, api: Api, namespace: str):
+        hand = Hand(api)
+        seen = await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
+        await hand.applier.apply(WIDGET, widget("w", 2, namespace), seen)
+        with pytest.raises(Conflict):
+            await Hand(api).applier.apply(WIDGET, widget("w", 3, namespace), seen)
+
     async def test_what_was_decided_for_one_object_is_not_applied_to_its_namesake(
         self, api: Api, namespace: str
     ):
@@ -149,32 +158,32 @@ class Operating:
             await api.create(WIDGET, widget(f"w{number}", number, namespace))
         around = Surroundings(api, CLOCK, RNG, "one")
         async with running(WidgetOperator(around, namespace=namespace)) as one:
-            await until(one.widgets, lambda: _all_ready(one))
-            config = one.configs.get(Key(namespace, "w3"))
-            assert config is not None
-            assert config.data == {"size": "3"}
+            await until(lambda: _all_ready(one), one.widgets)
+            third = await api.get(CONFIG_MAP, "w3", namespace)
+            fourth = await api.get(CONFIG_MAP, "w4", namespace)
+            assert third.data == {"size": "3"}
             await api.patch(CONFIG_MAP, "w3", Merge({"data": {"size": "vandal"}}), namespace)
-            await until(one.configs, lambda: _sizes(one)["w3"] == "3")
+            await until(lambda: _is_new(one, third) and _sizes(one)["w3"] == "3", one.configs)
             await api.delete(CONFIG_MAP, "w4", namespace)
-            await until(one.configs, lambda: _sizes(one).get("w4") == "4")
+            await until(lambda: _is_new(one, fourth) and _sizes(one).get("w4") == "4", one.configs)
             await api.patch(WIDGET, "w5", Merge({"spec": {"size": 50}}), namespace)
-            await until(one.widgets, lambda: _all_ready(one))
-            await until(one.configs, lambda: _sizes(one)["w5"] == "50")
+            await until(lambda: _all_ready(one), one.widgets)
+            await until(lambda: _sizes(one)["w5"] == "50", one.configs)
         assert set(one.writes) == {"apply configmaps", f"status {WIDGET.resource}"}
         async with running(WidgetOperator(around, namespace=namespace)) as again:
             await api.patch(WIDGET, "w6", Merge({"spec": {"size": 60}}), namespace)
-            await until(again.configs, lambda: _sizes(again).get("w6") == "60")
-            await until(again.widgets, lambda: _all_ready(again))
+            await until(lambda: _sizes(again).get("w6") == "60", again.configs)
+            await until(lambda: _all_ready(again), again.widgets)
         assert again.writes[f"status {WIDGET.resource}"] == 1
 
     async def test_a_deleted_widget_takes_its_config_along(self, api: Api, namespace: str):
         around = Surroundings(api, CLOCK, RNG, "one")
         async with running(WidgetOperator(around, namespace=namespace)) as one:
             await api.create(WIDGET, widget("w", 1, namespace, finalizers=[FINALIZER]))
-            await until(one.configs, lambda: "w" in _sizes(one))
+            await until(lambda: "w" in _sizes(one), one.configs)
             await api.delete(WIDGET, "w", namespace)
-            await until(one.configs, lambda: "w" not in _sizes(one))
-            await until(one.widgets, lambda: len(one.widgets) == 0)
+            await until(lambda: "w" not in _sizes(one), one.configs)
+            await until(lambda: len(one.widgets) == 0, one.widgets)
 
 
 class Electing:
@@ -251,6 +260,11 @@ class Recording:
 
 def _sizes(operator: WidgetOperator) -> dict[str, str]:
     return {config.meta.name: config.data.get("size", "") for config in operator.configs}
+
+
+def _is_new(operator: WidgetOperator, old: ConfigMap) -> bool:
+    found = operator.configs.get(old.meta.key)
+    return found is not None and found.meta.resource_version != old.meta.resource_version
 
 
 def _ready(one: Widget) -> bool:

@@ -1,17 +1,21 @@
 """What every place for large blobs promises."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from obstore.store import MemoryStore
 
-from neorion.iris.adapters.blobs import FolderBlobs
+from neorion.iris.adapters.blobs import open_blobs
+from neorion.iris.adapters.blobs.objects import ObjectBlobs
 from neorion.iris.model import Digest
 from neorion.iris.ports import BlobFiles
 from neorion.keel.base import Invalid
+from tests.bucket import BUCKET, s3
 
 pytestmark = pytest.mark.anyio
 
@@ -20,12 +24,26 @@ def digest(body: bytes) -> Digest:
     return Digest(hashlib.sha256(body).hexdigest())
 
 
-@pytest.fixture(params=["folder"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> BlobFiles:
-    return {"folder": FolderBlobs}[request.param](tmp_path / "blobs")
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[dict[str, str]]:
+    with s3() as environment:
+        yield environment
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.fixture(params=["folder", "memory", "s3"])
+def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobFiles:
+    match request.param:
+        case "folder":
+            return open_blobs(f"file://{tmp_path}/blobs", tmp_path)
+        case "memory":
+            return ObjectBlobs(MemoryStore(), "memory")
+        case _:
+            for name, value in request.getfixturevalue("bucket").items():
+                monkeypatch.setenv(name, value)
+            return open_blobs(f"s3://{BUCKET}/{tmp_path.name}", tmp_path)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=100_000))
 def test_what_is_put_is_got(files: BlobFiles, body: bytes):
     async def there_and_back() -> bytes | None:
@@ -68,3 +86,22 @@ async def test_a_name_that_is_no_hash_is_refused(files: BlobFiles, name: str):
         with pytest.raises(Invalid) as refused:
             await call
         assert refused.value.code == "iris.blob_name"
+
+
+async def test_a_file_is_taken_whatever_its_size(files: BlobFiles, tmp_path: Path):
+    # More than one part of a multipart upload has.
+    body = bytes(range(256)) * 50_000
+    source = tmp_path / "source"
+    source.write_bytes(body)
+    await files.put(digest(body), source)
+    source.unlink()
+    assert await files.get(digest(body)) == body
+
+
+async def test_parts_are_parts_of_the_whole(files: BlobFiles):
+    body = bytes(range(256))
+    await files.put(digest(body), body)
+    wanted = [(0, 10), (250, 10), (256, 10), (1000, 10), (0, 0), (3, 1000)]
+    for start, most in wanted:
+        assert await files.part(digest(body), start, most) == (body[start : start + most], 256)
+    assert await files.part(digest(b"never"), 0, 1) is None

@@ -15,17 +15,17 @@ from neorion.iris.client import IrisClient
 
 # Its one scale group never gets a slice: the workers are started by hand.
 CLUSTER = """
-platform: { local: {} }
-controller: { local: {} }
+platform: {{ local: {{}} }}
+controller: {{ local: {{}}, worker_timeout: {worker_timeout} }}
 scale_groups:
   none:
     accelerator_type: cpu
     accelerator_variant: cpu
     num_vms: 1
-    resources: { cpu: 4, ram: 8GB, disk: 10GB, gpu_count: 0 }
+    resources: {{ cpu: 4, ram: 8GB, disk: 10GB, gpu_count: 0 }}
     min_slices: 0
     max_slices: 1
-    slice_template: { accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: { faults: { quota: 0 } } }
+    slice_template: {{ accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: {{ faults: {{ quota: 0 }} }} }}
 """
 
 
@@ -62,6 +62,14 @@ class Program:
                 self._process.stdout.close()
             self._process = None
 
+    def stop(self) -> int:
+        """Asks it to end, as a supervisor does; its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        code = self._process.wait(timeout=30)
+        self.kill()
+        return code
+
     @property
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0
@@ -74,14 +82,17 @@ class Program:
 class Cluster:
     """A controller and workers on this machine. Leaving ends them and everything they started."""
 
-    def __init__(self, folder: Path, workers: int = 2, cpu: int = 4) -> None:
+    def __init__(
+        self, folder: Path, workers: int = 2, cpu: int = 4, *, more: str = "", worker_timeout: str = "5s"
+    ) -> None:
+        """`more` is added to the cluster file."""
         # A fixed port: a controller that starts again is found again.
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         home = folder / "controller"
         home.mkdir(parents=True)
         file = home / "cluster.yaml"
-        file.write_text(CLUSTER)
+        file.write_text(CLUSTER.format(worker_timeout=worker_timeout) + more)
         self.controller = Program(
             home, "local", "--folder", str(home), "--port", str(self._port), "--config", str(file)
         )

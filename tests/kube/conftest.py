@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from neorion.drydock import Cluster
+from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import condition
@@ -49,11 +49,16 @@ _WIDGETS = {
 @pytest.fixture
 async def api(cluster: Cluster) -> AsyncGenerator[Client]:
     async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "contract/1") as client:
-        defined = await client.apply(DEFINITION, _WIDGETS, "contract")
-        while not _established(defined.status.conditions):
-            await SystemClock().sleep(Duration.of(ms=20))
-            defined = await client.get(DEFINITION, WIDGET.resource)
+        await defined(client)
         yield client
+
+
+async def defined(client: Client) -> None:
+    """Installs the kinds of the tests."""
+    definition = await client.apply(DEFINITION, _WIDGETS, "contract")
+    while not _established(definition.status.conditions):
+        await SystemClock().sleep(Duration.of(ms=20))
+        definition = await client.get(DEFINITION, WIDGET.resource)
 
 
 def _established(conditions) -> bool:

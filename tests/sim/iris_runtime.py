@@ -32,6 +32,8 @@ class _Run:
     seen: Seen
     due: float
     stopping: bool = False
+    # It has a limit, and would run for longer.
+    late: bool = False
 
 
 class MemoryRuntime:
@@ -53,12 +55,17 @@ class MemoryRuntime:
         self._began = began
         self._runs: dict[AttemptId, _Run] = {}
         self._until = 0.0
+        self._boots = 0
         self._woken = asyncio.Event()
         self._unheard: dict[AttemptId, Seen] = {}
         self._news = asyncio.Event()
         folder.mkdir(parents=True, exist_ok=True)
 
     # The port.
+
+    @property
+    def boot(self) -> str:
+        return f"boot {self._boots}"
 
     async def start(self, order: Order) -> None:
         if order.attempt in self._runs:
@@ -130,6 +137,7 @@ class MemoryRuntime:
     def reboot(self, *, forgetful: bool = False) -> None:
         """The machine starts anew: nothing runs on it, and it may even have forgotten what did."""
         self._until = 0.0
+        self._boots += 1
         if forgetful:
             self._runs.clear()
         for run in self._runs.values():
@@ -156,13 +164,19 @@ class MemoryRuntime:
         elif run.stopping:
             self._end(run, End(EndKind.STOPPED, _TERM))
         elif run.seen.phase is Phase.BUILDING:
-            run.due = now + run.fate.run_s
+            limit = run.order.run_limit
+            run.late = limit is not None and limit.seconds < run.fate.run_s
+            run.due = now + (limit.seconds if limit is not None and run.late else run.fate.run_s)
+            self._write(run, b"%s begins\n" % run.order.attempt.encode())
             self._tell(run, Seen(run.order.attempt, Phase.RUNNING))
             self._began(run.order)
         else:
             self._end(run, self._outcome(run))
 
     def _outcome(self, run: _Run) -> End:
+        if run.late:
+            return End(EndKind.TIMED_OUT)
+        self._write(run, b"%s ends\n" % run.order.attempt.encode())
         code = run.fate.code
         if not run.fate.value:
             return End(EndKind.EXIT, code)
@@ -178,6 +192,10 @@ class MemoryRuntime:
         run.seen = seen
         self._unheard[seen.attempt] = seen
         self._news.set()
+
+    def _write(self, run: _Run, line: bytes) -> None:
+        with self.log(run.order.attempt).open("ab") as file:
+            file.write(line)
 
     def _result(self, attempt: AttemptId) -> Path:
         return self._folder / f"{attempt}.result"

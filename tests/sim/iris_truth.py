@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from neorion.iris.model import AttemptState, JobId, TaskState
+from neorion.iris.model import AttemptId, AttemptState, JobId, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk
@@ -38,6 +38,7 @@ class Truth:
     accepted: dict[str, str] = field(default_factory=dict[str, str])
     told: dict[str, Tale] = field(default_factory=dict[str, Tale])
     begun: dict[str, None] = field(default_factory=dict[str, None])
+    drained: dict[str, set[AttemptId]] = field(default_factory=dict[str, set[AttemptId]])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     def violations(self) -> list[Finding]:
@@ -95,12 +96,28 @@ class Truth:
             free = book.free(worker)
             if min(free.cpu_milli, free.memory, free.disk, free.gpus) < 0:
                 self.break_law("overcommitted", worker, f"{free} is left")
+        self._inspect_drained(desk)
         for job in book.jobs.values():
             if job.spec.placement.gang and not job.state.ended:
                 counts = book.counts[job.id]
                 pending = counts[TaskState.PENDING]
                 if pending not in (0, job.spec.replicas):
                     self.break_law("half_a_gang", job.id, f"{pending} of {job.spec.replicas} wait")
+
+    def _inspect_drained(self, desk: Desk) -> None:
+        """A worker that is being emptied is given nothing new."""
+        book = desk.deck.book
+        for worker in book.workers.values():
+            placed = set(book.placed[worker.id])
+            if not worker.draining:
+                self.drained.pop(worker.id, None)
+            elif fresh := placed - self.drained.setdefault(worker.id, placed):
+                self.break_law("not_emptied", worker.id, f"it was given {sorted(fresh)}")
+
+    def read(self, task: pb.Task, text: bytes) -> None:
+        wanted = f"{task.attempt} begins\n{task.attempt} ends\n"
+        if text.decode() != wanted:
+            self.break_law("log", task.attempt, f"its log is {text!r}")
 
     def remembered(self, desk: Desk) -> None:
         """A controller has started: whatever was acknowledged or told is still so."""

@@ -1,11 +1,11 @@
 """A whole iris in one simulated world: controller, workers with their engines, and a client with a list of wishes."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -13,11 +13,12 @@ from neorion.iris.act.deck import Deck
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import JobServiceClient
+from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
+from neorion.iris.model.lease import Lease
 from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk
 from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
-from neorion.keel.base import Duration, Retry
+from neorion.keel.base import Duration, NotFound, Retry
 from neorion.keel.clock import Rng
 from neorion.keel.rpc import App, Channel, connect
 from neorion.keel.run import Crew
@@ -27,8 +28,10 @@ from tests.sim.iris_runtime import Fate, MemoryRuntime
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
+T = TypeVar("T")
 WORKER = Resources(4000, 4, 4)
 GANG_KEY = "slice"
+LEASE = Lease.within(Duration.of(seconds=4.6))
 _MIGRATIONS = migrations_in(SCHEMA)
 
 
@@ -52,8 +55,10 @@ class SlowLane(InlineLane):
 class Iris:
     """The hosts and what runs on them. `desk` and `workers` are those of the present lives."""
 
-    def __init__(self, world: World, folder: Path, machines: int) -> None:
+    def __init__(self, world: World, folder: Path, machines: int, *, quick: bool) -> None:
         self.world = world
+        # Many tasks that are over in a moment, instead of a few that last.
+        self.quick = quick
         self.folder = folder
         self.truth = Truth()
         self.lane = SlowLane(world.loop, world.chance("store"))
@@ -86,6 +91,10 @@ class Iris:
         return self.channel(self.client, Duration.of(seconds=1)).client(JobServiceClient)
 
     @cached_property
+    def cluster(self) -> ClusterServiceClient:
+        return self.channel(self.client, Duration.of(seconds=1)).client(ClusterServiceClient)
+
+    @cached_property
     def patient_jobs(self) -> JobServiceClient:
         return self.channel(self.client, Duration.of(seconds=4)).client(JobServiceClient)
 
@@ -109,6 +118,38 @@ class Iris:
                 await self.world.sleep(0.2)
             else:
                 return
+
+    async def drain_one_for(self, seconds: float) -> None:
+        """Empties some worker for a while."""
+        workers = await self._asked(lambda: self.cluster.workers(pb.WorkersRequest()))
+        if workers.workers:
+            name = self.world.rng.choice(workers.workers).id
+            for undo in (False, True):
+                # One that is lost meanwhile is not there to be given work again.
+                with suppress(NotFound):
+                    await self._asked(
+                        lambda undo=undo: self.cluster.drain(pb.DrainRequest(worker=name, undo=undo))
+                    )
+                await self.world.sleep(seconds)
+
+    async def read_logs(self, job: str) -> None:
+        """Whatever a task that ended well has written is there to be read when its end is told."""
+        tasks = await self._asked(lambda: self.jobs.tasks(pb.TasksRequest(job=job)))
+        for task in tasks.tasks:
+            if task.state == "succeeded":
+                self.truth.read(task, await self._asked(lambda task=task: self._log(task)))
+
+    async def _log(self, task: pb.Task) -> bytes:
+        request = pb.LogsRequest(job=task.job, task=task.index)
+        return b"".join([chunk.text async for chunk in self.patient_jobs.logs(request)])
+
+    async def _asked(self, question: Callable[[], Awaitable[T]]) -> T:
+        """Until it is answered; asking twice changes nothing."""
+        while True:
+            try:
+                return await question()
+            except Retry:
+                await self.world.sleep(0.2)
 
     async def ended(self, job: str) -> None:
         """Until the client has heard how the job ended, twice."""
@@ -170,7 +211,8 @@ class Iris:
 
     def _fate(self, order: Order) -> Fate:
         rng = self._fates
-        run_s = rng.choice((0.01, 0.02, 0.3, 1.0, 4.0)) * rng.uniform(0.5, 1)
+        spans = (0.001, 0.01) if self.quick else (0.01, 0.02, 0.3, 1.0, 4.0)
+        run_s = rng.choice(spans) * rng.uniform(0.5, 1)
         fails = dict(order.environment.variables)["FAILS"]
         failed = rng.random() < float(fails)
         value = b"" if failed else order.attempt.encode()
@@ -180,7 +222,7 @@ class Iris:
         self.desk = None
         self._disk.crash()
         shapes = [WorkerShape(WORKER, {GANG_KEY: "slice-a"}, len(self.truth.machines))]
-        settings = Settings(self.folder / "controller", shapes=shapes)
+        settings = Settings(self.folder / "controller", shapes=shapes, lease=LEASE)
         settings.folder.mkdir(parents=True, exist_ok=True)
         async with (
             open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
@@ -212,8 +254,8 @@ async def _run_engine(machine: Machine, host: Host) -> None:
 
 
 @asynccontextmanager
-async def iris(world: World, folder: Path, machines: int = 3) -> AsyncGenerator[Iris]:
-    found = Iris(world, folder, machines)
+async def iris(world: World, folder: Path, machines: int = 3, *, quick: bool = False) -> AsyncGenerator[Iris]:
+    found = Iris(world, folder, machines, quick=quick)
     watch = LoggedErrors(found.truth.break_law)
     logging.getLogger().addHandler(watch)
     try:

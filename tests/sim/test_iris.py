@@ -2,24 +2,29 @@
 
 import tempfile
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec import structs
 from protobuf import Oneof
 
-from neorion.iris.act import reports
 from neorion.iris.act.reports import Reports
-from neorion.iris.model import AttemptId
+from neorion.iris.act.shelf import LogShelf
+from neorion.iris.model import AttemptId, Caps, ClusterView, JobId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.record import Attempt, Worker
-from neorion.iris.state import Journal
+from neorion.iris.model.record import Attempt
+from neorion.iris.model.record import Worker as WorkerRecord
+from neorion.iris.state import Book, Journal
+from neorion.iris.worker import Worker
 from neorion.keel.base import Duration
 from neorion.keel.sim import Weather, World, explore, seeds, simulate
+from tests.sim import iris_world
 from tests.sim.iris_truth import Machine
-from tests.sim.iris_world import GANG_KEY, Iris, iris
+from tests.sim.iris_world import GANG_KEY, LEASE, Iris, iris
 
 # Hundreds of seeds take their time on a busy machine.
 pytestmark = pytest.mark.timeout(300)
@@ -29,7 +34,7 @@ CALM_S = 90.0
 MEMORY = Path("/dev/shm")  # noqa: S108 -- the folder in it has a name of its own
 
 
-def wish(world: World, number: int) -> pb.JobSpec:
+def wish(world: World, number: int, *, quick: bool) -> pb.JobSpec:
     rng = world.rng
     spec = pb.JobSpec(
         name=f"/ada/job-{number}",
@@ -38,6 +43,9 @@ def wish(world: World, number: int) -> pb.JobSpec:
         environment=pb.Environment(variables={"FAILS": str(rng.choice((0, 0, 0.3)))}),
         replicas=1,
         retries_after_failure=rng.choice((0, 1, 3)),
+        # Whoever is in a hurry pushes others aside.
+        band=rng.choice(("production", "interactive", "batch", "batch")),
+        run_limit_ms=rng.choice((0, 0, 0, 200)),
     )
     match rng.choice(("one", "one", "many", "gang", "impatient", "child", "big")):
         case "many":
@@ -55,13 +63,15 @@ def wish(world: World, number: int) -> pb.JobSpec:
             spec.resources = pb.Resources(cpu_milli=4000, memory_bytes=1)
         case _:
             pass
+    if quick and not spec.gang:
+        spec.replicas, spec.resources = 15, pb.Resources(cpu_milli=500, memory_bytes=1)
     return spec
 
 
 async def demand(cluster: Iris, number: int) -> None:
     world = cluster.world
     rng = world.chance(f"demand {number}")
-    spec = wish(world, number)
+    spec = wish(world, number, quick=cluster.quick)
     await world.sleep(rng.uniform(0, 6))
     job = await cluster.submit(f"key-{number}", spec)
     if rng.random() < 0.3:
@@ -69,7 +79,10 @@ async def demand(cluster: Iris, number: int) -> None:
     if rng.random() < 0.25:
         await world.sleep(rng.uniform(0, 3))
         await cluster.cancel(job)
+    if rng.random() < 0.2:
+        await cluster.drain_one_for(rng.uniform(0.5, 4))
     await cluster.ended(job)
+    await cluster.read_logs(job)
 
 
 # What goes wrong. Each heals by itself; a part that is in trouble already is spared another one.
@@ -159,6 +172,7 @@ async def clocks_drift(cluster: Iris) -> None:
     machine.daemon.drift(rate)
     machine.engine.drift(rate)
     machine.daemon.clock.jump(cluster.world.rng.uniform(-3600, 3600))
+    cluster.controller.clock.jump(cluster.world.rng.uniform(-3600, 3600))
     await cluster.world.sleep(cluster.world.rng.uniform(2, 8))
 
 
@@ -210,6 +224,16 @@ async def storm(cluster: Iris) -> None:
         cluster.world.links.weather = usual
 
 
+async def gusts(cluster: Iris) -> None:
+    """A quick disk behind a network that holds single messages back: an order may arrive after its attempt is over."""
+    rng = cluster.world.rng
+    usual, cluster.world.links.weather = cluster.world.links.weather, Weather(delay_s=(0.0002, 0.3))
+    for _ in range(rng.randrange(10, 20)):
+        await cluster.world.sleep(rng.uniform(0, 1.5))
+        cluster.world.network.reset("controller", some(cluster).daemon.name)
+    cluster.world.links.weather = usual
+
+
 Season = Callable[[Iris], Coroutine[Any, Any, None]]
 
 
@@ -221,8 +245,9 @@ async def mixed(cluster: Iris) -> None:
 
 async def life(world: World, season: Season) -> None:
     """Work and trouble for a while, then calm: everything ends, and then nothing moves any more."""
+    quick = season is gusts
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        async with iris(world, Path(folder)) as cluster:
+        async with iris(world, Path(folder), quick=quick) as cluster:
             done = anyio.Event()
 
             async def ask(_host: object) -> None:
@@ -254,9 +279,15 @@ async def test_a_storm_of_broken_connections_changes_nothing(world: World) -> No
     await life(world, storm)
 
 
+@pytest.mark.timeout(150)
+@seeds(40)
+async def test_messages_that_are_held_back_change_nothing(world: World) -> None:
+    await life(world, gusts)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("season", [mixed, storm])
+@pytest.mark.parametrize("season", [mixed, storm, gusts])
 def test_many_more_seeds_hold(season: Season):
     failure = explore(partial(life, season=season), range(200, 1200), failures_max=1).first_failure
     if failure is not None:
@@ -269,7 +300,7 @@ def test_many_more_seeds_hold(season: Season):
 def publish_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report about an attempt that is over counts for whatever runs now."""
 
-    def known(reports: Any, _worker: Worker, seen: pb.Seen) -> Attempt | None:
+    def known(reports: Any, _worker: WorkerRecord, seen: pb.Seen) -> Attempt | None:
         attempts: dict[AttemptId, Attempt] = reports._book.attempts
         return attempts.get(AttemptId(seen.attempt)) or next(iter(attempts.values()), None)
 
@@ -284,8 +315,44 @@ def tell_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "SILENT_AFTER", Duration.of(seconds=1.7))
-    monkeypatch.setattr(reports, "LOST_AFTER", Duration.of(seconds=2))
+    hasty = replace(LEASE, silent_after=Duration.of(seconds=1.7), lost_after=Duration.of(seconds=2))
+    monkeypatch.setattr(iris_world, "LEASE", hasty)
+
+
+def obey_an_order_that_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker takes an order for an attempt that has ended for a new one."""
+    obey = Worker._start
+
+    async def start(worker: Any, order: pb.Start) -> None:
+        worker._ended.pop(order.attempt, None)
+        await obey(worker, order)
+
+    monkeypatch.setattr(Worker, "_start", start)
+
+
+def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Book.view
+
+    def view(book: Book, caps: Caps) -> ClusterView:
+        kept = book.workers
+        book.workers = {name: structs.replace(one, draining=False) for name, one in kept.items()}
+        try:
+            return look(book, caps)
+        finally:
+            book.workers = kept
+
+    monkeypatch.setattr(Book, "view", view)
+
+
+def drop_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = LogShelf.append
+
+    def forgetful(
+        shelf: LogShelf, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, last: bool = False
+    ) -> int:
+        return offset + len(text) if last else append(shelf, job, attempt, offset, text)
+
+    monkeypatch.setattr(LogShelf, "append", forgetful)
 
 
 Mistake = Callable[[pytest.MonkeyPatch], None]
@@ -298,6 +365,9 @@ Mistake = Callable[[pytest.MonkeyPatch], None]
         (publish_for_others, mixed, ("iris.stale_value",)),
         (tell_before_it_is_durable, storm, ("iris.forgot_a_job", "iris.forgot_an_end", "iris.twins")),
         (give_workers_up_before_their_lease_is_over, mixed, ("iris.twins",)),
+        (give_a_drained_worker_more, mixed, ("iris.not_emptied",)),
+        (drop_the_end_of_a_log, mixed, ("iris.log",)),
+        (obey_an_order_that_comes_twice, gusts, ("iris.ran_twice", "iris.ran_after_success")),
     ],
 )
 def test_a_planted_mistake_is_found_and_replays(

@@ -38,6 +38,12 @@ app.mount(
     heading=_SYSTEMS,
 )
 app.mount(
+    "navarch",
+    "neorion.navarch.cli:app",
+    help="The fleet: pools, nodes, their health and their repair.",
+    heading=_SYSTEMS,
+)
+app.mount(
     "demo",
     "neorion.stack.command:demo",
     help="Show a whole life on this machine: scale up, lose a machine, heal, return every result.",

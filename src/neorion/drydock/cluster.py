@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import aiohttp
 import anyio
 
 from neorion.drydock.api import Api
@@ -13,6 +14,7 @@ from neorion.drydock.binaries import Shelf, Tell, hush
 from neorion.drydock.control import api_server, controller_manager, etcd, make_identities, scheduler
 from neorion.drydock.host import Ledger, Part, end, running, start
 from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.machine import ask
 from neorion.drydock.pki import Pki
 from neorion.keel.base import Deadline, Duration, Error, Terminal
 from neorion.keel.clock import Clock
@@ -20,6 +22,8 @@ from neorion.keel.clock import Clock
 # Four seconds on a machine that does nothing else; a busy one may need ten times as long.
 _START_MOST: Final = Duration.of(seconds=90)
 _LOOK_EVERY: Final = Duration.of(ms=50)
+# A process that is becoming its program cannot be seen; on a busy machine that can last for some looks.
+_MISSED_MOST: Final = 20
 _LAST_WORDS_CHARS: Final = 400
 
 
@@ -90,6 +94,11 @@ class Cluster:
         """Ends a part and whatever it started; `start_control_plane` brings those of the control plane back."""
         await end(self.layout.folder, part, by)
 
+    async def kubectl(self, *args: str, say: str = "") -> str:
+        """As the administrator; `say` is its standard input."""
+        argv = [self.shelf.path("kubectl"), "--kubeconfig", self.kubeconfig, *args]
+        return await ask(argv, say=say)
+
     async def reachable(self, part: Part, port: int) -> None:
         """Returns when somebody listens."""
 
@@ -99,11 +108,22 @@ class Cluster:
 
         await self.until(part, connect)
 
+    async def answers(self, part: Part, url: str) -> None:
+        """Returns when a plain HTTP address says that all is well."""
+
+        async def ask_it() -> None:
+            async with aiohttp.request("GET", url) as answer:
+                answer.raise_for_status()
+
+        await self.until(part, ask_it)
+
     async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
         """Tries until it works, as long as the part lives."""
+        missed = 0
         with anyio.move_on_after(_START_MOST.seconds):
             while not await _is_fine(works):
-                if not running(self.layout.folder, part.name):
+                missed = 0 if running(self.layout.folder, part.name) else missed + 1
+                if missed == _MISSED_MOST:
                     raise self._ended(part)
                 await self.clock.sleep(_LOOK_EVERY)
             return
@@ -126,6 +146,6 @@ class Cluster:
 async def _is_fine(works: Callable[[], Awaitable[object]]) -> bool:
     try:
         await works()
-    except (Error, OSError):
+    except (Error, OSError, aiohttp.ClientError):
         return False
     return True

@@ -12,6 +12,7 @@ from neorion.drydock.network import Addresses
 # Ports 20000 to 24095: below those that the kernel gives to clients.
 _FIRST_PORT: Final = 20_000
 _PORTS_EACH: Final = 64
+_LINKS: Final = Path("/sys/class/net")
 LOOPBACK: Final = "127.0.0.1"
 
 
@@ -90,15 +91,17 @@ class Layout:
 
 
 def slot_is_free(slot: int) -> bool:
-    """Whether nobody listens on its ports: other users of this machine keep their own list of clusters."""
-    return all(_is_free(_FIRST_PORT + slot * _PORTS_EACH + door) for door in Door)
+    """Whether its ports and its bridge are nobody's: other users of this machine keep their own list of clusters."""
+    ports = (_FIRST_PORT + slot * _PORTS_EACH + door for door in Door)
+    return not (_LINKS / Addresses(slot).bridge).exists() and all(map(_is_free, ports))
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((LOOPBACK, port))
+            # On every address: a cluster with a network listens on its bridge.
+            probe.bind(("", port))
         except OSError:
             return False
     return True

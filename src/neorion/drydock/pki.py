@@ -2,7 +2,7 @@
 
 import ipaddress
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +18,20 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from neorion.keel.clock import Clock
 
+Key = EllipticCurvePrivateKey | RSAPrivateKey
+
 # A cluster is thrown away long before; a machine's clock may be behind by a little.
 _LIFETIME: Final = timedelta(days=3650)
 _SKEW: Final = timedelta(hours=1)
+
+
+def elliptic_key() -> EllipticCurvePrivateKey:
+    """What everybody takes; made a hundred times as fast as the other kind."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def rsa_key() -> RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +63,15 @@ class Pki:
     def key(self, who: str) -> Path:
         return self._folder / f"{who}.key"
 
-    def authority(self, who: str) -> None:
+    def authority(
+        self, who: str, hosts: Sequence[str] = (), make_key: Callable[[], Key] = elliptic_key
+    ) -> None:
         """A certificate that signs others."""
         if not self.certificate(who).exists():
-            key = ec.generate_private_key(ec.SECP256R1())
-            name = Subject(f"drydock-{who}").as_name()
+            key = make_key()
+            subject = Subject(f"drydock-{who}", hosts=hosts)
             builder = (
-                self._begin(name, name, key)
+                self._begin(subject, subject.as_name(), key)
                 .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
                 .add_extension(_signing_usage(), critical=True)
             )
@@ -70,20 +83,18 @@ class Pki:
             return
         issuer = x509.load_pem_x509_certificate(self.certificate(authority).read_bytes())
         signer = serialization.load_pem_private_key(self.key(authority).read_bytes(), None)
-        assert isinstance(signer, EllipticCurvePrivateKey)  # noqa: S101 -- we made it so
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._begin(subject.as_name(), issuer.subject, key).add_extension(
+        assert isinstance(signer, Key)  # noqa: S101 -- we made it so
+        key = elliptic_key()
+        builder = self._begin(subject, issuer.subject, key).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
             critical=False,
         )
-        if subject.hosts:
-            builder = builder.add_extension(subject.alternatives(), critical=False)
         self._save(who, key, builder.sign(signer, hashes.SHA256()))
 
     def key_pair(self, who: str) -> None:
-        """A bare RSA pair, `<who>.key` and `<who>.pub`: service account tokens are signed with it."""
+        """A bare pair, `<who>.key` and `<who>.pub`: service account tokens are signed with it."""
         if not self.key(who).exists():
-            key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+            key = elliptic_key()
             public = key.public_key().public_bytes(
                 serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
             )
@@ -118,13 +129,11 @@ class Pki:
         }
         _write(path, yaml.safe_dump(entry, sort_keys=False).encode())
 
-    def _begin(
-        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey
-    ) -> x509.CertificateBuilder:
+    def _begin(self, subject: Subject, issuer: x509.Name, key: Key) -> x509.CertificateBuilder:
         now = datetime.fromtimestamp(self._clock.now().ns / 1e9, UTC)
-        return (
+        builder = (
             x509.CertificateBuilder()
-            .subject_name(subject)
+            .subject_name(subject.as_name())
             .issuer_name(issuer)
             .public_key(key.public_key())
             # By chance: counted serials would collide when nodes are added at the same time.
@@ -132,15 +141,19 @@ class Pki:
             .not_valid_before(now - _SKEW)
             .not_valid_after(now + _LIFETIME)
         )
+        return builder.add_extension(subject.alternatives(), critical=False) if subject.hosts else builder
 
-    def _save(self, who: str, key: EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+    def _save(self, who: str, key: Key, certificate: x509.Certificate) -> None:
         self._save_key(who, key)
         # Last: who finds the certificate finds its key too.
         _write(self.certificate(who), certificate.public_bytes(serialization.Encoding.PEM))
 
-    def _save_key(self, who: str, key: EllipticCurvePrivateKey | RSAPrivateKey) -> None:
+    def _save_key(self, who: str, key: Key) -> None:
         pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            # Kueue reads keys in this form alone; everybody else takes any.
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
         )
         _write(self.key(who), pem)
 

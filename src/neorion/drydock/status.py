@@ -8,6 +8,7 @@ import anyio
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Running, running
+from neorion.drydock.node import nodes
 from neorion.keel.base import Duration, Error, Quantity
 
 # A control plane that is down must not make its status slow.
@@ -43,8 +44,8 @@ async def status_of(cluster: Cluster) -> Status:
     found = running(cluster.layout.folder)
     parts = {process.part for process in found}
     wanted = [part.name for part in cluster.control_plane()]
-    if cluster.layout.data("kwok.yaml").exists():
-        wanted.append("kwok")
+    wanted += [part for part in ("kwok", "kueue") if any(cluster.layout.folder.glob(f"data/{part}.*"))]
+    wanted += [node.part for node in nodes(cluster.layout)]
     return Status(
         name=cluster.name,
         server=cluster.layout.server,

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import anyio
 import msgspec
 from anyio import to_thread
 
 from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
+from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
-from neorion.drydock.layout import Layout, slot_is_free, state_folder
-from neorion.drydock.network import SLOTS
-from neorion.drydock.simulated import Group, ensure_simulated, resume_player
-from neorion.keel.base import Invalid, NoCapacity, NotFound, did_you_mean, is_name
+from neorion.drydock.kueue import resume_kueue, start_kueue
+from neorion.drydock.layout import Layout, state_folder
+from neorion.drydock.node import ensure_nodes
+from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
+from neorion.drydock.slots import CLAIMS, claim_slot
+from neorion.keel.base import Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
 _RECORD: Final = "cluster.json"
@@ -37,10 +41,15 @@ class Wishes:
     """What a cluster is to have beside its control plane. What it has beyond that stays."""
 
     simulated: tuple[Group, ...] = ()
+    # Real ones.
+    nodes: int = 0
+    # Ready for real nodes, even without any yet.
+    networked: bool = False
+    kueue: bool = False
 
     @property
     def programs(self) -> list[str]:
-        return [*PROGRAMS, *(["kwok"] if self.simulated else [])]
+        return [*PROGRAMS, *(["kwok"] if self.simulated else []), *(["kueue"] if self.kueue else [])]
 
 
 NOTHING_MORE: Final = Wishes()
@@ -53,6 +62,7 @@ class Yard:
     folder: Path
     shelf: Shelf
     clock: Clock
+    claims: Path = CLAIMS
 
     @classmethod
     def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "Yard":
@@ -61,7 +71,11 @@ class Yard:
         return cls(state_folder(env), Shelf.of(env, binaries), SystemClock())
 
     def names(self) -> list[str]:
+        """Of all of which there is anything, also of those that never came to be."""
         return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
+
+    def clusters(self) -> list[Cluster]:
+        return [self.find(name) for name in self.names() if self._record(name) is not None]
 
     def find(self, name: str = DEFAULT_NAME) -> Cluster:
         record = self._record(name)
@@ -73,6 +87,13 @@ class Yard:
             )
         return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
 
+    @asynccontextmanager
+    async def held(self, name: str = DEFAULT_NAME) -> AsyncGenerator[Cluster]:
+        """A cluster that nobody else changes meanwhile."""
+        self.find(name)
+        async with locked(self.folder / name):
+            yield self.find(name)
+
     async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
         if not is_name(name):
@@ -82,19 +103,25 @@ class Yard:
         for product in self.shelf.missing(wishes.programs):
             await build(product, self.shelf, tell)
         async with locked(self.folder / name):
-            await self._claim(name)
-            cluster = self.find(name)
+            if self._record(name) is None:
+                folder = self.folder / name
+                self.save(name, Record(claim_slot(self.claims, folder, Ledger(folder))))
+            cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
+            if cluster.layout.networked:
+                await lay_network(cluster)
             await cluster.start_control_plane(tell)
-            await resume_player(cluster)
-            for group in wishes.simulated:
-                tell(f"adding simulated nodes: {group.count} {group.type}")
-                await ensure_simulated(cluster, group)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_give_nodes, cluster, wishes, tell)
+                tasks.start_soon(_give_simulated, cluster, wishes, tell)
+                tasks.start_soon(_give_kueue, cluster, wishes, tell)
             return cluster
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
         """Leaves nothing of a cluster, however far it came. Safe to repeat."""
         folder = self.folder / name
         if not folder.exists():
+            # Removed by hand, perhaps: its processes can still be found.
+            await end(folder)
             return
         async with locked(folder):
             await end(folder)
@@ -116,24 +143,36 @@ class Yard:
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
 
-    async def _claim(self, name: str) -> None:
-        """Gives a new cluster its slot."""
-        if self._record(name) is not None:
-            return
-        async with locked(self.folder):
-            taken = {record.slot for other in self.names() if (record := self._record(other)) is not None}
-            for slot in range(SLOTS):
-                if slot not in taken and slot_is_free(slot):
-                    self.save(name, Record(slot))
-                    return
-        raise NoCapacity(
-            "drydock.full",
-            f"This machine has {SLOTS} clusters, and room for no more.",
-            hint="Remove one: neorion drydock down --name NAME",
-        )
+    def _networked(self, name: str) -> Cluster:
+        """A cluster that was made without a network gets one."""
+        self.save(name, Record(self.find(name).layout.slot, networked=True))
+        return self.find(name)
 
     def _record(self, name: str) -> Record | None:
         try:
             return msgspec.json.decode((self.folder / name / _RECORD).read_bytes(), type=Record)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+
+async def _give_nodes(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+    if cluster.layout.networked:
+        await fit_out(cluster, tell)
+        await ensure_nodes(cluster, wishes.nodes, tell)
+
+
+async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+    await resume_player(cluster)
+    if cluster.layout.networked:
+        await guard_simulated(cluster)
+    for group in wishes.simulated:
+        tell(f"adding simulated nodes: {group.count} {group.type}")
+        await ensure_simulated(cluster, group)
+
+
+async def _give_kueue(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+    if wishes.kueue:
+        tell("starting Kueue")
+        await start_kueue(cluster)
+    else:
+        await resume_kueue(cluster)

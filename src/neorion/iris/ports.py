@@ -88,6 +88,11 @@ class Stats:
 class Runtime(Protocol):
     """Runs attempts. Every verb is idempotent by attempt id, and what an earlier life of the worker began is still known."""
 
+    @property
+    def boot(self) -> str:
+        """Names the machine's present life. In the next one nothing of this one runs, and all of it may be forgotten."""
+        ...
+
     async def start(self, order: Order) -> None:
         """Accepts the attempt; building and running follow by themselves and are told by `changes`.
 
@@ -136,11 +141,17 @@ class Runtime(Protocol):
 class BlobFiles(Protocol):
     """Blobs too large for a row, by the hash of their content: a folder, or a bucket of an object store."""
 
-    async def put(self, digest: Digest, body: bytes) -> None:
-        """Durable when it returns; the same again is no error."""
+    async def put(self, digest: Digest, body: bytes | PurePath) -> None:
+        """The bytes, or those of a file. Durable when it returns; the same again is no error."""
         ...
 
-    async def get(self, digest: Digest) -> bytes | None: ...
+    async def get(self, digest: Digest) -> bytes | None:
+        """All of it, and nothing else than what was put: Terminal where it was damaged since."""
+        ...
+
+    async def part(self, digest: Digest, start: int, most: int) -> tuple[bytes, int] | None:
+        """At most so many bytes from `start`, unchecked, and the size of the whole."""
+        ...
 
     async def delete(self, digest: Digest) -> None: ...
 

@@ -27,14 +27,14 @@ def unwatched(name: str, seconds: float, *, failed: bool) -> None:
 
 
 @asynccontextmanager
-async def controller(folder: Path) -> AsyncGenerator[Desk]:
+async def controller(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Desk]:
     clock, rng = SystemClock(), system_rng()
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Crew(clock, rng) as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), rng)
-        yield await start(Settings(folder), deck, store, crew, unwatched)
+        yield await start(settings or Settings(folder), deck, store, crew, unwatched)
         crew.cancel()
 
 
@@ -55,15 +55,14 @@ async def sweep(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
-async def test_an_old_job_goes_with_its_blobs_and_stays_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-):
+async def test_an_old_job_goes_with_its_blobs_and_stays_gone(tmp_path: Path, size: int):
     async with controller(tmp_path) as desk:
         job = await ended_job(desk, "old", b"x" * size)
         desk.shelf.append(job.id, "attempt-1", 0, b"text")  # pyright: ignore[reportArgumentType] -- any name will do
         await sweep(desk)
         assert job.id in desk.deck.book.jobs
-        monkeypatch.setattr(retention, "KEEP_FOR", Duration(0))
+        await desk.deck.journal.durable()
+    async with controller(tmp_path, Settings(tmp_path, keep_jobs_for=Duration(0))) as desk:
         await sweep(desk)
         assert job.id not in desk.deck.book.jobs
         assert not await desk.blobs.has(job.spec.entry.function)  # pyright: ignore[reportAttributeAccessIssue] -- a call

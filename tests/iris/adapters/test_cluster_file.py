@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, behaviours, runtime, scale_groups
+from neorion.iris.adapters.cluster_file import (
+    ClusterFile,
+    RuntimeName,
+    behaviours,
+    caps,
+    runtime,
+    scale_groups,
+)
 from neorion.iris.adapters.platforms.faults import Behaviour
-from neorion.iris.model import Resources
+from neorion.iris.model import Cap, Caps, Resources
 from neorion.iris.model.group import ScaleGroup
 from neorion.keel.base import Duration
 from neorion.keel.config import InvalidConfig, json_schema, load, loads
@@ -93,7 +100,9 @@ def test_a_local_file_has_faults_accounts_and_durations_in_every_form():
         ),
     }
     assert file.auth.users["alice"].token.reveal() == "one"
-    assert file.limits.users["bob"].running_tasks == 8
+    assert caps(file) == Caps(
+        Cap(tasks=64, gpus=16), {"bob": Cap(tasks=8, cpu_milli=4000, memory=2**33, gpus=16)}
+    )
 
 
 def test_the_runtime_follows_from_the_platform_unless_it_is_written():

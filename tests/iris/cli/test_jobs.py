@@ -11,6 +11,7 @@ import yaml
 
 from neorion.iris.cli.ending import exit_code
 from neorion.iris.cli.options import BANDS, STATES
+from neorion.iris.client import IrisClient
 from neorion.iris.model import Band, JobState, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli import Exit
@@ -215,3 +216,25 @@ def test_machines_get_pure_data(iris: Iris, ended: str, command: str):
     assert as_json.err == ""
     assert iris(*args, "-o", "name").out.strip()
     assert iris(*args, "-o", "wide").out.strip()
+
+
+def test_the_controller_itself_sends_no_more_than_the_tail(iris: Iris, cluster: dict[str, str]):
+    assert iris("run", "--no-bundle", "--name", "tail", "--", "seq", "1", "1000").code == 0
+    with IrisClient.remote(cluster["IRIS_CONTROLLER"]) as client:
+        assert client.logs(client.path("tail"), tail_bytes=9) == "999\n1000\n"[-9:]
+        assert client.logs(client.path("tail"), tail_bytes=10**9) == client.logs(client.path("tail"))
+
+
+def test_one_task_is_shown_and_read_by_its_number(iris: Iris, ended: str):
+    shown = json.loads(iris("task", "describe", ended, "0", "-o", "json").out)
+    assert (shown["index"], shown["state"], shown["exit_code"], shown["cause"]) == (
+        0,
+        "failed",
+        3,
+        "exit_code",
+    )
+    assert iris("task", "logs", ended, "0").out == "one\ntwo\n"
+    assert iris("task", "logs", ended, "0", "--tail", "4").out == "two\n"
+    missing = iris("task", "describe", ended, "7", "-o", "json")
+    assert missing.code == Exit.NOT_FOUND
+    assert json.loads(missing.err)["error"]["code"] == "iris.no_task"

@@ -177,3 +177,11 @@ def test_an_unchanged_bundle_is_sent_once(iris: Iris, environment: Path):
     assert ", sent" in iris("run", "--", "true").err
     assert ", unchanged" in iris("run", "--", "true").err
     assert "bundle" not in iris("run", "--no-bundle", "--", "test", "!", "-e", "once.txt").err
+
+
+def test_a_long_upload_tells_how_far_it_is(iris: Iris, environment: Path):
+    (environment / "data.bin").write_bytes(os.urandom(5_000_000))
+    done = iris("run", "--", "test", "-s", "data.bin")
+    assert done.code == 0
+    assert "bundle, KiB: started" in done.err
+    assert "bundle, KiB: done" in done.err

@@ -3,8 +3,21 @@
 from collections import Counter
 from dataclasses import replace
 
-from neorion.iris.decide import HOLD_AFTER, Plan, schedule
-from neorion.iris.model import Band, ClusterView, JobId, JobView, RunningView, WaitCode, WorkerId, WorkerView
+import pytest
+
+from neorion.iris.decide import HOLD_AFTER, Plan, beyond_cap, schedule
+from neorion.iris.model import (
+    Band,
+    Cap,
+    Caps,
+    ClusterView,
+    JobId,
+    JobView,
+    RunningView,
+    WaitCode,
+    WorkerId,
+    WorkerView,
+)
 from neorion.iris.testing import NOW, ago, job, placement, resources, running, worker
 from neorion.keel.base import Duration
 
@@ -110,11 +123,54 @@ def test_users_who_have_less_go_first():
 
 
 def test_a_user_at_the_cap_is_told_so_and_others_go_on():
-    view = ClusterView([worker("a", CPU)], [job("j", ONE, 5), job("k", ONE, user="eve")], caps={"ada": 2})
+    view = ClusterView(
+        [worker("a", CPU)],
+        [job("j", ONE, 5), job("k", ONE, user="eve")],
+        caps=Caps(users={"ada": Cap(tasks=2)}),
+    )
     found = schedule(view, NOW)
     assert (len(places(found, "j")), len(places(found, "k"))) == (2, 1)
-    assert found.reasons[JobId("j")].sentence == "ada already runs 2 of 2 allowed tasks."
+    assert found.reasons[JobId("j")].sentence == "ada runs 2 tasks, and may run 2 tasks at once."
     assert not found.demand
+
+
+@pytest.mark.parametrize(
+    ("cap", "fit", "says"),
+    [
+        (Cap(cpu_milli=5000), 2, "ada has 4 cores in use, and may have 5 cores at once."),
+        (Cap(memory=3 * 2**30), 1, "ada has 2Gi of memory in use, and may have 3Gi at once."),
+        (Cap(gpus=3), 3, "ada has 3 GPUs in use, and may have 3 GPUs at once."),
+    ],
+)
+def test_a_cap_on_resources_leaves_room_for_what_fits_it(cap: Cap, fit: int, says: str):
+    there = [worker("a", GPU), worker("b", GPU)]
+    view = ClusterView(there, [job("j", resources("2", "2Gi", gpus=1), 8)], caps=Caps(cap))
+    found = schedule(view, NOW)
+    assert len(places(found, "j")) == fit
+    assert found.reasons[JobId("j")].sentence == says
+    assert not found.demand
+
+
+def test_a_gang_beyond_what_is_left_of_the_cap_waits_whole():
+    there = [worker("a", GPU, part_of="s", used=ONE_GPU)]
+    runs = [running("r", there[0], ONE_GPU)]
+    gang = job("j", ONE_GPU, 4, user="bob", where=placement(gang="slice"))
+    view = ClusterView(there, [gang], runs, Caps(Cap(gpus=4)))
+    found = schedule(view, NOW)
+    assert not found.assignments
+    assert found.reasons[JobId("j")].code is WaitCode.USER_GPUS
+
+
+def test_the_autoscaler_is_asked_for_no_more_than_the_cap_leaves():
+    found = schedule(ClusterView([], [job("j", ONE, 5)], caps=Caps(Cap(tasks=2))), NOW)
+    assert [each.tasks for each in found.demand] == [2]
+
+
+def test_what_is_beyond_the_cap_for_ever_is_told_at_once():
+    reason = beyond_cap(Cap(gpus=4), "ada", resources("1", gpus=8), 1)
+    assert reason is not None
+    assert reason.sentence == "It needs more GPUs at once than the 4 GPUs that ada may have."
+    assert beyond_cap(Cap(gpus=8), "ada", resources("1", gpus=8), 1) is None
 
 
 def test_the_lowest_band_is_stopped_first_and_the_youngest_of_it():

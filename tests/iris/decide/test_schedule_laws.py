@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.iris.decide import Assignment, Plan, schedule
-from neorion.iris.model import ClusterView, JobView, Resources, WaitCode, WorkerView
+from neorion.iris.model import Cap, ClusterView, JobView, Resources, WaitCode, WorkerView
 from neorion.iris.testing import NOW, clusters, job, workers
 
 LAW = settings(deadline=None)
-NOT_FOR_ROOM = (WaitCode.USER_CAP, WaitCode.SETTLING)
+NOT_FOR_ROOM = (
+    WaitCode.USER_CAP,
+    WaitCode.USER_CPU,
+    WaitCode.USER_MEMORY,
+    WaitCode.USER_GPUS,
+    WaitCode.SETTLING,
+)
 
 
 def amounts(resources: Resources) -> list[int]:
@@ -140,14 +146,30 @@ def test_required_constraints_and_gpu_variants_hold(view: ClusterView):
 
 @LAW
 @given(clusters())
-def test_no_user_runs_more_than_the_cap(view: ClusterView):
+def test_no_user_has_more_than_the_cap_of_anything(view: ClusterView):
     world = planned(view)
-    runs = Counter(run.user for run in view.running)
-    for user, cap in view.caps.items():
-        placed = [
-            one for one in (*world.plan.assignments, *world.plan.claims) if world.jobs[one.job].user == user
-        ]
-        assert not placed or runs[user] + len(placed) <= cap
+    placed = [world.jobs[one.job] for one in (*world.plan.assignments, *world.plan.claims)]
+    for user in {each.user for each in placed}:
+        cap = view.caps.of(user)
+        gets = [each.resources for each in placed if each.user == user]
+        has = [*gets, *(run.resources for run in view.running if run.user == user)]
+        # What a user had too much of before may stay; nothing is added to it.
+        for limit, adds, sums in (
+            (cap.tasks, len(gets), len(has)),
+            (cap.cpu_milli, sum(one.cpu_milli for one in gets), sum(one.cpu_milli for one in has)),
+            (cap.memory, sum(one.memory for one in gets), sum(one.memory for one in has)),
+            (cap.gpus, sum(one.gpus for one in gets), sum(one.gpus for one in has)),
+        ):
+            assert not limit or not adds or sums <= limit
+
+
+@LAW
+@given(clusters())
+def test_nobody_asks_for_workers_that_the_cap_would_leave_idle(view: ClusterView):
+    world = planned(view)
+    for user, cap in view.caps.users.items():
+        asked = sum(each.tasks for each in world.plan.demand if world.jobs[each.job].user == user)
+        assert not cap.tasks or asked <= cap.tasks
 
 
 @LAW
@@ -284,7 +306,9 @@ def test_demand_is_what_found_neither_place_nor_claim(view: ClusterView):
     for each in view.jobs:
         reason = world.plan.reasons.get(each.id)
         limited = reason is not None and reason.code in NOT_FOR_ROOM
-        assert demand.get(each.id, 0) == (0 if limited else world.left(each))
+        wants = 0 if limited else world.left(each)
+        # A cap may leave less than is wanted.
+        assert demand.get(each.id, 0) == wants or (view.caps.of(each.user) != Cap() and wants)
 
 
 @LAW
@@ -306,7 +330,7 @@ def test_the_same_cluster_in_any_order_gives_the_same_plan(view: ClusterView, da
         ],
         data.draw(st.permutations(list(view.jobs))),
         data.draw(st.permutations(list(view.running))),
-        dict(reversed(list(view.caps.items()))),
+        replace(view.caps, users=dict(reversed(list(view.caps.users.items())))),
     )
     assert schedule(mixed, NOW) == schedule(view, NOW)
 

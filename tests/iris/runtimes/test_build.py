@@ -199,7 +199,9 @@ async def test_setup_runs_in_the_working_directory_and_is_seen_as_building(
     runtime: ProcessRuntime, orders: Orders
 ):
     order = replace(
-        orders.shell("cat made"), environment=Environment(setup=("echo preparing", "echo made > made"))
+        # Long enough that its beginning is told apart from its end.
+        orders.shell("sleep 0.2; cat made"),
+        environment=Environment(setup=("echo preparing", "echo made > made")),
     )
     phases = list[Phase]()
     async with aclosing(runtime.changes()) as changes:

@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from neorion.iris.adapters.runtimes.process.attempt import NO_RESULT
@@ -24,6 +25,7 @@ from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import End, EndKind, Order
 from neorion.iris.testing.runtime import ended
 from neorion.keel.base import Terminal
+from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import Orders
 
 pytestmark = pytest.mark.anyio
@@ -235,3 +237,27 @@ async def test_logging_is_as_python_leaves_it(runtime: ProcessRuntime, orders: O
     order = orders.call(logs)
     await run(runtime, order)
     assert log_of(runtime, order) == "mine: hello\n"
+
+
+async def test_many_started_together_have_a_directory_each_and_leave_none(
+    runtime: ProcessRuntime, root: Path, orders: Orders
+):
+    together = [orders.call(os.getcwd) for _ in range(40)]
+    async with anyio.create_task_group() as group:
+        for order in together:
+            group.start_soon(runtime.start, order)
+    ends = [await ended(runtime, order.attempt) for order in together]
+    assert len({value_of(end) for end in ends}) == len(together)
+    async with anyio.create_task_group() as group:
+        for order in together:
+            group.start_soon(runtime.forget, order.attempt)
+    assert list((root / "attempts").iterdir()) == []
+
+
+async def test_a_result_that_nobody_asks_for_any_more_is_cleared_away(root: Path):
+    """The worker deletes results when it has forgotten their attempts; it may have died in between."""
+    stray = root / "results" / "attempt-1"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"left behind")
+    async with ProcessRuntime(root, SystemClock()):
+        assert not stray.exists()

@@ -121,8 +121,9 @@ def held_of(attempt: str) -> list[Path]:
 
 
 def test_groups_of_the_second_version_are_one_directory(tmp_path: Path):
-    groups = limits.Groups(2, tmp_path, tmp_path, tmp_path)
-    groups.join("attempt-1", limits.Asked(memory=1000, cpu_milli=2500))
+    groups = limits.Groups(2, str(tmp_path), str(tmp_path), str(tmp_path))
+    groups.make("attempt-1", limits.Asked(memory=1000, cpu_milli=2500))
+    groups.join("attempt-1")
     written = {path.name: path.read_text() for path in (tmp_path / "attempt-1").iterdir()}
     assert written == {
         "pids.max": str(limits.pids_max(2500)),

@@ -16,8 +16,6 @@ import anyio.to_thread
 import pytest
 
 from neorion.iris.adapters.runtimes.process import tree
-from neorion.iris.adapters.runtimes.process.files import Files
-from neorion.iris.adapters.runtimes.process.link import Link
 from neorion.iris.adapters.runtimes.process.outcome import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
@@ -237,9 +235,14 @@ async def test_leaving_ends_those_who_wait(root: Path, orders: Orders):
     assert len(errors) == 1
 
 
-async def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path):
-    with pytest.raises(Invalid, match="too long"):
-        Link(Files(tmp_path / ("x" * 120)), lambda _: None, lambda: None)
+async def test_a_folder_may_be_deeper_than_the_name_of_a_socket(tmp_path: Path, orders: Orders):
+    order = orders.command("true")
+    async with ProcessRuntime(tmp_path / ("x" * 120) / "runtime", SystemClock()) as runtime:
+        await runtime.renew(LEASE)
+        await runtime.start(order)
+        end = await ended(runtime, order.attempt)
+        assert end.well
+        await runtime.renew(Duration(1))
 
 
 @pytest.mark.parametrize("name", ["../escape", ".hidden", "a/b", "", "x" * 200, "a\0b"])

@@ -31,6 +31,7 @@ def test_types_are_translated_where_tables_are_made():
         'CREATE TABLE t (i BIGINT PRIMARY KEY, r DOUBLE PRECISION, t TEXT COLLATE "C" NOT NULL, b BYTEA)'
     )
     assert for_postgres("SELECT integer FROM t") == "SELECT integer FROM t"
+    assert for_postgres("CREATE TABLE blob (body BLOB)") == "CREATE TABLE blob (body BYTEA)"
 
 
 def test_a_comment_after_a_table_does_not_swallow_its_strictness():

@@ -11,7 +11,13 @@ from neorion.keel.cli.kit import Output
 
 @click.command("ssh", cls=Command, runs_user_command=True)
 @name_argument
-@click.option("--shell", default="", metavar="PROGRAM", help="Which shell; bash where there is one, else sh.")
+@click.option(
+    "--shell",
+    default="",
+    show_default=False,
+    metavar="PROGRAM",
+    help="Which shell; bash where there is one, else sh.",
+)
 @where_options
 def ssh_command(out: Output, name: str, shell: str, where: Where) -> int:
     """Open a shell in a server.

@@ -41,12 +41,36 @@ class Manner(TypedDict):
 @name_argument
 @click.argument("short", default="", metavar="[FLAVOR]")
 @click.option(
-    "--flavor", default="", metavar="FLAVOR", help="The kind of machine; the cluster's default if none."
+    "--flavor",
+    default="",
+    show_default=False,
+    metavar="FLAVOR",
+    help="The kind of machine; the cluster's default if none.",
 )
-@click.option("--image", default="", metavar="IMAGE", help="What runs in it; the flavor's own if none.")
-@click.option("--home-size", default="", metavar="SIZE", help="How large its home is, as in 100Gi.")
-@click.option("--time", default="", metavar="TIME", help="Stop it after so long, as in 30m, 2h30m or 1d.")
-@click.option("--shared-volume", default="", metavar="CLAIM", help="A volume claim to mount at /shared.")
+@click.option(
+    "--image",
+    default="",
+    show_default=False,
+    metavar="IMAGE",
+    help="What runs in it; the flavor's own if none.",
+)
+@click.option(
+    "--home-size", default="", show_default=False, metavar="SIZE", help="How large its home is, as in 100Gi."
+)
+@click.option(
+    "--time",
+    default="",
+    show_default=False,
+    metavar="TIME",
+    help="Stop it after so long, as in 30m, 2h30m or 1d.",
+)
+@click.option(
+    "--shared-volume",
+    default="",
+    show_default=False,
+    metavar="CLAIM",
+    help="A volume claim to mount at /shared.",
+)
 @_once("--distributed", is_flag=True, help="Several machines that train together.")
 @_once("--replicas", type=click.IntRange(min=1), metavar="N", help="How many machines, with --distributed.")
 @_once("--wait", is_flag=True, help="Show its progress until it can be used.")
@@ -68,7 +92,13 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
 
 @click.command("start", cls=Command)
 @name_argument
-@_once("--time", default="", metavar="TIME", help="Let it run so long, as in 2h, whatever end it had.")
+@_once(
+    "--time",
+    default="",
+    show_default=False,
+    metavar="TIME",
+    help="Let it run so long, as in 2h, whatever end it had.",
+)
 @wait_option
 @timeout_option
 @where_options

@@ -24,9 +24,13 @@ def where_options(function: Callback) -> Callback:
     """The three options, given to the command as one value, `where`."""
 
     @click.option(
-        "-n", "--namespace", default="", help="Where the servers live; the kubeconfig's own, or dev-USER."
+        "-n",
+        "--namespace",
+        default="",
+        show_default=False,
+        help="Where the servers live; the kubeconfig's own, or dev-USER.",
     )
-    @click.option("--context", default="", help="The context in the kubeconfig.")
+    @click.option("--context", default="", show_default=False, help="The context in the kubeconfig.")
     @click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path),

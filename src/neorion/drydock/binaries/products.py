@@ -41,10 +41,11 @@ class Product:
     package: str
     programs: tuple[str, ...]
     stamp: Callable[[str], dict[str, str]] = _no_stamp
+    tools: Path = _TOOLS
 
     @property
     def source(self) -> Path:
-        return _TOOLS / self.name
+        return self.tools / self.name
 
     @property
     def version(self) -> str:

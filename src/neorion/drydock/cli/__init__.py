@@ -51,6 +51,18 @@ app.mount(
 )
 app.mount("node", "neorion.drydock.cli.node:node", help="Add and remove nodes.", heading=_NODES)
 app.mount(
+    "build-image",
+    "neorion.drydock.cli.image:build_image_command",
+    help="Build an image from a Dockerfile and give it to a cluster.",
+    heading=_USE,
+)
+app.mount(
+    "load-image",
+    "neorion.drydock.cli.image:load_image_command",
+    help="Give a cluster the images of an archive.",
+    heading=_USE,
+)
+app.mount(
     "build",
     "neorion.drydock.cli.life:build_command",
     help="Build the programs that clusters are made of.",

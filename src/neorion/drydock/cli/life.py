@@ -1,14 +1,17 @@
 """`neorion drydock up`, `down` and `build`."""
 
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import click
 
-from neorion.drydock.cli.options import binaries_option, name_option
+from neorion.drydock.cli.options import binaries_option, name_option, require_extras
 from neorion.keel.cli import Command, dry_run_option
-from neorion.keel.cli.kit import Output, require_extra
+from neorion.keel.cli.kit import Output
+
+_EXTRAS: Final = frozenset({"kueue"})
 
 
 @click.command("up", cls=Command)
@@ -19,23 +22,38 @@ from neorion.keel.cli.kit import Output, require_extra
     metavar="N[:TYPE]",
     help='Nodes that only the API server knows, as in "100:h100x8"; may be given more than once.',
 )
+@click.option(
+    "--nodes",
+    type=click.IntRange(0, 20),
+    default=0,
+    help="Real nodes, which run real pods; needs root and containerd.",
+)
+@click.option("--with", "extras", metavar="PART,...", default="", help="What else to run: kueue.")
 @binaries_option
-def up_command(out: Output, name: str, simulated: tuple[str, ...], binaries: Path | None) -> None:
+def up_command(
+    out: Output, *, name: str, simulated: tuple[str, ...], nodes: int, extras: str, binaries: Path | None
+) -> None:
     """Make a cluster, or bring back what of it does not run."""
-    _require_extras()
-    from neorion.drydock.cli.records import STATUS  # noqa: PLC0415 -- the help does not need it
+    require_extras()
+    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.cli.records import STATUS  # noqa: PLC0415 -- as above
+    from neorion.drydock.needs import require_real_nodes  # noqa: PLC0415 -- as above
     from neorion.drydock.simulated import Group  # noqa: PLC0415 -- as above
     from neorion.drydock.status import status_of  # noqa: PLC0415 -- as above
     from neorion.drydock.yard import Wishes, Yard  # noqa: PLC0415 -- as above
 
-    wishes = Wishes(tuple(map(Group.parse, simulated)))
+    chosen = _chosen(extras)
+    groups = tuple(map(Group.parse, simulated))
+    if nodes:
+        require_real_nodes(out.env, os.geteuid())
+    wishes = Wishes(groups, nodes, kueue="kueue" in chosen)
     yard = Yard.of(out.env, binaries)
 
     async def up(tell: Callable[[str], None]) -> None:
         cluster = await yard.up(name, wishes, tell)
         out.show_one(await status_of(cluster), STATUS)
 
-    _run(out, f"cluster {name}", up)
+    run(out, f"cluster {name}", up)
     out.say(f"Use it: export KUBECONFIG=$(neorion drydock kubeconfig --name {name})")
 
 
@@ -45,20 +63,19 @@ def up_command(out: Output, name: str, simulated: tuple[str, ...], binaries: Pat
 @dry_run_option
 def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
     """Remove a cluster without a trace."""
-    _require_extras()
+    require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
 
     yard = Yard.of(out.env)
     for each in yard.names() if every else [name]:
-        if not (yard.folder / each).exists():
-            out.say(f'There is no cluster "{each}".')
-        elif dry_run:
-            out.say(f"{each} would be removed.")
+        there = (yard.folder / each).exists()
+        if dry_run:
+            out.say(f"{each} would be removed." if there else f'There is no cluster "{each}".')
         else:
             anyio.run(yard.down, each)
-            out.say(f"{each} is gone.")
+            out.say(f"{each} is gone." if there else f'There is no cluster "{each}".')
 
 
 @click.command("build", cls=Command)
@@ -69,7 +86,13 @@ def build_command(out: Output, products: tuple[str, ...]) -> None:
     PRODUCTS are etcd, kubernetes, kwok, coredns and kueue; all of them if none is named. The first time takes minutes,
     what is built already takes none.
     """
-    from neorion.drydock.binaries import PRODUCTS, Shelf, build, product_named  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.binaries import (  # noqa: PLC0415 -- the help does not need it
+        PRODUCTS,
+        Shelf,
+        build,
+        product_named,
+    )
+    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- as above
 
     shelf = Shelf.of(out.env)
     chosen = [product_named(each) for each in products] or list(PRODUCTS)
@@ -78,26 +101,17 @@ def build_command(out: Output, products: tuple[str, ...]) -> None:
         for product in chosen:
             await build(product, shelf, tell)
 
-    _run(out, "build", build_all)
+    run(out, "build", build_all)
     for product in chosen:
         out.text(f"{shelf.folder(product)}\n")
 
 
-def _require_extras() -> None:
-    require_extra("drydock")
-    require_extra("kube")
+def _chosen(extras: str) -> set[str]:
+    from neorion.keel.base import Invalid, did_you_mean  # noqa: PLC0415 -- the help does not need it
 
-
-def _run(out: Output, title: str, work: Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]) -> None:
-    """Tells what is being done while it is done."""
-    import anyio  # noqa: PLC0415 -- the help does not need it
-
-    from neorion.keel.cli.kit.progress import progress  # noqa: PLC0415 -- as above
-    from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
-
-    with progress(out, title, SystemClock()) as told:
-
-        def tell(words: str) -> None:
-            told.advance(note=words)
-
-        anyio.run(work, tell)
+    chosen = {word.strip() for word in extras.split(",") if word.strip()}
+    for word in sorted(chosen - _EXTRAS):
+        raise Invalid(
+            "drydock.unknown_part", f'--with does not know "{word}".', hint=did_you_mean(word, _EXTRAS)
+        )
+    return chosen

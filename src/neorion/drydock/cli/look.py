@@ -2,17 +2,16 @@
 
 import click
 
-from neorion.drydock.cli.options import name_option
+from neorion.drydock.cli.options import name_option, require_extras
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output, require_extra
+from neorion.keel.cli.kit import Output
 
 
 @click.command("status", cls=Command)
 @click.option("--name", help="Only this cluster.")
 def status_command(out: Output, name: str | None) -> None:
     """Show the clusters of this machine."""
-    require_extra("drydock")
-    require_extra("kube")
+    require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.drydock.cli.records import STATUS  # noqa: PLC0415 -- as above
@@ -23,7 +22,7 @@ def status_command(out: Output, name: str | None) -> None:
     if name is not None:
         out.show_one(anyio.run(status_of, yard.find(name)), STATUS)
     else:
-        out.show([anyio.run(status_of, yard.find(each)) for each in yard.names()], STATUS)
+        out.show([anyio.run(status_of, each) for each in yard.clusters()], STATUS)
 
 
 @click.command("logs", cls=Command)
@@ -31,7 +30,7 @@ def status_command(out: Output, name: str | None) -> None:
 @name_option
 def logs_command(out: Output, part: str, name: str) -> None:
     """Print what a part of a cluster said."""
-    require_extra("drydock")
+    require_extras()
     from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
     from neorion.keel.base import NotFound, did_you_mean  # noqa: PLC0415 -- as above
 

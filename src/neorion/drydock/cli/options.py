@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from neorion.keel.cli.kit import require_extra
+
 name_option = click.option("--name", default="drydock", help="The cluster's name.")
 binaries_option = click.option(
     "--binaries",
@@ -11,3 +13,9 @@ binaries_option = click.option(
     metavar="FOLDER",
     help="Ready programs (kube-apiserver, etcd, kubectl, …) to use instead of those built here.",
 )
+
+
+def require_extras() -> None:
+    """What drydock needs beyond the small client."""
+    require_extra("drydock")
+    require_extra("kube")

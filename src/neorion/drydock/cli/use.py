@@ -2,16 +2,16 @@
 
 import click
 
-from neorion.drydock.cli.options import name_option
+from neorion.drydock.cli.options import name_option, require_extras
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output, require_extra
+from neorion.keel.cli.kit import Output
 
 
 @click.command("kubeconfig", cls=Command)
 @name_option
 def kubeconfig_command(out: Output, name: str) -> None:
     """Print where a cluster's kubeconfig is."""
-    require_extra("drydock")
+    require_extras()
     from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
 
     out.text(f"{Yard.of(out.env).find(name).kubeconfig}\n")
@@ -30,7 +30,7 @@ def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
 
     Options of this command come first: neorion drydock kubectl --name mine get pods -A.
     """
-    require_extra("drydock")
+    require_extras()
     import subprocess  # noqa: PLC0415 -- the help does not need it
 
     from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above

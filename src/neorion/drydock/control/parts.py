@@ -114,7 +114,6 @@ def controller_manager(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
             "controllers": "*,bootstrapsigner,tokencleaner",
             # One range cut into one piece per node would not last for hundreds of simulated ones.
             "allocate-node-cidrs": "false",
-            "enable-hostpath-provisioner": "true",
             "node-monitor-period": "1s",
             "node-monitor-grace-period": _GRACE,
             "horizontal-pod-autoscaler-sync-period": "5s",

@@ -17,6 +17,8 @@ import anyio
 # The cluster's folder, and which of its parts this is.
 CLUSTER_MARK: Final = "NEORION_DRYDOCK_CLUSTER"
 PART_MARK: Final = "NEORION_DRYDOCK_PART"
+# Microseconds each; on a busy machine a process may be kept waiting in the middle of its change.
+_LOOKS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,26 @@ def _marked() -> Iterator[tuple[Running, str]]:
 
 
 def _marks(pid: int) -> dict[str, str]:
-    pairs: Sequence[str] = _strings(Path(f"/proc/{pid}/environ"))
+    pairs: Sequence[str] = _environment(Path(f"/proc/{pid}"))
     return dict(pair.split("=", 1) for pair in pairs if pair.startswith((CLUSTER_MARK, PART_MARK)))
+
+
+def _environment(process: Path) -> list[str]:
+    """A process that is becoming another program has none for a moment; one that keeps having none is not ours."""
+    for _ in range(_LOOKS):
+        found = _strings(process / "environ")
+        if found != [""] or not _has_program(process):
+            return found
+        os.sched_yield()
+    return []
+
+
+def _has_program(process: Path) -> bool:
+    """Kernel threads and the dead have none."""
+    try:
+        return bool((process / "exe").readlink())
+    except OSError:
+        return False
 
 
 def _strings(path: Path) -> list[str]:

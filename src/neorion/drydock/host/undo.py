@@ -1,6 +1,5 @@
 """How each kind of change to this machine is taken back. All of them bear to find nothing."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Final
@@ -9,8 +8,8 @@ import anyio
 from anyio import to_thread
 
 from neorion.drydock.host.ledger import Undo
-
-_CGROUPS: Final = Path("/sys/fs/cgroup")
+from neorion.drydock.machine import Cgroups
+from neorion.keel.clock import SystemClock
 
 
 async def _remove_link(name: str) -> None:
@@ -34,16 +33,20 @@ async def _remove_folder(name: str) -> None:
     await to_thread.run_sync(lambda: shutil.rmtree(name, ignore_errors=True))
 
 
+async def _remove_claim(name: str) -> None:
+    """`name` is the link and what it points to: by now the link may be somebody else's."""
+    link, _, target = name.partition(" -> ")
+    if Path(link).is_symlink() and str(Path(link).readlink()) == target:
+        Path(link).unlink()
+
+
 async def _remove_mount(name: str) -> None:
     await _quietly("umount", "--lazy", "--recursive", name)
 
 
 async def _remove_cgroup(name: str) -> None:
-    """`name` is the path below each hierarchy: version 1 has many, version 2 one."""
-    for tree in (_CGROUPS, *(path for path in _CGROUPS.iterdir() if path.is_dir())):
-        top = tree / name.lstrip("/")
-        for folder, _, _ in os.walk(top, topdown=False):
-            Path(folder).rmdir()
+    """`name` is the path below each hierarchy: version 1 has many, version 2 one. Whoever is in it is ended."""
+    await Cgroups().end(name, SystemClock())
 
 
 async def _quietly(*argv: str) -> None:
@@ -51,6 +54,7 @@ async def _quietly(*argv: str) -> None:
 
 
 UNDO: Final[dict[str, Undo]] = {
+    "claim": _remove_claim,
     "cgroup": _remove_cgroup,
     "folder": _remove_folder,
     "link": _remove_link,

@@ -1,5 +1,6 @@
 """Short calls to other programs: what they say, or an error with their last words."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE
@@ -22,11 +23,7 @@ async def ask(
     try:
         done = await anyio.run_process(words, input=spoken, stdout=PIPE, stderr=PIPE, check=False, env=env)
     except FileNotFoundError as error:
-        raise NotFound(
-            "machine.program_missing",
-            f"{words[0]} is not on this machine.",
-            hint="Install what nodes need: make system.",
-        ) from error
+        raise _missing(words[0]) from error
     if done.returncode != 0:
         last = (done.stderr or done.stdout).decode(errors="replace").strip()[-_LAST_CHARS:]
         raise Terminal(
@@ -35,3 +32,19 @@ async def ask(
             hint=f"The command was: {' '.join(words)[:_LAST_CHARS]}",
         )
     return done.stdout.decode(errors="replace")
+
+
+def where(program: str) -> str:
+    """The program's full path."""
+    found = shutil.which(program)
+    if found is None:
+        raise _missing(program)
+    return found
+
+
+def _missing(program: str) -> NotFound:
+    return NotFound(
+        "machine.program_missing",
+        f"{program} is not on this machine.",
+        hint="Install what real nodes need: make system.",
+    )

@@ -5,6 +5,15 @@ What runs at the ends of the cables belongs to `node`. No cluster's packet leave
 
 from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
-from neorion.drydock.network.wire import plug, unplug
+from neorion.drydock.network.wire import plug, route_services, unplug
 
-__all__ = ["NODES_MAX", "SLOTS", "Addresses", "lower_bridge", "plug", "raise_bridge", "unplug"]
+__all__ = [
+    "NODES_MAX",
+    "SLOTS",
+    "Addresses",
+    "lower_bridge",
+    "plug",
+    "raise_bridge",
+    "route_services",
+    "unplug",
+]

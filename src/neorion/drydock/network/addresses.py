@@ -24,7 +24,7 @@ class Addresses:
 
     @property
     def block(self) -> IPv4Network:
-        return list(_LAND.subnets(new_prefix=_BLOCK_BITS))[self.slot]
+        return _piece(_LAND, _BLOCK_BITS, self.slot)
 
     @property
     def nodes(self) -> IPv4Network:
@@ -45,7 +45,7 @@ class Addresses:
 
     @property
     def host(self) -> IPv4Address:
-        """This machine, as nodes and pods see it: API server, DNS and registry listen here."""
+        """The machine itself, as nodes and pods see it: API server, DNS and registry listen here."""
         return self.nodes[1]
 
     @property
@@ -66,14 +66,18 @@ class Addresses:
         return self.nodes[256 + _checked(index)]
 
     def pods_of(self, index: int) -> IPv4Network:
-        return list(self.pods.subnets(new_prefix=24))[_checked(index)]
+        return _piece(self.pods, 24, _checked(index))
 
     def wire(self, index: int) -> str:
-        """This machine's end of the cable to a node."""
+        """The machine's end of the cable to a node."""
         return f"{self.bridge}n{_checked(index)}"
 
     def _quarter(self, number: int) -> IPv4Network:
-        return list(self.block.subnets(new_prefix=16))[number]
+        return _piece(self.block, 16, number)
+
+
+def _piece(network: IPv4Network, prefix: int, number: int) -> IPv4Network:
+    return IPv4Network((int(network.network_address) + (number << (32 - prefix)), prefix))
 
 
 def _checked(index: int) -> int:

@@ -16,6 +16,8 @@ _CONF: Final = Path("/proc/sys/net/ipv4/conf")
 # Pods reach this machine at the bridge's own address and nowhere else; what would leave or enter the block is refused,
 # not dropped, so that a program that tries fails at once.
 _FENCE: Final = """
+table inet {bridge}
+delete table inet {bridge}
 table inet {bridge} {{
   chain passing {{
     type filter hook forward priority filter; policy accept;
@@ -37,15 +39,17 @@ class _Route(msgspec.Struct):
 
 
 async def raise_bridge(addresses: Addresses) -> None:
-    """The bridge with this machine's address on it, forwarding among its own nodes only."""
+    """The bridge with this machine's address on it, forwarding among its own nodes only. Mends one that is half there."""
     await _refuse_overlap(addresses)
     bridge, host = addresses.bridge, addresses.host
     await ask(["nft", "-f", "-"], say=_FENCE.format(bridge=bridge, host=host))
+    if not (_CONF / bridge).exists():
+        # An address of its own: otherwise it takes a cable's, and changes it when that cable goes.
+        own = f"02:dd:00:00:00:{addresses.slot:02x}"
+        await ask(["ip", "link", "add", bridge, "address", own, "type", "bridge"])
     await ask(
         ["ip", "-batch", "-"],
-        say=f"link add {bridge} type bridge\n"
-        f"addr add {host}/{addresses.nodes.prefixlen} dev {bridge}\n"
-        f"link set {bridge} up\n",
+        say=f"addr replace {host}/{addresses.nodes.prefixlen} dev {bridge}\nlink set {bridge} up\n",
     )
     # Forwarding is switched on for packets that come from this bridge: the machine itself does not become a router.
     (_CONF / bridge / "forwarding").write_text("1")
@@ -65,7 +69,8 @@ async def lower_bridge(addresses: Addresses) -> None:
 async def _refuse_overlap(addresses: Addresses) -> None:
     routes = msgspec.convert(json.loads(await ask(["ip", "-json", "-4", "route"]) or "[]"), list[_Route])
     for route in routes:
-        if route.dst != "default" and addresses.block.overlaps(IPv4Network(route.dst, strict=False)):
+        elsewhere = route.dst != "default" and route.dev != addresses.bridge
+        if elsewhere and addresses.block.overlaps(IPv4Network(route.dst, strict=False)):
             raise Conflict(
                 "network.block_taken",
                 f"This machine already routes {route.dst} ({route.dev}), which lies in the cluster's {addresses.block}.",

@@ -1,10 +1,12 @@
 """The cable between the bridge and a node's network namespace."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from neorion.drydock.machine import ask
 from neorion.drydock.network.addresses import Addresses
+from neorion.keel.base import Terminal
 
 _LINKS: Final = Path("/sys/class/net")
 
@@ -33,6 +35,18 @@ async def unplug(addresses: Addresses, index: int) -> None:
     wire, pods = addresses.wire(index), addresses.pods_of(index)
     if await ask(["ip", "-4", "route", "show", "exact", str(pods)]):
         await ask(["ip", "route", "delete", str(pods)])
-    if (_LINKS / wire).exists():
-        # Without an error if the kernel was quicker.
-        await ask(["ip", "-force", "-batch", "-"], say=f"link delete {wire}\n")
+    try:
+        await ask(["ip", "link", "delete", wire])
+    except Terminal:
+        if (_LINKS / wire).exists():
+            raise
+
+
+async def route_services(addresses: Addresses, live: Sequence[int]) -> None:
+    """The machine reaches Services through one of the live nodes, whose kube-proxy knows the way; without any, not at all."""
+    services = addresses.services
+    if live:
+        node = addresses.node(live[0])
+        await ask(["ip", "route", "replace", str(services), "via", str(node), "dev", addresses.bridge])
+    elif await ask(["ip", "-4", "route", "show", "exact", str(services)]):
+        await ask(["ip", "route", "delete", str(services)])

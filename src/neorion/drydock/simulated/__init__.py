@@ -8,6 +8,7 @@ from neorion.drydock.simulated.nodes import (
     add_simulated,
     ensure_simulated,
     guard_simulated,
+    remove_simulated,
     resume_player,
     start_player,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ensure_simulated",
     "guard_simulated",
     "machine_type",
+    "remove_simulated",
     "resume_player",
     "start_player",
 ]

@@ -12,7 +12,7 @@ from neorion.drydock.layout import Layout
 from neorion.drydock.pki import Subject
 from neorion.drydock.simulated.stages import stages
 from neorion.drydock.simulated.types import Group, machine_type
-from neorion.keel.base import Deadline, Duration
+from neorion.keel.base import Deadline, Duration, NotFound, did_you_mean
 
 # The type of a simulated node, and how KWOK knows that it is its own.
 LABEL: Final = "drydock.neorion.dev/simulated"
@@ -95,15 +95,28 @@ async def add_simulated(cluster: Cluster, group: Group) -> None:
         await _until_ready(cluster, api, {body["metadata"]["name"] for body in bodies})
 
 
-async def guard_simulated(api: Api) -> None:
-    """Keeps pods that do not ask for them off simulated nodes, from now on."""
-    listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
-    for node in listed["items"]:
-        taints = node["spec"].get("taints", [])
-        if _TAINT not in taints:
-            await api.merge(
-                f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": [*taints, _TAINT]}}
+async def remove_simulated(cluster: Cluster, name: str) -> None:
+    """Its pods go with it, as those of a machine that was taken away."""
+    async with cluster.api() as api:
+        names = await _names(api)
+        if name not in names:
+            raise NotFound(
+                "drydock.no_node",
+                f'Cluster {cluster.name} has no node "{name}".',
+                hint=did_you_mean(name, names),
             )
+        await api.delete(f"/api/v1/nodes/{name}")
+
+
+async def guard_simulated(cluster: Cluster) -> None:
+    """Keeps pods that do not ask for them off simulated nodes, from now on."""
+    async with cluster.api() as api:
+        listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
+        for node in listed["items"]:
+            taints = node["spec"].get("taints", [])
+            if _TAINT not in taints:
+                change = {"spec": {"taints": [*taints, _TAINT]}}
+                await api.merge(f"/api/v1/nodes/{_name_of(node)}", change)
 
 
 async def _names(api: Api) -> set[str]:

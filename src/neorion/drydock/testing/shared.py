@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Yard
+from neorion.drydock.yard import NOTHING_MORE, Wishes, Yard
 
 
 @contextmanager
-def shared_cluster(name: str, yard: Yard) -> Generator[Cluster]:
+def shared_cluster(name: str, yard: Yard, wishes: Wishes = NOTHING_MORE) -> Generator[Cluster]:
     """The first to come makes the cluster, the last to leave removes it.
 
     Who uses it holds a lock that the kernel releases even when a process is killed, so a cluster that nobody could
@@ -27,7 +27,7 @@ def shared_cluster(name: str, yard: Yard) -> Generator[Cluster]:
         fcntl.flock(gate, fcntl.LOCK_EX)
         if _is_alone(users.fileno()):
             anyio.run(yard.down, name)
-            anyio.run(yard.up, name)
+            anyio.run(yard.up, name, wishes)
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         try:

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
+from neorion.iris.act.meters import Meters
 from neorion.iris.model import JobId
 from neorion.iris.state import Book, Journal
-from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.clock import Clock, Ids, Rng, SteadyClock
 from neorion.keel.store import Store
 
 
@@ -37,9 +38,13 @@ class Deck:
     # For its end, and for its first attempts.
     bells: Bells = field(default_factory=Bells)
     curtains: Bells = field(default_factory=Bells)
+    meters: Meters = field(default_factory=Meters)
     wake: Callable[[], None] = lambda: None
 
     @classmethod
-    def over(cls, store: Store, clock: Clock, ids: Ids, rng: Rng) -> Self:
+    def over(cls, store: Store, clock: Clock, ids: Ids, rng: Rng, meters: Meters | None = None) -> Self:
+        meters = meters or Meters()
         journal = Journal(store, clock, rng)
-        return cls(Book(journal), journal, clock, ids, rng)
+        journal.committed = meters.committed
+        # Waits are measured by times in records: somebody who sets the machine's clock must not end them.
+        return cls(Book(journal), journal, SteadyClock(clock), ids, rng, meters=meters)

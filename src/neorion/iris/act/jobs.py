@@ -1,7 +1,7 @@
 """Accepting work: a submission becomes a job and its tasks, once."""
 
 from neorion.iris.act.deck import Deck
-from neorion.iris.model import Digest, JobId, JobName, JobSpec
+from neorion.iris.model import AttemptId, AttemptState, Cause, Digest, JobId, JobName, JobSpec
 from neorion.iris.model.record import Job, Task
 from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean
 
@@ -9,10 +9,17 @@ from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean
 USER_TASKS_MAX = 100_000
 
 
-def submit(deck: Deck, spec: JobSpec, key: str, content: Digest) -> tuple[Job, bool]:
-    """The job, and whether it was there before. Nothing is acknowledged until the journal is durable."""
+def submit(
+    deck: Deck, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None = None
+) -> tuple[Job, bool]:
+    """The job, and whether it was there before. Nothing is acknowledged until the journal is durable.
+
+    `owner` is the attempt that asks, if a task does. A key whose job died with its parent is free again.
+    """
     book = deck.book
-    if (known := book.keys.get(key)) is not None:
+    parent = _job_of(deck, owner) if owner else _parent(deck, spec.name)
+    known = book.keys.get(key)
+    if known is not None and book.jobs[known].ending.cause is not Cause.JOB_OVER:
         job = book.jobs[known]
         if job.content != content:
             raise Conflict(
@@ -43,7 +50,8 @@ def submit(deck: Deck, spec: JobSpec, key: str, content: Digest) -> tuple[Job, b
         submitted=now,
         key=key,
         content=content,
-        parent=_parent(deck, spec.name),
+        parent=parent,
+        owner=owner or AttemptId(""),
     )
     book.put_job(job)
     for index in range(spec.replicas):
@@ -63,6 +71,18 @@ def find(deck: Deck, text: str) -> Job:
             "iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list"
         )
     return job
+
+
+def _job_of(deck: Deck, attempt: AttemptId) -> JobId:
+    """Asked for and used in one step: a task that is told to stop in between would leave a job without an owner."""
+    found = deck.book.attempts.get(attempt)
+    if found is None or found.state is AttemptState.STOPPING:
+        raise Conflict(
+            "iris.parent_ending",
+            "The task that submits this is being stopped.",
+            hint="a task that is tried again submits its jobs again",
+        )
+    return found.job
 
 
 def _parent(deck: Deck, name: JobName) -> JobId:

@@ -90,6 +90,7 @@ class Lives:
             assigned=now,
             ports=ports,
             meet=meet,
+            secret=self._deck.ids.secret(),
         )
         self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
         self._book.put_attempt(attempt)
@@ -102,9 +103,11 @@ class Lives:
         if state not in _AHEAD.get(attempt.state, ()):
             # It is being stopped, or the report is older than one that overtook it.
             return
-        self._book.put_attempt(
-            replace(attempt, state=state, started=attempt.started or self._deck.clock.now())
-        )
+        now = self._deck.clock.now()
+        self._book.put_attempt(replace(attempt, state=state, started=attempt.started or now))
+        if state is AttemptState.RUNNING:
+            waited = now.since(self._book.jobs[attempt.job].submitted).seconds
+            self._deck.meters.started(max(0.0, waited) if attempt.number == 1 else None)
 
     def stop(self, attempt: Attempt, why: StopCause) -> None:
         """Its worker is told to end it; until that is done it holds its place."""
@@ -123,9 +126,15 @@ class Lives:
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
         started = attempt.state is not AttemptState.ASSIGNED
         ATTEMPT.check(attempt.id, attempt.state, state)
-        self._book.put_attempt(replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending))
+        self._book.put_attempt(
+            replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending, secret="")
+        )
+        self._deck.meters.ended("succeeded" if well else kind.value)
         self._moves.over.append(attempt)
         self.moved.set()
+        # Whatever it submitted ends with it: if it is tried again, it submits the same again.
+        for child in list(self._book.brood.get(attempt.id, ())):
+            self.cancel(child, Cause.JOB_OVER)
         # Its place is free now, and that may be what others wait for.
         self._deck.wake()
         task = self._book.tasks[attempt.job][attempt.index]

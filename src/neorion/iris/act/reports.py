@@ -16,36 +16,31 @@ from neorion.iris.model import (
     wire,
 )
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.lease import Lease
 from neorion.iris.model.record import Attempt, Ending, Worker
 from neorion.iris.ports import Phase
-from neorion.keel.base import Duration, Invalid, NotFound
+from neorion.keel.base import Invalid, NotFound
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
-
-RENEW_EVERY = Duration.of(seconds=1)
-# A worker ends its tasks when it could not renew for LEASE; we give it up after LOST_AFTER. The margin between both covers
-# clocks that run at different rates, by half as much again.
-LEASE = Duration.of(seconds=3)
-SILENT_AFTER = Duration.of(seconds=2.5)
-LOST_AFTER = Duration.of(seconds=4.6)
 
 
 class Reports:
     """Keeps the workers' records and turns their reports into moves."""
 
-    def __init__(self, deck: Deck, lives: Lives, blobs: Blobs) -> None:
+    def __init__(self, deck: Deck, lives: Lives, blobs: Blobs, lease: Lease) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
         self._blobs = blobs
+        self.lease = lease
         # Monotonic; a restarted controller has just heard from everybody it remembers.
         now = deck.clock.monotonic()
         self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
 
-    def join(self, request: pb.JoinRequest) -> Worker:
+    def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """The same worker again if it is known and not given up, a new one otherwise."""
-        known = self._book.workers.get(WorkerId(request.worker))
+        known = self._book.workers.get(worker_id)
         self._deck.wake()
         if known is not None and known.state is not WorkerState.LOST:
             self._hear(known)
@@ -104,9 +99,9 @@ class Reports:
         now = self._deck.clock.monotonic()
         for worker in list(self._book.workers.values()):
             quiet = now - self._heard[worker.id]
-            if quiet >= LOST_AFTER.seconds and worker.state is WorkerState.SILENT:
+            if quiet >= self.lease.lost_after.seconds and worker.state is WorkerState.SILENT:
                 self.lose(worker, f"silent for {quiet:.1f} s")
-            elif quiet >= SILENT_AFTER.seconds and worker.state is WorkerState.READY:
+            elif quiet >= self.lease.silent_after.seconds and worker.state is WorkerState.READY:
                 self._move(worker, WorkerState.SILENT)
 
     def lose(self, worker: Worker, why: str) -> None:

@@ -40,10 +40,10 @@ Effect = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where new workers find the controller, and what they show it."""
+    """Where new workers find the controller, and what those of a slice show it."""
 
     address: str
-    token: str
+    token: Callable[[SliceId], str]
 
 
 class Autoscaler:
@@ -71,6 +71,8 @@ class Autoscaler:
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
         self._reasons: Mapping[JobId, Reason] = {}
         self.wake: Callable[[], None] = lambda: None
+        # Told after every look at the demand.
+        self.after: Callable[[], None] = lambda: None
 
     def shapes(self) -> list[WorkerShape]:
         return [_shape(group) for group in self._groups.values()]
@@ -116,6 +118,7 @@ class Autoscaler:
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
         decided = autoscale(self._views(now), demand, now, promised)
         self._reasons = decided.reasons
+        self.after()
         asked = self._carry_out(decided)
         await self._deck.journal.durable()
         for piece in asked:
@@ -129,6 +132,7 @@ class Autoscaler:
             self._fail(self._book.slices[piece], "its workers did not join in time", TroubleKind.FAILED)
         for delete in plan.deletes:
             log.info("slice given back", slice=delete.slice, why=delete.cause)
+            self._deck.meters.scaled(delete.group, f"delete_{delete.cause}")
             self._give_back(self._move(self._book.slices[delete.slice], SliceState.DELETING))
         return asked
 
@@ -136,6 +140,7 @@ class Autoscaler:
         piece = Slice(self._deck.ids.new(SliceId), group, self._deck.clock.now())
         self._book.put_slice(piece)
         log.info("slice asked for", slice=piece.id, group=group)
+        self._deck.meters.scaled(group, "create")
         return piece
 
     def _ask_for(self, piece: Slice) -> None:
@@ -147,7 +152,7 @@ class Autoscaler:
             shape=group.shape,
             attributes=group.attributes,
             controller=self._home.address,
-            token=self._home.token,
+            token=self._home.token(piece.id),
         )
 
         async def ask() -> None:
@@ -230,6 +235,7 @@ class Autoscaler:
 
     def _fail(self, piece: Slice, why: str, kind: TroubleKind | None) -> None:
         log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
+        self._deck.meters.scaled(piece.group, f"refused_{kind}" if kind else "lost")
         if kind is not None:
             before = self._troubles.get(piece.group)
             times = before.times + 1 if before is not None and before.kind is kind else 1

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.lives import Lives
 from neorion.iris.decide import Plan, schedule
-from neorion.iris.model import JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
+from neorion.iris.model import Caps, JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -17,10 +17,11 @@ PORT_FIRST, PORT_LAST = 20_000, 29_999
 class Scheduler:
     """Places what waits. `reasons` says of every job that still waits, why."""
 
-    def __init__(self, deck: Deck, lives: Lives) -> None:
+    def __init__(self, deck: Deck, lives: Lives, caps: Caps) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
+        self._caps = caps
         self._next_port: dict[str, int] = {}
         self.reasons: dict[JobId, Reason] = {}
         self.plan: Plan | None = None
@@ -29,7 +30,9 @@ class Scheduler:
 
     async def tick(self) -> None:
         if self._book.waits():
-            plan = schedule(self._book.view({}, 0), self._deck.clock.now())
+            began = self._deck.clock.monotonic()
+            plan = schedule(self._book.view(self._caps), self._deck.clock.now())
+            self._deck.meters.passed(self._deck.clock.monotonic() - began)
             self.plan = plan
             self.reasons = dict(plan.reasons)
             self._carry_out(plan)
@@ -58,12 +61,13 @@ class Scheduler:
         return pending and host is not None and host.state is WorkerState.READY
 
     def _address(self, worker: WorkerId, ports: tuple[int, ...]) -> str:
-        return f"{self._book.workers[worker].host}:{ports[0]}" if ports else ""
+        """Where a gang meets: the last port is nobody's by name."""
+        return f"{self._book.workers[worker].host}:{ports[-1]}" if ports else ""
 
     def _ports(self, job: JobId, worker: WorkerId) -> tuple[int, ...]:
         spec = self._book.jobs[job].spec
-        # A gang's first task needs one to meet at; which task is first is not known here, so each has one.
-        count = len(spec.ports) or bool(spec.placement.gang)
+        # A gang's first task needs one more to meet at; which task is first is not known here, so each has one.
+        count = len(spec.ports) + bool(spec.placement.gang)
         host = self._book.workers[worker].host
         first = self._next_port.get(host, PORT_FIRST)
         if first + count > PORT_LAST:

@@ -70,6 +70,11 @@ class LogShelf:
             else:
                 await grew.wait()
 
+    def size(self, job: JobId, attempt: AttemptId) -> int:
+        """How much of it can be read now."""
+        path = self._path(job, attempt)
+        return path.stat().st_size if path.exists() else 0
+
     def forget(self, job: JobId) -> None:
         folder = self._folder / job
         for path in folder.glob("*.log"):

@@ -2,6 +2,7 @@
 
 from neorion.iris.model import Band
 from neorion.iris.model.record import Attempt
+from neorion.iris.model.tokens import task_token
 from neorion.iris.state import Book
 
 
@@ -19,6 +20,7 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
         "IRIS_WORKER_ID": worker.id,
         "IRIS_VM_ADDRESS": worker.host,
         "IRIS_PRIORITY": Band(spec.band).name.lower(),
+        "IRIS_TOKEN": task_token(attempt.id, attempt.secret),
     }
     variables.update(
         {

@@ -10,12 +10,15 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from neorion.iris.act.badges import JOINER
 from neorion.iris.act.scale import Autoscaler, Home
-from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, scale_groups
+from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, caps, scale_groups
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
 from neorion.iris.app.controller import Settings, controller
+from neorion.iris.app.served import check_served
+from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file
-from neorion.keel.base import Invalid
+from neorion.iris.serve.rights import BY_HAND
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
 from neorion.keel.rpc import Principal, Tokens
@@ -23,7 +26,7 @@ from neorion.keel.run import Crew, Loop, Pace
 
 _LOCAL = """
 platform: {{ local: {{}} }}
-controller: {{ local: {{}} }}
+controller: {{ local: {{}}, worker_timeout: 5s }}
 defaults:
   autoscaler: {{ evaluation_interval: 1s, scale_up_delay: 0, scale_down_delay: 1m, startup_grace_period: 1m }}
 scale_groups:
@@ -76,35 +79,51 @@ async def run_cluster(
 
 @asynccontextmanager
 async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> AsyncGenerator[Cluster]:
-    if file.platform.local is None:
-        raise Invalid(
-            "iris.platform",
-            f"This version runs clusters of the platform local, not {file.arm}.",
-            hint="replace the platform, controller and slice_template sections by local ones to try the file here",
-        )
-    _refuse_unserved(file)
+    local_platform = check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
-    secret, worker_secret = (_kept_secret(folder / name, ids) for name in ("admin.token", "worker.token"))
+    secret, by_hand, key = (
+        _kept_secret(folder / name, ids) for name in ("admin.token", "worker.token", "badges.key")
+    )
     owners = {
         account.token.reveal(): Principal(user, frozenset({"admin", "user"} if account.admin else {"user"}))
         for user, account in file.auth.users.items()
     }
     owners[secret] = Principal("admin", frozenset({"admin", "user"}))
-    owners[worker_secret] = Principal("worker", frozenset({"worker"}))
-    settings = Settings(folder, *place, authenticator=Tokens(owners))
+    owners[by_hand] = Principal(BY_HAND, frozenset({JOINER}))
+    settings = Settings(
+        folder,
+        *place,
+        authenticator=Tokens(owners),
+        secret=key,
+        database=file.storage.database.reveal() if file.storage.database else "",
+        blobs=file.storage.bundle_prefix,
+        caps=caps(file),
+        keep_jobs_for=file.retention.jobs,
+        lease=Lease.within(file.controller.worker_timeout),
+    )
     async with controller(settings, clock, rng, ids) as running:
         _leave_token(running.address, secret)
-        local = LocalSettings(folder / "slices", running.address, _variables(), behaviours(file))
+        local = LocalSettings(
+            folder / "slices",
+            running.address,
+            {**_variables(), **file.defaults.bootstrap.env_vars},
+            behaviours(file),
+            local_platform.stop_grace,
+        )
         async with LocalPlatform(local, worker_command, clock) as platform:
-            desk, home = running.desk, Home(running.address, worker_secret)
+            desk = running.desk
+            home = Home(running.address, desk.badges.of_slice)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
             await scaler.adopt()
             pace = Pace(file.defaults.autoscaler.evaluation_interval)
             scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
-            scaler.wake = desk.scheduler.after = scaling.wake
+            scaler.wake = scaling.wake
+            scaler.after = desk.look_at_reasons
+            # The autoscaler looks at the reasons too, when it has looked at the demand.
+            desk.scheduler.after = scaling.wake
             # A crew of its own, which ends before the platform it listens to.
             async with Crew(clock, rng) as parts:
                 parts.spawn("iris.scale.watch", scaler.watch)
@@ -114,23 +133,6 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
                     yield Cluster(running.address, secret, platform)
                 finally:
                     parts.cancel()
-
-
-def _refuse_unserved(file: ClusterFile) -> None:
-    """What the file may say and this version does not do is refused, never passed over in silence."""
-    usual = ClusterFile.model_fields
-    asked = {
-        "storage.database": file.storage.database is not None,
-        "limits": file.limits != usual["limits"].get_default(call_default_factory=True),
-        "retention": file.retention != usual["retention"].get_default(call_default_factory=True),
-    }
-    for key, said in asked.items():
-        if said:
-            raise Invalid(
-                "iris.unserved",
-                f"This version does not serve {key}.",
-                hint="leave it out of the cluster file",
-            )
 
 
 def _kept_secret(path: Path, ids: Ids) -> str:

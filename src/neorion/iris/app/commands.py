@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.worker import run_worker
 from neorion.iris.model import Resources
@@ -42,26 +43,24 @@ class _Amount(click.ParamType[Quantity]):
 
 
 @controller.command("serve")
-@click.option("--host", default="127.0.0.1", help="The address to listen on.")
-@click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
+@click.option("--host", default="", help="The address to listen on; the cluster file's by default.")
+@click.option("--port", type=int, help="The port to listen on; 0 takes any that is free.")
 @_config
-@click.option("--bundle-prefix", default="", help="Where large blobs go; without it below the state folder.")
+@click.option("--bundle-prefix", default="", help="Where large blobs go; the cluster file's by default.")
 @_log
 def controller_serve(
-    out: Output, host: str, port: int, config: Path | None, bundle_prefix: str, log: str
+    out: Output, host: str, port: int | None, config: Path | None, bundle_prefix: str, log: str
 ) -> None:
     """Run a controller until it is told to stop."""
     setup(Form(log))
     if config is None:
         raise Invalid("iris.no_config", "A controller needs a cluster file.", hint="name it: --config FILE")
-    if "://" in bundle_prefix:
-        raise Invalid(
-            "iris.bundle_prefix",
-            f"{bundle_prefix.partition('://')[0]}:// is not served by this version.",
-            hint="name a folder, or leave it out",
-        )
     file = load(config, ClusterFile, os.environ)
-    _run_cluster(out, file, Path(file.storage.state_dir).expanduser(), (host, port))
+    if bundle_prefix:
+        storage = file.storage.model_copy(update={"bundle_prefix": bundle_prefix})
+        file = file.model_copy(update={"storage": storage})
+    place = (host or _home(file).host, _home(file).port if port is None else port)
+    _run_cluster(out, file, Path(file.storage.state_dir).expanduser(), place)
 
 
 @worker.command("serve", cls=Command)
@@ -132,6 +131,11 @@ def _run_cluster(
         )
 
     run_process(main)
+
+
+def _home(file: ClusterFile) -> LocalController:
+    """Where the file says that the controller listens."""
+    return file.controller.local or LocalController()
 
 
 def _address_in(config: Path | None) -> str:

@@ -5,27 +5,35 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neorion.iris.act.arrivals import Arrivals
+from neorion.iris.act.audit import Audit
+from neorion.iris.act.badges import JOINER, WORKER, Badges, Callers
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
-from neorion.iris.act.reports import RENEW_EVERY, Reports
+from neorion.iris.act.meters import Measured
+from neorion.iris.act.orphans import Orphans
+from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
-from neorion.iris.adapters.blobs.folder import FolderBlobs
-from neorion.iris.model import WorkerShape
+from neorion.iris.act.watch import Watchers
+from neorion.iris.adapters.blobs import open_blobs
+from neorion.iris.model import Caps, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
     JobServiceASGIApplication,
     WorkerServiceASGIApplication,
 )
+from neorion.iris.model.lease import Lease
 from neorion.iris.serve.cluster import Cluster
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
+from neorion.iris.serve.kin import TASK, TaskTokens
 from neorion.iris.serve.workers import Workers
-from neorion.iris.state import load
+from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, App, Authenticator, Request, Response, Route, Service, serve
@@ -36,26 +44,39 @@ from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
 _SCHEDULE = Pace(Duration.of(seconds=10))
-_WATCH = Pace(RENEW_EVERY * 0.5)
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
 _GRACE = Duration.of(seconds=2)
 # Limits are given in seconds at the least.
 _DEADLINES = Pace(Duration.of(seconds=0.5))
 # Jobs are kept for days, but their number grows by the minute.
 _RETENTION = Pace(Duration.of(minutes=1))
+# A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
+_ORPHANS = Pace(Duration.of(hours=1))
 USERS = {"admin", "user"}
-OPERATORS = {"admin"}
+# Tasks submit jobs too; what they reach is checked call by call.
+WITH_WORK = USERS | {TASK}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where a controller lives. Without an authenticator it serves this machine alone."""
+    """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
+
+    `secret` is what the tokens of workers follow from. `database` is the address of a PostgreSQL; without it there is a
+    SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
+    `folder`.
+    """
 
     folder: Path
     host: str = "127.0.0.1"
     port: int = 10000
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    secret: str = field(default="", repr=False)
+    database: str = field(default="", repr=False)
+    blobs: str = ""
+    caps: Caps = field(default=Caps())
+    keep_jobs_for: Duration = field(default=Duration.of(hours=7 * 24))
+    lease: Lease = field(default=Lease.within(Duration.of(seconds=4.6)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +93,18 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
     """Runs a controller while the block runs."""
     settings.folder.mkdir(parents=True, exist_ok=True)
     async with open_store(
-        settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
+        settings.database or settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
     ) as store:
         metrics = Metrics()
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Crew(clock, rng) as crew:
-            desk = await start(settings, Deck.over(store, clock, ids, rng), store, crew, watch)
-            app = App(services(desk), routes(metrics), ids=ids, authenticator=settings.authenticator)
+            deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+            desk = await start(settings, deck, store, crew, watch)
+            known = settings.authenticator and TaskTokens(
+                deck.book, Callers(desk.badges, settings.authenticator)
+            )
+            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=known)
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
@@ -89,78 +114,100 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     """Reads what is known and sets the loops going."""
     crew.spawn("iris.journal", deck.journal.run)
     await load(store, deck.book)
-    desk = assemble(settings, deck, store)
+    desk = assemble(settings, deck, store, await last_number(store))
     clock, rng = deck.clock, deck.rng
     placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
     deck.wake = placing.wake
+    desk.scheduler.after = desk.look_at_reasons
     crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
-    crew.loop(Loop("iris.watch", desk.look_after_workers, _WATCH, clock, rng, watch))
+    watching = Pace(settings.lease.renew_every * 0.5)
+    crew.loop(Loop("iris.watch", desk.look_after_workers, watching, clock, rng, watch))
     crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
     crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
+    crew.loop(Loop("iris.orphans", desk.orphans.tick, _ORPHANS, clock, rng, watch))
     return desk
 
 
-def assemble(settings: Settings, deck: Deck, store: Store) -> Desk:
+def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> Desk:
     lives = Lives(deck)
-    blobs = Blobs(deck.journal, store, FolderBlobs(settings.folder / "blobs"))
+    blobs = Blobs(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
+    arrivals = Arrivals(settings.folder / "arriving", blobs, deck.clock)
     shelf = LogShelf(settings.folder / "logs")
     dispatch = Dispatch(deck, blobs)
+    watchers = Watchers()
+    deck.book.stirred = watchers.stir
     return Desk(
         deck=deck,
         store=store,
         lives=lives,
         dispatch=dispatch,
         herald=Herald(deck, lives, dispatch, shelf),
-        scheduler=Scheduler(deck, lives),
-        reports=Reports(deck, lives, blobs),
+        scheduler=Scheduler(deck, lives, settings.caps),
+        reports=Reports(deck, lives, blobs, settings.lease),
         blobs=blobs,
+        arrivals=arrivals,
+        orphans=Orphans(deck.book, blobs, arrivals),
         shelf=shelf,
-        retention=Retention(deck, store, blobs, shelf),
+        retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
+        badges=Badges(settings.secret, deck.book),
+        audit=Audit(deck, last_deed),
+        watchers=watchers,
         started=deck.clock.now(),
         shapes=settings.shapes,
+        caps=settings.caps,
     )
 
 
 def services(desk: Desk) -> list[Service]:
     """Every method and who may call it."""
-    everybody = USERS | {"worker"}
+    workers_too = WITH_WORK | {WORKER}
     return [
         Service(
             JobServiceASGIApplication,
             Jobs(desk),
             {
-                "Submit": USERS,
-                "Wait": USERS,
-                "Get": USERS,
-                "List": USERS,
-                "Tasks": USERS,
-                "Cancel": USERS,
-                "Logs": USERS,
-                "GetBlob": everybody,
-                "PutBlob": everybody,
+                "Submit": WITH_WORK,
+                "Wait": WITH_WORK,
+                "Get": WITH_WORK,
+                "List": WITH_WORK,
+                "Tasks": WITH_WORK,
+                "Cancel": WITH_WORK,
+                "Logs": WITH_WORK,
+                "Watch": WITH_WORK,
+                "GetBlob": workers_too,
+                "PutBlob": workers_too,
             },
         ),
         Service(
             ClusterServiceASGIApplication,
             Cluster(desk),
-            {"Status": USERS, "Workers": USERS, "Slices": USERS, "Drain": OPERATORS},
+            {
+                "Status": USERS,
+                "Workers": USERS,
+                "Slices": USERS,
+                # For administrators alone; checked by the handlers, so that a refusal is on record.
+                "Drain": USERS,
+                "Revoke": USERS,
+                "Audit": USERS,
+            },
         ),
         Service(
             WorkerServiceASGIApplication,
             Workers(desk),
-            {"Join": {"worker"}, "Orders": {"worker"}, "Report": {"worker"}, "PushLogs": {"worker"}},
+            {"Join": {JOINER, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
         ),
     ]
 
 
-def routes(metrics: Metrics) -> list[Route]:
+def routes(desk: Desk, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
         del request
         return Response(b"ok\n")
 
     async def exposition(request: Request) -> Response:
         del request
+        desk.look_at_meters()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

@@ -26,6 +26,12 @@ app.mount(
     "worker", "neorion.iris.cli.worker:worker", help="See workers, and empty them of work.", heading=_CLUSTER
 )
 app.mount("slice", "neorion.iris.cli.slices:slices", help="See slices of machines.", heading=_CLUSTER)
+app.mount(
+    "audit",
+    "neorion.iris.cli.audit:audit_command",
+    help="List who changed what, the newest first.",
+    heading=_CLUSTER,
+)
 app.mount("config", "neorion.iris.cli.config:config", help="Check cluster files.", heading=_CLUSTER)
 
 __all__ = ["app", "main"]

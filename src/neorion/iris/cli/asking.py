@@ -7,6 +7,7 @@ from typing import TypeVar
 import anyio
 
 from neorion.iris.client import AsyncIrisClient
+from neorion.iris.client.home import home
 from neorion.keel.base import Retry
 from neorion.keel.cli.kit import Output
 from neorion.keel.run import only_error
@@ -20,7 +21,7 @@ def ask(out: Output, controller: str, question: Callable[[AsyncIrisClient], Awai
     """Runs `question` with a client of its own."""
 
     async def converse() -> T:
-        async with AsyncIrisClient.remote(controller, token=out.env.get("IRIS_TOKEN") or None) as client:
+        async with AsyncIrisClient.at(home(controller, None, "", out.env)) as client:
             return await question(client)
 
     try:

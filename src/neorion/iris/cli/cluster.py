@@ -73,7 +73,9 @@ def _detached(out: Output, place: Path, port: int, workers: int) -> None:
 
     clock = SystemClock()
     started = anyio.run(local.start, place, port, workers, clock)
-    ask(out, started.address, lambda client: first_worker(client, clock))
+    trouble = ask(out, started.address, lambda client: first_worker(client, clock))
+    if trouble:
+        out.warn(f"No worker has joined yet: {trouble}. Jobs are taken, and wait.")
     default = DEFAULT_CONTROLLER.rpartition(":")[2]
     if started.address.rpartition(":")[2] != default:
         out.say(f"Commands find it with: export IRIS_CONTROLLER={started.address}")

@@ -16,9 +16,8 @@ T = TypeVar("T")
 
 # More at once is a stream that nobody reads; `--task` chooses another.
 TASKS_MAX: Final = 32
-# The controller is asked this often what has changed: at first often, because most jobs start at once.
-_ASK_FIRST_MS: Final = 50
-_ASK_MOST_MS: Final = 1000
+# A stream that ended too soon is opened again after this.
+_AGAIN: Final = Duration.of(ms=100)
 # A controller that restarts is back long before that.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=100)
 
@@ -71,39 +70,49 @@ class Follow:
         return answer.job or pb.Job()
 
     async def _watch(self, group: TaskGroup) -> pb.WaitResponse:
-        pause = _ASK_FIRST_MS
-        while True:
-            request = pb.WaitRequest(job=self._job, timeout_ms=pause)
-            answer = await self._steady(lambda request=request: self._client.calls.wait(request))
-            if answer.tasks:
-                return answer
-            changed = self._told(answer.job or pb.Job())
-            for task in await self._steady(lambda: self._client.tasks(self._job)):
-                changed |= self._wanted(task) and self._stream(task, group)
-            pause = _ASK_FIRST_MS if changed else min(_ASK_MOST_MS, pause * 2)
+        while not await self._steady(lambda: self._attend(group)):
+            await self._clock.sleep(_AGAIN)
+        request = pb.WaitRequest(job=self._job)
+        return await self._steady(lambda: self._client.calls.wait(request))
 
-    def _told(self, job: pb.Job) -> bool:
+    async def _attend(self, group: TaskGroup) -> bool:
+        """Follows the job's changes as they come; says whether they came to the job's end."""
+        heard = False
+        try:
+            async for change in self._client.watch(self._job):
+                heard = True
+                job = change.job or pb.Job()
+                if job.ended_ms:
+                    return True
+                self._told(job)
+                for task in change.tasks:
+                    if self._wanted(task):
+                        self._stream(task, group)
+        except Retry:
+            # One that was heard from is asked again with new patience.
+            if not heard:
+                raise
+        return False
+
+    def _told(self, job: pb.Job) -> None:
         sentence = job.reason.sentence if job.reason else ""
-        changed = sentence != self._reason
-        if changed and sentence:
+        if sentence and sentence != self._reason:
             self._tell(f"waiting: {sentence}")
         self._reason = sentence
-        return changed
 
     def _wanted(self, task: pb.Task) -> bool:
         return task.index < TASKS_MAX if self._only is None else task.index == self._only
 
-    def _stream(self, task: pb.Task, group: TaskGroup) -> bool:
-        """Streams the task's attempt if that is a new one; says whether it is."""
+    def _stream(self, task: pb.Task, group: TaskGroup) -> None:
+        """Streams the task's attempt if that is a new one."""
         place = self._places.setdefault(task.index, _Place())
         if task.state != "running" or place.streamed >= task.tries:
-            return False
+            return
         again = f", try {task.tries}" if task.tries > 1 else ""
         self._tell(f"task {task.index} runs on {task.worker}{again}")
         place.stream.cancel()
         place.stream, place.streamed = anyio.CancelScope(), task.tries
         group.start_soon(self._live, task.index, place)
-        return True
 
     async def _live(self, index: int, place: _Place) -> None:
         number = place.streamed

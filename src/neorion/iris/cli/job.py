@@ -4,7 +4,13 @@ from typing import TypedDict, Unpack
 
 import click
 
-from neorion.iris.cli.options import controller_option, state_option
+from neorion.iris.cli.options import (
+    attempt_option,
+    controller_option,
+    follow_option,
+    state_option,
+    tail_option,
+)
 from neorion.keel.cli import App, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
@@ -58,15 +64,9 @@ class Which(TypedDict):
 @click.option(
     "--task", type=click.IntRange(min=0), allow_from_autoenv=False, metavar="N", help="Only this task."
 )
-@click.option(
-    "--attempt",
-    type=click.IntRange(min=1),
-    allow_from_autoenv=False,
-    metavar="N",
-    help="This try of it; the last one if none is given.",
-)
-@click.option("-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until the job has ended.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="BYTES", help="Only the last of each task.")
+@attempt_option
+@follow_option
+@tail_option
 @controller_option
 def logs_command(out: Output, controller: str, name: str, **which: Unpack[Which]) -> None:
     """Show what a job writes. Of several tasks, each line carries its task's number."""

@@ -10,7 +10,7 @@ from neorion.iris.cli.job import Which
 from neorion.iris.cli.logs import past, shown, tasks_of
 from neorion.iris.cli.records import NAMES, JobRecord, Named, jobs_table
 from neorion.iris.client import AsyncIrisClient
-from neorion.iris.client.aio import PAGE
+from neorion.iris.client.connection import PAGE
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Deadline, Duration, Invalid, UnitError
 from neorion.keel.cli import Exit, Format
@@ -88,7 +88,9 @@ async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None
     try:
         limit = None if most is None else Duration.parse(most).seconds
     except UnitError as error:
-        raise Invalid("iris.limits", f"timeout: {error}.") from None
+        raise Invalid(
+            "iris.limits", f"timeout: {error}.", hint='write a time like 90, "30s" or "2h"'
+        ) from None
     try:
         ended = await client.ended(named(client, name), limit)
     except Deadline as error:

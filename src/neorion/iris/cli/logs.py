@@ -51,15 +51,10 @@ def shown(out: Output, *, several: bool) -> Generator[Show]:
 
 async def past(client: AsyncIrisClient, request: pb.LogsRequest, show: Show) -> int:
     """Shows what is there now of one attempt, or the tail of it that is asked for; returns how far that goes."""
-    kept, end = b"", 0
+    end = 0
     async for chunk in client.calls.logs(request):
         end = chunk.offset + len(chunk.text)
-        if request.tail_bytes:
-            kept = (kept + chunk.text)[-request.tail_bytes :]
-        else:
-            show(request.task, chunk.text)
-    if kept:
-        show(request.task, kept)
+        show(request.task, chunk.text)
     return end
 
 
@@ -68,7 +63,11 @@ async def tasks_of(client: AsyncIrisClient, out: Output, job: str, only: int | N
     tasks = await client.tasks(job)
     if only is not None:
         if only >= len(tasks):
-            raise NotFound("iris.no_task", f"{job} has tasks 0 to {len(tasks) - 1}.")
+            raise NotFound(
+                "iris.no_task",
+                f"{job} has tasks 0 to {len(tasks) - 1}.",
+                hint=f"see them with: iris task list {job}",
+            )
         return [tasks[only]]
     if len(tasks) > TASKS_MAX:
         out.warn(f"Only the first {TASKS_MAX} of {len(tasks)} tasks are shown; choose one with --task.")

@@ -23,3 +23,17 @@ state_option = click.option(
     metavar="STATE",
     help="Only these; may be given more than once.",
 )
+# Which part of what a task wrote.
+attempt_option = click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    allow_from_autoenv=False,
+    metavar="N",
+    help="This try of it; the last one if none is given.",
+)
+follow_option = click.option(
+    "-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until the job has ended."
+)
+tail_option = click.option(
+    "--tail", type=click.IntRange(min=1), metavar="BYTES", help="Only the last of each task."
+)

@@ -58,8 +58,12 @@ def status_table(clock: Clock) -> Table[StatusRecord]:
     )
 
 
-async def first_worker(client: AsyncIrisClient, clock: Clock) -> None:
-    """Returns when the cluster can run something, or when it takes too long."""
+async def first_worker(client: AsyncIrisClient, clock: Clock) -> str:
+    """Returns when the cluster can run something; or when that takes too long, with what is known of it."""
+    trouble = ""
     with anyio.move_on_after(_WORKER_MOST.seconds):
         while not (await client.cluster.status(pb.StatusRequest())).workers.get("ready"):
+            trouble = next((piece.message for piece in await client.slices() if piece.message), trouble)
             await clock.sleep(_LOOK_EVERY)
+        return ""
+    return trouble or "none has said why"

@@ -1,6 +1,5 @@
 """What `iris run` does: pack, submit, follow, and end as the command ended."""
 
-import re
 import signal
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,15 @@ from neorion.iris.cli.logs import shown
 from neorion.iris.cli.run import Wanted
 from neorion.iris.cli.words import amounts, resources, size
 from neorion.iris.client import AsyncIrisClient, Options
+from neorion.iris.client.names import made_name
 from neorion.iris.client.options import Payload, spec_of
+from neorion.iris.client.transfer import PART_BYTES
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.cli import Exit
 from neorion.keel.cli.kit import Column, Output, Table
-from neorion.keel.clock import SystemIds
+from neorion.keel.cli.kit.progress import progress
+from neorion.keel.clock import SystemClock, SystemIds
 
 # An offset past every end: the answer then brings a blob's size and none of its bytes.
 _PAST_THE_END: Final = 2**62
@@ -121,7 +123,12 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packe
     )
     if wanted["retries"] is not None:
         options["retries"] = wanted["retries"]
-    spec = spec_of(command, client.path(wanted["name"] or _name(command)), options, Payload())
+    spec = spec_of(
+        command,
+        client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds())),
+        options,
+        Payload(),
+    )
     spec.replicas = wanted["replicas"]
     spec.gang = wanted["gang"] or ""
     if spec.environment is not None:
@@ -136,23 +143,25 @@ def _variables(pairs: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
-def _name(command: Sequence[str]) -> str:
-    """The program's own name, and enough chance to be alone with it."""
-    program = re.sub(r"[^A-Za-z0-9]+", "-", Path(command[0]).name).strip("-")[:40] or "job"
-    chance = "".join(filter(str.isalnum, SystemIds().secret()))[:6].lower()
-    return f"{program}-{chance}"
-
-
 async def _send(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
     """A bundle the controller has is not sent again."""
     told = f"bundle of {size(len(packed.body))}, files: {packed.files}"
     try:
         await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
     except NotFound:
-        await client.put_blob(packed.digest, packed.body)
+        await _upload(client, out, packed)
         out.say(f"{told}, sent")
     else:
         out.say(f"{told}, unchanged")
+
+
+async def _upload(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
+    if len(packed.body) <= PART_BYTES:
+        await client.put_blob(packed.digest, packed.body)
+        return
+    # What takes more than one message may take a while on a slow line.
+    with progress(out, "bundle, KiB", SystemClock(), len(packed.body) // 1024) as shown_so_far:
+        await client.put_blob(packed.digest, packed.body, lambda count: shown_so_far.advance(count // 1024))
 
 
 def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> Submitted:

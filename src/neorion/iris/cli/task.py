@@ -1,16 +1,28 @@
 """`iris task`: the parts of a job."""
 
+from typing import Unpack
+
 import click
 
-from neorion.iris.cli.options import controller_option, state_option
+from neorion.iris.cli.job import Which
+from neorion.iris.cli.options import (
+    attempt_option,
+    controller_option,
+    follow_option,
+    state_option,
+    tail_option,
+)
 from neorion.keel.cli import App
 from neorion.keel.cli.kit import Output
 
 task = App("task", help="See the tasks of a job.")
 
+_job = click.argument("name", metavar="JOB")
+_number = click.argument("task", metavar="TASK", type=click.IntRange(min=0))
+
 
 @task.command("list")
-@click.argument("name", metavar="JOB")
+@_job
 @state_option
 @controller_option
 def list_command(out: Output, controller: str, name: str, states: tuple[str, ...]) -> None:
@@ -22,3 +34,33 @@ def list_command(out: Output, controller: str, name: str, states: tuple[str, ...
     tasks = ask(out, controller, lambda client: client.tasks(named(client, name)))
     chosen = [TaskRecord.of(one) for one in tasks if not states or one.state in states]
     out.show(chosen, tasks_table(SystemClock()))
+
+
+@task.command("describe")
+@_job
+@_number
+@controller_option
+def describe_command(out: Output, controller: str, name: str, task: int) -> None:
+    """Show all there is to know of one task, by its number."""
+    from neorion.iris.cli.asking import ask, named  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.logs import tasks_of  # noqa: PLC0415 -- as above
+    from neorion.iris.cli.records import TaskRecord, tasks_table  # noqa: PLC0415 -- as above
+    from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
+
+    (found,) = ask(out, controller, lambda client: tasks_of(client, out, named(client, name), task))
+    out.show_one(TaskRecord.of(found), tasks_table(SystemClock()))
+
+
+@task.command("logs")
+@_job
+@_number
+@attempt_option
+@follow_option
+@tail_option
+@controller_option
+def logs_command(out: Output, controller: str, name: str, **which: Unpack[Which]) -> None:
+    """Show what one task writes."""
+    from neorion.iris.cli import jobs  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, controller, lambda client: jobs.logs(client, out, name, which))

@@ -1,7 +1,7 @@
 """What a user may say about a job besides what it runs, and the message it becomes."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypedDict
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
@@ -11,7 +11,7 @@ from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.wire import Entry
-from neorion.keel.base import Duration, Invalid, Quantity, UnitError
+from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_mean
 
 Work = Callable[..., Any] | str | Sequence[str]
 
@@ -39,6 +39,15 @@ class Options(TypedDict, total=False):
     key: str
 
 
+class MapOptions(Options, total=False):
+    """What `map` may be told besides."""
+
+    # Items per task; without one, as many as give 64 tasks.
+    chunk: int
+    # An item's exception is its value, and the others go on.
+    return_exceptions: bool
+
+
 class Payload:
     """Blobs gathered for one submission, by their hash."""
 
@@ -60,6 +69,17 @@ class Payload:
                 f"{what} cannot be pickled: {error}.",
                 hint="pass plain data, and open files, locks and connections inside of the function",
             ) from error
+
+
+def check_options(options: Mapping[str, object], known: Collection[str]) -> None:
+    """Python takes any keyword here; a misspelt one must not pass for none."""
+    for name in options:
+        if name not in known:
+            raise Invalid(
+                "iris.option",
+                f'"{name}" is no option.',
+                hint=did_you_mean(name, known) or "the options stand in docs/guides/iris.md",
+            )
 
 
 def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.JobSpec:
@@ -111,7 +131,7 @@ def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
     known = ("cpu", "memory", "disk", "gpu")
     for name in wanted:
         if name not in known:
-            raise Invalid("iris.resources", f'"{name}" is no resource.', hint=f"known: {', '.join(known)}")
+            raise Invalid("iris.resources", f'"{name}" is no resource.', hint=did_you_mean(name, known))
     variant, count = _gpu(wanted.get("gpu", 0))
     return pb.Resources(
         cpu_milli=_amount("cpu", wanted.get("cpu", 1)).milli,
@@ -138,15 +158,15 @@ def _amount(name: str, value: str | float) -> Quantity:
     try:
         return Quantity.parse(value)
     except UnitError as error:
-        raise Invalid("iris.resources", f"{name}: {error}.") from None
+        raise Invalid(
+            "iris.resources", f"{name}: {error}.", hint='write an amount like 2, "500m" or "8Gi"'
+        ) from None
 
 
 def _ms(name: str, value: str | float) -> int:
     try:
         return Duration.parse(value).ns // 1_000_000
     except UnitError as error:
-        raise Invalid("iris.limits", f"{name}: {error}.") from None
-
-
-def chunks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
+        raise Invalid(
+            "iris.limits", f"{name}: {error}.", hint='write a time like 90, "30s" or "2h"'
+        ) from None

@@ -41,8 +41,8 @@ _STORIES = {
 
 
 def _story(ending: pb.Ending) -> str:
-    told = _STORIES.get(ending.cause, ending.message or ending.cause or "failed")
-    return told.format(code=ending.code)
+    told = _STORIES.get(ending.cause)
+    return told.format(code=ending.code) if told else ending.message or ending.cause or "failed"
 
 
 class Results:
@@ -51,22 +51,37 @@ class Results:
     def __init__(self, answer: pb.WaitResponse) -> None:
         self.job: pb.Job = answer.job or pb.Job()
         self.tasks = answer.tasks
-        self.small = {blob.digest: blob.body for blob in answer.results}
+        self._small = {blob.digest: blob.body for blob in answer.results}
+
+    def small(self, task: pb.Task) -> bytes:
+        """What came along of a task's result, or nothing."""
+        return self._small.get(task.ending.result, b"") if task.ending is not None else b""
 
 
 async def value_of(ended: Results, fetch: Fetch) -> Any:
     if ended.job.state != "succeeded":
         raise await _failure(ended, fetch)
-    values = [await _value(task, ended, fetch) for task in ended.tasks]
+    values = [await value_of_task(task, ended.small(task), fetch) for task in ended.tasks]
     return values[0] if len(values) == 1 else values
 
 
-async def _value(task: pb.Task, ended: Results, fetch: Fetch) -> Any:
+async def value_of_task(task: pb.Task, small: bytes, fetch: Fetch) -> Any:
     ending = task.ending
     if ending is None or not ending.result:
         return None
-    body = ended.small.get(ending.result) or await fetch(ending.result)
-    return load(body)
+    return load(small or await fetch(ending.result))
+
+
+async def failure_of(job: pb.Job, task: pb.Task, small: bytes, fetch: Fetch) -> BaseException:
+    """What the task raised, or else what is known of its end."""
+    ending = task.ending or pb.Ending()
+    if task.state == "failed" and ending.result:
+        body = small or await fetch(ending.result)
+        try:
+            load(body)
+        except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
+            return error
+    return (JobCancelled if task.state == "cancelled" else JobFailed)(job, ending)
 
 
 async def _failure(ended: Results, fetch: Fetch) -> BaseException:
@@ -76,11 +91,7 @@ async def _failure(ended: Results, fetch: Fetch) -> BaseException:
         return JobCancelled(ended.job, ending)
     for task in ended.tasks:
         if task.state == "failed" and task.ending is not None and task.ending.result:
-            body = ended.small.get(task.ending.result) or await fetch(task.ending.result)
-            try:
-                load(body)
-            except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
-                return error
+            return await failure_of(ended.job, task, ended.small(task), fetch)
     return JobFailed(ended.job, ending)
 
 

@@ -1,18 +1,26 @@
 """The client without asyncio: the same verbs, each carried out on a loop of its own. Works inside a running loop too."""
 
+import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
-from html import escape
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from neorion.iris.client.aio import AsyncIrisClient, AsyncJob
+from neorion.iris.client.aio import AsyncIrisClient
+from neorion.iris.client.connection import PAGE, AsyncJob
 from neorion.iris.client.embedded import Embedded
-from neorion.iris.client.options import Options, Work
+from neorion.iris.client.notebook import html
+from neorion.iris.client.options import MapOptions, Options, Work
+from neorion.iris.client.progress import Progress
 from neorion.iris.model.gen import iris_pb as pb
+
+T = TypeVar("T")
+
+# After Ctrl-C, what was going on has so long to clear up behind itself.
+_CLEAR_UP_S: Final = 6.0
 
 
 class Job:
@@ -20,21 +28,14 @@ class Job:
 
     def __init__(self, client: "IrisClient", inner: AsyncJob) -> None:
         self._client = client
-        self.inner = inner
-
-    @property
-    def id(self) -> str:
-        return self.inner.id
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
+        self.id = inner.id
+        self.name = inner.name
 
     def status(self) -> pb.Job:
-        return self._client.call(self.inner.status)
+        return self._client.get(self)
 
     def tasks(self) -> list[pb.Task]:
-        return self._client.call(self.inner.tasks)
+        return self._client.tasks(self)
 
     def wait(self, timeout: float | None = None) -> Any:
         return self._client.wait(self, timeout=timeout)
@@ -43,28 +44,20 @@ class Job:
         return self.wait(timeout)
 
     def cancel(self) -> list[str]:
-        return self._client.call(self.inner.cancel)
+        return self._client.cancel(self)
 
     def logs(self, task: int = 0) -> str:
-        return b"".join(self._client.iterate(self.inner.logs(task))).decode(errors="replace")
+        return self._client.logs(self, task)
 
     def follow(self, task: int = 0) -> Iterator[str]:
         """What the task writes, as it writes it, until it ends."""
-        return (
-            chunk.decode(errors="replace")
-            for chunk in self._client.iterate(self.inner.logs(task, follow=True))
-        )
+        return self._client.follow(self, task)
 
     def __repr__(self) -> str:
-        return repr(self.inner)
+        return f"<Job {self.name} {self.id}>"
 
     def _repr_html_(self) -> str:
-        status = self.status()
-        tasks = ", ".join(f"{count} {state}" for state, count in sorted(status.tasks.items()) if count)
-        why = (
-            f"<br><i>{escape(status.reason.sentence)}</i>" if status.reason and status.reason.sentence else ""
-        )
-        return f"<b>{escape(status.name)}</b> {escape(status.state)}: {escape(tasks)}{why}"
+        return html(self.status())
 
 
 class IrisClient:
@@ -83,8 +76,17 @@ class IrisClient:
         self._finalizer = weakref.finalize(self, self._stack.close)
 
     @classmethod
-    def remote(cls, url: str = "http://localhost:10000", *, token: str | None = None, user: str = "") -> Self:
+    def remote(cls, url: str | None = None, *, token: str | None = None, user: str = "") -> Self:
+        """What is not said comes from `IRIS_CONTROLLER` and `IRIS_TOKEN`, or from a controller of this user on this machine.
+
+        Inside of a task these are the task's own, and jobs submitted here become its children.
+        """
         return cls(lambda: AsyncIrisClient.remote(url, token=token, user=user))
+
+    @classmethod
+    def current(cls) -> Self:
+        """For code inside of a task: the task's own cluster. What it submits are child jobs, which end with the task."""
+        return cls(AsyncIrisClient.current)
 
     @classmethod
     def local(cls, workers: int = 2) -> Self:
@@ -104,20 +106,41 @@ class IrisClient:
         **options: Unpack[Options],
     ) -> Job:
         """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
-        return Job(
-            self,
-            self.call(
-                lambda: self._inner.submit(work, name, args=args, kwargs=kwargs, replicas=replicas, **options)
-            ),
+        inner = self._call(
+            lambda: self._inner.submit(work, name, args=args, kwargs=kwargs, replicas=replicas, **options)
         )
+        return Job(self, inner)
 
     def gang(
         self, work: Work, name: str, *, replicas: int, within: str = "slice", **options: Unpack[Options]
     ) -> Job:
         """Tasks that start together or not at all, on workers that share their `within`."""
-        return Job(
-            self, self.call(lambda: self._inner.gang(work, name, replicas=replicas, within=within, **options))
-        )
+        inner = self._call(lambda: self._inner.gang(work, name, replicas=replicas, within=within, **options))
+        return Job(self, inner)
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Any],
+        name: str = "",
+        *,
+        as_completed: Literal[False] = False,
+        progress: Progress = False,
+        **options: Unpack[MapOptions],
+    ) -> list[Any]: ...
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Any],
+        name: str = "",
+        *,
+        as_completed: Literal[True],
+        progress: Progress = False,
+        **options: Unpack[MapOptions],
+    ) -> Iterator[tuple[int, Any]]: ...
 
     def map(
         self,
@@ -125,33 +148,60 @@ class IrisClient:
         items: Iterable[Any],
         name: str = "",
         *,
-        chunk: int = 0,
-        **options: Unpack[Options],
-    ) -> list[Any]:
-        """The function over every item, on warm workers; values in the order of the items."""
-        return self.call(lambda: self._inner.map(function, items, name, chunk=chunk, **options))
+        as_completed: bool = False,
+        progress: Progress = False,
+        **options: Unpack[MapOptions],
+    ) -> list[Any] | Iterator[tuple[int, Any]]:
+        """The function over every item, on warm workers; values in the order of the items.
+
+        `as_completed` gives pairs of an item's number and its value instead, each as soon as it is there. An item that is
+        an `Args` is several arguments. Left before its end, by an error or by Ctrl-C, the map is cancelled.
+        """
+        if as_completed:
+            return self._iterate(
+                self._inner.map(function, items, name, as_completed=True, progress=progress, **options)
+            )
+        return self._call(lambda: self._inner.map(function, items, name, progress=progress, **options))
+
+    def start_map(
+        self, function: Callable[..., Any], items: list[Any], name: str = "", **options: Unpack[MapOptions]
+    ) -> Job:
+        """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
+        return Job(self, self._call(lambda: self._inner.start_map(function, items, name, **options)))
 
     def wait(self, job: Job | str, timeout: float | None = None) -> Any:
         """The value; of several tasks, their values in a list. An exception of the task is raised here."""
-        target = job if isinstance(job, str) else job.id
-        return self.call(lambda: self._inner.wait(target, timeout=timeout))
+        return self._call(lambda: self._inner.wait(_id(job), timeout=timeout))
 
-    def jobs(self, prefix: str = "", states: Iterable[str] = ()) -> list[pb.Job]:
-        return self.call(lambda: self._inner.jobs(prefix, states))
+    def get(self, job: Job | str) -> pb.Job:
+        return self._call(lambda: self._inner.get(_id(job)))
+
+    def tasks(self, job: Job | str) -> list[pb.Task]:
+        return self._call(lambda: self._inner.tasks(_id(job)))
+
+    def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
+        return self._call(lambda: self._inner.jobs(prefix, states, limit))
 
     def cancel(self, job: Job | str) -> list[str]:
-        target = job if isinstance(job, str) else job.id
-        return self.call(lambda: self._inner.cancel(target))
+        return self._call(lambda: self._inner.cancel(_id(job)))
 
-    def call(self, work: Callable[[], Any]) -> Any:
-        return self._portal.call(work)
+    def logs(self, job: Job | str, task: int = 0, *, tail_bytes: int = 0) -> str:
+        """What a task has written so far, or the last of it."""
+        return self._call(lambda: self._inner.logs(_id(job), task, tail_bytes=tail_bytes))
 
-    def iterate(self, chunks: Any) -> Iterator[bytes]:
-        while True:
-            try:
-                yield self._portal.call(chunks.__anext__)
-            except StopAsyncIteration:
-                return
+    def follow(self, job: Job | str, task: int = 0) -> Iterator[str]:
+        """What a task writes, as it writes it, until it ends."""
+        return self._iterate(self._inner.follow(_id(job), task))
+
+    def workers(self) -> list[pb.Worker]:
+        return self._call(self._inner.workers)
+
+    def slices(self) -> list[pb.Slice]:
+        return self._call(self._inner.slices)
+
+    def path(self, name: str) -> str:
+        """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""
+        return self._inner.path(name)
 
     def close(self) -> None:
         self._finalizer()
@@ -163,3 +213,36 @@ class IrisClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _call(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Ctrl-C ends the work too, and lets it clear up behind itself."""
+        over = threading.Event()
+
+        async def tracked() -> T:
+            try:
+                return await work()
+            finally:
+                over.set()
+
+        future = self._portal.start_task_soon(tracked)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            over.wait(_CLEAR_UP_S)
+            raise
+
+    def _iterate(self, values: AsyncGenerator[T]) -> Iterator[T]:
+        try:
+            while True:
+                try:
+                    value = self._call(values.__anext__)
+                except StopAsyncIteration:
+                    return
+                yield value
+        finally:
+            self._call(values.aclose)
+
+
+def _id(job: Job | str) -> str:
+    return job if isinstance(job, str) else job.id

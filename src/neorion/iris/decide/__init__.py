@@ -5,6 +5,7 @@ keeps anything between two calls, or carries anything out.
 """
 
 from neorion.iris.decide.autoscale import Create, Delete, DeleteCause, ScalePlan, autoscale
+from neorion.iris.decide.cap import beyond_cap
 from neorion.iris.decide.deadline import Deadlines, Timed, deadlines
 from neorion.iris.decide.feasible import feasible
 from neorion.iris.decide.group import PAUSE_MAX, paused_until
@@ -46,6 +47,7 @@ __all__ = [
     "after_end",
     "after_wait",
     "autoscale",
+    "beyond_cap",
     "deadlines",
     "feasible",
     "job_state",

@@ -7,6 +7,7 @@ and then whoever found no room may push lower bands aside (`push`).
 from collections.abc import Sequence
 from itertools import repeat
 
+from neorion.iris.decide.cap import CAPPED, Allowances
 from neorion.iris.decide.explain import why_no_room
 from neorion.iris.decide.fair import take_turns
 from neorion.iris.decide.hold import CLOSED, HOLD_AFTER, best_place
@@ -18,7 +19,7 @@ from neorion.iris.model import Band, ClusterView, JobId, Reason, RunningView, Wa
 from neorion.keel.base import Instant, Terminal
 
 # Waits that more workers would not end.
-_NOT_FOR_WORKERS = (WaitCode.USER_CAP, WaitCode.SETTLING)
+_NOT_FOR_WORKERS = CAPPED | {WaitCode.SETTLING}
 
 
 def schedule(view: ClusterView, now: Instant) -> Plan:
@@ -37,8 +38,8 @@ class _Pass:
 
     def __init__(self, view: ClusterView, overdue: Instant) -> None:
         self.pool = Pool(view.workers)
-        self._caps, self._cap_default = view.caps, view.cap_default
-        self._capped = bool(view.caps or view.cap_default)
+        self._allowances = Allowances(view.caps, view.running)
+        self._capped = self._allowances.any
         self._everybody = view.running
         self._overdue = overdue
         self._crowd: Crowd | None = None
@@ -50,7 +51,7 @@ class _Pass:
         self._promised: set[int] = set()
         # What held workers have free, while they are closed to everybody.
         self._kept: dict[int, list[int]] = {}
-        self._shares, self._running, self._settling = _count_running(self.pool, view.running)
+        self._shares, self._settling = _count_running(self.pool, view.running)
 
     def band(self, band: Band, jobs: Sequence[Waiting]) -> None:
         self._serve_oldest(jobs)
@@ -74,8 +75,12 @@ class _Pass:
                 if reason is None:
                     reason = explained[ask] = self._explain(*ask)
                 self._reasons[job.id] = reason
-            if reason.code not in _NOT_FOR_WORKERS:
-                demand.append(Demand(job.id, job.resources, job.placement, each.left, job.submitted))
+            # More workers than the user may fill would stand idle.
+            wanted = self._allowances.left(job.user, job.resources, each.left)
+            whole = wanted == each.left or not job.placement.gang
+            if wanted and whole and reason.code not in _NOT_FOR_WORKERS:
+                self._allowances.take(job.user, job.resources, wanted)
+                demand.append(Demand(job.id, job.resources, job.placement, wanted, job.submitted))
         overdue = self._overdue.ns
         upcoming = [each.job.submitted.ns for each in unserved if each.job.submitted.ns > overdue]
         return Plan(
@@ -155,15 +160,11 @@ class _Pass:
             return 0
         if gang or most > each.left:
             most = each.left
-        cap = self._caps.get(job.user, self._cap_default)
-        if not cap:
-            return most
-        runs = self._running.get(job.user, 0)
-        left = max(0, cap - runs)
-        if left < (most if gang else 1):
-            self._reasons[job.id] = Reason(WaitCode.USER_CAP, cap, runs, job.user)
+        reason = self._allowances.reason(job.user, job.resources, most if gang else 1)
+        if reason is not None:
+            self._reasons[job.id] = reason
             return 0
-        return min(most, left)
+        return self._allowances.left(job.user, job.resources, most)
 
     def _record(self, into: list[Assignment], each: Waiting, spot: int, tasks: int) -> None:
         job, worker = each.job, self.pool.workers[spot].id
@@ -175,7 +176,7 @@ class _Pass:
         each.left -= tasks
         self._promised.add(spot)
         if self._capped:
-            self._running[job.user] = self._running.get(job.user, 0) + tasks
+            self._allowances.take(job.user, job.resources, tasks)
 
     def _keep(self, job: JobId, place: Row) -> None:
         for spot in place.spots:
@@ -201,16 +202,12 @@ class _Pass:
         )
 
 
-def _count_running(
-    pool: Pool, running: Sequence[RunningView]
-) -> tuple[dict[str, int], dict[str, int], dict[JobId, int]]:
-    """What each user has of the cluster, how many tasks that is, and which gangs still hold places."""
+def _count_running(pool: Pool, running: Sequence[RunningView]) -> tuple[dict[str, int], dict[JobId, int]]:
+    """What each user has of the cluster, and which gangs still hold places."""
     shares: dict[str, int] = {}
-    tasks: dict[str, int] = {}
     gangs: dict[JobId, int] = {}
     costs: dict[tuple[int, ...], int] = {}
     for run in running:
-        tasks[run.user] = tasks.get(run.user, 0) + 1
         if run.gang:
             gangs[run.job] = gangs.get(run.job, 0) + 1
         asks = run.resources
@@ -220,4 +217,4 @@ def _count_running(
             cost = costs[key] = pool.cost(asks)
         if not run.stopping:
             shares[run.user] = shares.get(run.user, 0) + cost
-    return shares, tasks, gangs
+    return shares, gangs

@@ -3,6 +3,7 @@
 Pure: records and rules about single records. No clock, no network, no store; deciding over many records is `decide`.
 """
 
+from neorion.iris.model.cap import Cap, Caps
 from neorion.iris.model.constraint import Attributes, Constraint, Op
 from neorion.iris.model.ids import AttemptId, Digest, JobId, JobName, SliceId, WorkerId
 from neorion.iris.model.reason import Reason, WaitCode
@@ -48,6 +49,8 @@ __all__ = [
     "Band",
     "Budget",
     "Call",
+    "Cap",
+    "Caps",
     "Cause",
     "ClusterView",
     "Command",

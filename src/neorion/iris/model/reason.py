@@ -21,6 +21,9 @@ class WaitCode(StrEnum):
     GANG_SHORT = "gang_short"
     SETTLING = "settling"
     USER_CAP = "user_cap"
+    USER_CPU = "user_cpu"
+    USER_MEMORY = "user_memory"
+    USER_GPUS = "user_gpus"
     PREEMPTING = "preempting"
     HOLDING = "holding"
     HELD = "held"
@@ -108,6 +111,10 @@ _AMOUNTS: dict[WaitCode, tuple[Callable[[int], str], Callable[[int], str]]] = {
     WaitCode.CPU_SHORT: (_cores, _cores),
     WaitCode.MEMORY_SHORT: (_size_wanted, _size_there),
     WaitCode.DISK_SHORT: (_size_wanted, _size_there),
+    WaitCode.USER_CAP: (_tasks, _tasks),
+    WaitCode.USER_CPU: (_cores, _cores),
+    WaitCode.USER_MEMORY: (_size_there, _size_there),
+    WaitCode.USER_GPUS: (_gpus, _gpus),
     WaitCode.SETTLING: (str, _tasks),
     WaitCode.PREEMPTING: (str, _tasks),
     WaitCode.BOOTING: (str, _slices),
@@ -126,7 +133,10 @@ _SENTENCES = {
     WaitCode.GANG_KEY: "Its tasks start together within one {subject}, and no worker has the attribute {subject}.",
     WaitCode.GANG_SHORT: "Its {want} tasks start together, and there is room for {best} of them within one {subject}.",
     WaitCode.SETTLING: "It waits for {best} of its last try to stop before it starts again.",
-    WaitCode.USER_CAP: "{subject} already runs {best} of {want} allowed tasks.",
+    WaitCode.USER_CAP: "{subject} runs {best}, and may run {want} at once.",
+    WaitCode.USER_CPU: "{subject} has {best} in use, and may have {want} at once.",
+    WaitCode.USER_MEMORY: "{subject} has {best} of memory in use, and may have {want} at once.",
+    WaitCode.USER_GPUS: "{subject} has {best} in use, and may have {want} at once.",
     WaitCode.PREEMPTING: "It waits for {best} of others to stop and make room.",
     WaitCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
     WaitCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
@@ -146,6 +156,9 @@ _HINTS = {
     WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
     WaitCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
     WaitCode.USER_CAP: "wait for a task of yours to end, or cancel one",
+    WaitCode.USER_CPU: "wait for a task of yours to end, or cancel one",
+    WaitCode.USER_MEMORY: "wait for a task of yours to end, or cancel one",
+    WaitCode.USER_GPUS: "wait for a task of yours to end, or cancel one",
     WaitCode.GROUP_MAX: "raise max_slices of {subject}, or wait for a slice to come free",
     WaitCode.GROUP_QUOTA: "ask for more quota, or wait: it is tried again by itself",
     WaitCode.GROUP_CAPACITY: "it is tried again by itself",
@@ -161,6 +174,10 @@ _REFUSALS = {
     WaitCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the largest has {best}.",
     WaitCode.DISK_SHORT: "It needs {want} of disk on one worker; the largest has {best}.",
     WaitCode.GANG_SHORT: "Its {want} tasks start together, and one {subject} never holds more than {best} of them.",
+    WaitCode.USER_CAP: "Its tasks start together, and {subject} may run {want} at once.",
+    WaitCode.USER_CPU: "It needs more cores at once than the {want} that {subject} may have.",
+    WaitCode.USER_MEMORY: "It needs more memory at once than the {want} that {subject} may have.",
+    WaitCode.USER_GPUS: "It needs more GPUs at once than the {want} that {subject} may have.",
 }
 
 _REFUSAL_HINTS = {
@@ -173,4 +190,8 @@ _REFUSAL_HINTS = {
     WaitCode.DISK_SHORT: "ask for {best} or less",
     WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
     WaitCode.GANG_SHORT: "ask for {best} replicas or fewer",
+    WaitCode.USER_CAP: "ask for fewer replicas, or for a higher limit",
+    WaitCode.USER_CPU: "ask for fewer, or for a higher limit",
+    WaitCode.USER_MEMORY: "ask for less, or for a higher limit",
+    WaitCode.USER_GPUS: "ask for fewer, or for a higher limit",
 }

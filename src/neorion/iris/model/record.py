@@ -28,7 +28,10 @@ class Ending(Struct, frozen=True, omit_defaults=True):
 
 
 class Job(Struct, frozen=True, omit_defaults=True):
-    """One submission. `key` is the client's name for it, so that a repeated submission is the same job."""
+    """One submission. `key` is the client's name for it, so that a repeated submission is the same job.
+
+    `owner` is the attempt that submitted it, if a task did: the job does not outlive it.
+    """
 
     id: JobId
     spec: JobSpec
@@ -36,6 +39,7 @@ class Job(Struct, frozen=True, omit_defaults=True):
     key: str = ""
     content: Digest = Digest("")
     parent: JobId = JobId("")
+    owner: AttemptId = AttemptId("")
     state: JobState = JobState.PENDING
     ended: Instant | None = None
     ending: Ending = Ending()
@@ -56,7 +60,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """One try at a task on one worker. `doom` is why it was told to stop."""
+    """One try at a task on one worker. `doom` is why it was told to stop; `secret` is what it shows to us while it lives."""
 
     id: AttemptId
     job: JobId
@@ -71,6 +75,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     # Where a gang meets: its first task's host and port.
     meet: str = ""
     doom: StopCause = StopCause.NONE
+    secret: str = ""
     ending: Ending = Ending()
 
 
@@ -85,6 +90,8 @@ class Worker(Struct, frozen=True, omit_defaults=True):
     joined: Instant
     state: WorkerState = WorkerState.READY
     draining: bool = False
+    # Its token is worth nothing any more.
+    revoked: bool = False
 
 
 class Slice(Struct, frozen=True, omit_defaults=True):
@@ -95,3 +102,16 @@ class Slice(Struct, frozen=True, omit_defaults=True):
     since: Instant
     state: SliceState = SliceState.CREATING
     message: str = ""
+    # Nobody joins with its token any more.
+    revoked: bool = False
+
+
+class Deed(Struct, frozen=True, omit_defaults=True):
+    """A call that changes something: who made it, about what, and what came of it, "done" or the code of an error."""
+
+    number: int
+    when: Instant
+    who: str
+    what: str
+    target: str
+    outcome: str

@@ -1,9 +1,10 @@
 """What a decision sees: the cluster at one moment, as values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from neorion.iris.model.cap import Caps
 from neorion.iris.model.constraint import Attributes
 from neorion.iris.model.ids import AttemptId, JobId, SliceId, WorkerId
 from neorion.iris.model.resources import Resources
@@ -55,13 +56,12 @@ class RunningView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Everything the scheduler looks at. `caps` limits how many tasks a user runs at once."""
+    """Everything the scheduler looks at. `caps` limits what a user has at once."""
 
     workers: Sequence[WorkerView]
     jobs: Sequence[JobView]
     running: Sequence[RunningView] = ()
-    caps: Mapping[str, int] = field(default_factory=dict[str, int])
-    cap_default: int = 0
+    caps: Caps = field(default=Caps())
 
 
 @dataclass(frozen=True, slots=True)

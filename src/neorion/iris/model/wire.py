@@ -1,5 +1,6 @@
 """The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
 
+from functools import lru_cache
 from typing import Literal
 
 from protobuf import Oneof
@@ -17,6 +18,8 @@ REPLICAS_MAX = 100_000
 # A name, a value and a list must fit a message, a log line and a process's environment.
 TEXT_CHARS_MAX = 128 * 1024
 LIST_MAX = 10_000
+# Everything of a job but the names of its inputs: it is in memory for as long as the job is known, and goes to a worker with each task.
+SPEC_BYTES_MAX = 1024 * 1024
 _DIGEST_CHARS = 64
 
 
@@ -41,13 +44,22 @@ def resources_message(value: Resources) -> pb.Resources:
 
 
 def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
+    _check_size(message)
     replicas = message.replicas or 1
     if not 1 <= replicas <= REPLICAS_MAX:
-        raise Invalid("iris.replicas", f"A job has between 1 and {REPLICAS_MAX} tasks, not {replicas}.")
+        raise Invalid(
+            "iris.replicas",
+            f"A job has between 1 and {REPLICAS_MAX} tasks, not {replicas}.",
+            hint="put more work into each task, or submit several jobs",
+        )
     if message.inputs and len(message.inputs) != replicas:
-        raise Invalid("iris.inputs", f"{len(message.inputs)} inputs do not fit {replicas} tasks.")
+        raise Invalid(
+            "iris.inputs",
+            f"{len(message.inputs)} inputs do not fit {replicas} tasks.",
+            hint="give one for each task, or none",
+        )
     if message.wait_limit_ms < 0 or message.run_limit_ms < 0 or message.max_failed_tasks < 0:
-        raise Invalid("iris.limits", "A limit cannot be less than nothing.")
+        raise Invalid("iris.limits", "A limit cannot be less than nothing.", hint="leave it out for no limit")
     return JobSpec(
         name=name,
         entry=entry(message.entry),
@@ -103,7 +115,11 @@ def environment(message: pb.Environment | None) -> Environment:
     m = message or pb.Environment()
     for name in m.variables:
         if not name or "=" in name or "\0" in name or "\0" in m.variables[name]:
-            raise Invalid("iris.variable", f"{name[:80]!r} cannot be the name of an environment variable.")
+            raise Invalid(
+                "iris.variable",
+                f"{name[:80]!r} cannot be an environment variable.",
+                hint="a name has no '=', and neither name nor value a NUL character",
+            )
     _texts("variables", list(m.variables.values()))
     return Environment(
         variables=tuple(sorted(m.variables.items())),
@@ -122,9 +138,15 @@ def environment_message(value: Environment) -> pb.Environment:
     )
 
 
+# The same few come again and again: a job's function with each start, the value None with each end.
+@lru_cache(maxsize=4096)
 def digest(text: str) -> Digest:
     if len(text) != _DIGEST_CHARS or not set(text) <= set("0123456789abcdef"):
-        raise Invalid("iris.digest", f"{text[:80]!r} is no SHA-256 in hexadecimal.")
+        raise Invalid(
+            "iris.digest",
+            f"{text[:80]!r} is no SHA-256 in hexadecimal.",
+            hint="a blob goes by 64 hexadecimal digits in lower case",
+        )
     return Digest(text)
 
 
@@ -153,7 +175,19 @@ def entry(message: Entry | None) -> Command | Call:
         case Oneof(field="call", value=pb.Call() as call):
             return Call(digest(call.function))
         case _:
-            raise Invalid("iris.entry", "A job needs a command or a function to run.")
+            raise Invalid(
+                "iris.entry", "A job needs a command or a function to run.", hint="give one of both"
+            )
+
+
+def _check_size(message: pb.JobSpec) -> None:
+    size = len(message.to_binary()) - sum(map(len, message.inputs))
+    if size - 2 * len(message.inputs) > SPEC_BYTES_MAX:
+        raise Invalid(
+            "iris.spec_too_large",
+            f"The job's description has {size} bytes; {SPEC_BYTES_MAX} are allowed.",
+            hint="put data into the arguments of a function or into files, not into commands and variables",
+        )
 
 
 def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
@@ -164,7 +198,11 @@ def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
                 "iris.constraint", f'"{one.op[:40]}" is no comparison.', hint=did_you_mean(one.op, known)
             )
         if (Op(one.op) in (Op.EXISTS, Op.ABSENT)) == bool(one.values):
-            raise Invalid("iris.constraint", f'"{one.key[:80]} {one.op}" has the wrong number of values.')
+            raise Invalid(
+                "iris.constraint",
+                f'"{one.key[:80]} {one.op}" has the wrong number of values.',
+                hint='write "key", "!key", "key=value" or "key in a,b"',
+            )
     return tuple(Constraint(c.key, Op(c.op), tuple(c.values), not c.preferred) for c in message.constraints)
 
 
@@ -182,13 +220,19 @@ def _budget(message: pb.JobSpec) -> Budget:
     )
     losses = message.retries_after_loss if message.has_field("retries_after_loss") else default.losses
     if failures < 0 or losses < 0:
-        raise Invalid("iris.budget", "A task cannot be tried less than once.")
+        raise Invalid(
+            "iris.budget", "A task cannot be tried less than once.", hint="give a number of retries from 0"
+        )
     return Budget(failures, losses)
 
 
 def _texts(what: str, values: "list[str]") -> tuple[str, ...]:
     if len(values) > LIST_MAX or any(len(value) > TEXT_CHARS_MAX or "\0" in value for value in values):
-        raise Invalid("iris.too_long", f"{what}: too many, too long, or with a NUL character.")
+        raise Invalid(
+            "iris.too_long",
+            f"{what}: too many, too long, or with a NUL character.",
+            hint=f"at most {LIST_MAX}, each of at most {TEXT_CHARS_MAX} characters; send data as files or arguments",
+        )
     return tuple(values)
 
 

@@ -8,8 +8,15 @@ from msgspec.structs import replace
 from neorion.iris.model import WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
+from neorion.iris.model.record import Deed, Worker
 from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.rights import check_admin
+from neorion.iris.state import deeds_before
 from neorion.keel.base import NotFound, did_you_mean
+from neorion.keel.rpc import caller
+
+# Rows of one page, and of one look at the store.
+PAGE_MAX = 1000
 
 
 class Cluster(ClusterService):
@@ -71,14 +78,59 @@ class Cluster(ClusterService):
         )
 
     async def drain(self, request: pb.DrainRequest, ctx: object) -> pb.DrainResponse:
-        worker = self._book.workers.get(WorkerId(request.worker))
+        what = "Undrain" if request.undo else "Drain"
+        async with self._desk.audit.entry(caller().name, what, request.worker) as entry:
+            check_admin()
+            worker = self._worker(request.worker)
+            self._book.put_worker(replace(worker, draining=not request.undo))
+            entry.done()
+            self._desk.deck.wake()
+            await self._desk.deck.journal.durable()
+        return pb.DrainResponse()
+
+    async def revoke(self, request: pb.RevokeRequest, ctx: object) -> pb.RevokeResponse:
+        """Its tasks are not tried elsewhere before its lease is over: until then they may run where they are."""
+        async with self._desk.audit.entry(caller().name, "Revoke", request.worker) as entry:
+            check_admin()
+            worker = self._worker(request.worker)
+            self._book.put_worker(replace(worker, revoked=True, draining=True))
+            if (piece := self._book.slices.get(worker.slice)) is not None:
+                self._book.put_slice(replace(piece, revoked=True))
+            entry.done()
+            await self._desk.deck.journal.durable()
+            self._desk.dispatch.hang_up(worker.id)
+        return pb.RevokeResponse()
+
+    async def audit(self, request: pb.AuditRequest, ctx: object) -> pb.AuditResponse:
+        check_admin()
+        limit = min(request.limit or PAGE_MAX, PAGE_MAX)
+        number = request.before or self._desk.audit.last + 1
+        entries: list[pb.AuditEntry] = []
+        while number > 1 and len(entries) < limit:
+            page = await deeds_before(self._desk.store, number, PAGE_MAX)
+            if not page:
+                break
+            number = page[-1].number
+            entries += [_entry(deed) for deed in page if request.who in ("", deed.who)]
+        return pb.AuditResponse(entries=entries[:limit])
+
+    def _worker(self, name: str) -> Worker:
+        worker = self._book.workers.get(WorkerId(name))
         if worker is None:
             raise NotFound(
                 "iris.no_worker",
-                f"There is no worker {request.worker[:80]}.",
-                hint=did_you_mean(request.worker, self._book.workers) or "see them with: iris worker list",
+                f"There is no worker {name[:80]}.",
+                hint=did_you_mean(name, self._book.workers) or "see them with: iris worker list",
             )
-        self._book.put_worker(replace(worker, draining=not request.undo))
-        self._desk.deck.wake()
-        await self._desk.deck.journal.durable()
-        return pb.DrainResponse()
+        return worker
+
+
+def _entry(deed: Deed) -> pb.AuditEntry:
+    return pb.AuditEntry(
+        number=deed.number,
+        when_ms=wire.ms(deed.when),
+        who=deed.who,
+        what=deed.what,
+        target=deed.target,
+        outcome=deed.outcome,
+    )

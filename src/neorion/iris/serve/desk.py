@@ -3,18 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from neorion.iris.act.arrivals import Arrivals
+from neorion.iris.act.audit import Audit
+from neorion.iris.act.badges import Badges
 from neorion.iris.act.blobs import Blobs
 from neorion.iris.act.deadline import give_up_late
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
 from neorion.iris.act.lives import Lives
+from neorion.iris.act.orphans import Orphans
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.retention import Retention
 from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
-from neorion.iris.decide import feasible
-from neorion.iris.model import JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
+from neorion.iris.act.watch import Watchers
+from neorion.iris.decide import beyond_cap, feasible
+from neorion.iris.model import Caps, JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.store import Store
 
@@ -31,10 +36,16 @@ class Desk:
     scheduler: Scheduler
     reports: Reports
     blobs: Blobs
+    arrivals: Arrivals
+    orphans: Orphans
     shelf: LogShelf
     retention: Retention
+    badges: Badges
+    audit: Audit
+    watchers: Watchers
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    caps: Caps = field(default=Caps())
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
     scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
 
@@ -49,22 +60,34 @@ class Desk:
     def reason(self, job: JobId) -> Reason | None:
         """Why some of its tasks wait, or None if none does."""
         book = self.deck.book
-        waiting = [task for task in book.live_tasks(job) if task.state is TaskState.PENDING]
-        if not waiting:
+        if not book.counts[job][TaskState.PENDING]:
             return None
+        reason = self.scaling_reason(job) or self.scheduler.reasons.get(job)
+        if reason is not None:
+            return reason
+        waiting = (task for task in book.live_tasks(job) if task.state is TaskState.PENDING)
         settling = sum(task.attempt in book.attempts for task in waiting)
-        return (
-            self.scaling_reason(job)
-            or self.scheduler.reasons.get(job)
-            or (settling and Reason(WaitCode.SETTLING, best=settling))
-            or None
-        )
+        return Reason(WaitCode.SETTLING, best=settling) if settling else None
+
+    def look_at_reasons(self) -> None:
+        """Tells those who watch a job when it waits for another reason."""
+        self.watchers.look(self.reason)
+
+    def look_at_meters(self) -> None:
+        """Brings the gauges up to date, for somebody who asks for them."""
+        book = self.deck.book
+        found = (self.reason(job) for job in book.waiting())
+        self.deck.meters.look(book, (reason.code for reason in found if reason is not None))
 
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""
+        user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
+        self._refuse(beyond_cap(self.caps.of(user), user, spec.resources, together))
         present = [WorkerShape(w.total, w.attributes) for w in self.deck.book.workers.values()]
         if not present and not self.shapes:
             return
-        reason = feasible(spec.resources, spec.placement, spec.replicas, [*self.shapes, *present])
+        self._refuse(feasible(spec.resources, spec.placement, spec.replicas, [*self.shapes, *present]))
+
+    def _refuse(self, reason: Reason | None) -> None:
         if reason is not None:
             raise Invalid("iris.infeasible", reason.sentence, hint=reason.hint)

@@ -1,26 +1,31 @@
 """The service for those who have work."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
 import anyio
 
+from neorion.iris.act.audit import Entry
 from neorion.iris.act.jobs import find, submit
-from neorion.iris.model import Cause, Digest, JobName, wire
+from neorion.iris.model import Cause, Digest, JobId, JobName, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
-from neorion.iris.model.record import Attempt, Job, Task
+from neorion.iris.model.inherit import inherit
+from neorion.iris.model.record import Attempt, Job
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.kin import calling_task, check_child, check_reach
+from neorion.iris.serve.rights import check_owner
+from neorion.iris.serve.shown import shown_job, shown_task
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
+from neorion.keel.rpc import caller
 
 # Results up to this size in all come along with the answer that a job has ended.
 RESULTS_BYTES_MAX = 2 * 1024 * 1024
 PAGE_MAX = 500
 PART_BYTES_MAX = 4 * 1024 * 1024
-BLOB_BYTES_MAX = 1024 * 1024 * 1024
 
 Answer = TypeVar("Answer", pb.Job, pb.ListResponse, pb.TasksResponse)
 
@@ -31,16 +36,28 @@ class Jobs(JobService):
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._book = desk.deck.book
-        # Blobs that are still arriving, in parts.
-        self._arriving: dict[Digest, bytearray] = {}
 
     async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
         message = request.spec
         if message is None:
-            raise Invalid("iris.spec", "The submission has no job in it.")
+            raise Invalid("iris.spec", "The submission has no job in it.", hint="fill in its spec")
+        async with self._desk.audit.entry(caller().name, "Submit", message.name) as entry:
+            return await self._submit(request, message, entry)
+
+    async def _submit(
+        self, request: pb.SubmitRequest, message: pb.JobSpec, entry: Entry
+    ) -> pb.SubmitResponse:
+        content = Digest(hashlib.sha256(message.to_binary()).hexdigest())
+        task = calling_task()
+        if task is not None:
+            inherit(message, self._find(task.job).spec)
         spec = wire.spec(message, JobName(message.name))
+        check_owner(spec.name)
+        check_child(spec.name)
         self._desk.check_feasible(spec)
         needed = [*spec.inputs, *([] if isinstance(spec.entry, Command) else [spec.entry.function])]
+        if spec.environment.bundle:
+            needed.append(spec.environment.bundle)
         sent = {blob.digest for blob in request.blobs}
         for digest in needed:
             if digest not in sent and not await self._desk.blobs.has(digest):
@@ -48,22 +65,25 @@ class Jobs(JobService):
                     "iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along"
                 )
         if request.dry_run:
+            entry.drop()
             return pb.SubmitResponse(name=spec.name)
         for blob in request.blobs:
             await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
-        content = Digest(hashlib.sha256(message.to_binary()).hexdigest())
-        job, existed = submit(self._desk.deck, spec, request.key, content)
+        job, existed = submit(self._desk.deck, spec, request.key, content, task.attempt if task else None)
+        entry.done()
         await self._desk.deck.journal.durable()
         return pb.SubmitResponse(id=job.id, name=job.spec.name, existed=existed)
 
     async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
-        job = find(self._desk.deck, request.job)
+        job = self._find(request.job)
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
                 await self._desk.deck.bells.listen(job.id).wait()
         job = find(self._desk.deck, job.id)
         tasks = list(self._book.tasks[job.id]) if job.state.ended else []
-        answer = pb.WaitResponse(job=self._job(job), tasks=[self._task(task) for task in tasks])
+        answer = pb.WaitResponse(
+            job=shown_job(self._desk, job), tasks=[shown_task(self._desk, task) for task in tasks]
+        )
         # Whatever the answer says is in the store before it is said, and it says nothing newer.
         await self._desk.deck.journal.durable()
         room = RESULTS_BYTES_MAX
@@ -75,10 +95,12 @@ class Jobs(JobService):
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
-        return await self._once_durable(self._job(find(self._desk.deck, request.job)))
+        return await self._once_durable(shown_job(self._desk, self._find(request.job)))
 
     async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
         limit = min(request.limit or PAGE_MAX, PAGE_MAX)
+        task = calling_task()
+        within = f"{task.job}/" if task is not None else ""
         # Ids sort by birth: the newest first, and a page goes on below the last id of the page before.
         found = [
             job
@@ -86,14 +108,15 @@ class Jobs(JobService):
             if (not request.after or job.id < request.after)
             and (not request.states or job.state in request.states)
             and job.spec.name.startswith(request.prefix)
+            and job.spec.name.startswith(within)
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
         return await self._once_durable(
-            pb.ListResponse(jobs=[self._job(job) for job in found[:limit]], next=more)
+            pb.ListResponse(jobs=[shown_job(self._desk, job) for job in found[:limit]], next=more)
         )
 
     async def tasks(self, request: pb.TasksRequest, ctx: object) -> pb.TasksResponse:
-        job = find(self._desk.deck, request.job)
+        job = self._find(request.job)
         wanted = [
             task
             for task in self._book.tasks[job.id][max(0, request.after) :]
@@ -101,48 +124,86 @@ class Jobs(JobService):
         ]
         return await self._once_durable(
             pb.TasksResponse(
-                tasks=[self._task(task) for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]]
+                tasks=[
+                    shown_task(self._desk, task)
+                    for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]
+                ]
             )
         )
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
-        job = find(self._desk.deck, request.job)
-        if request.dry_run:
-            return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
-        cancelled = self._desk.lives.cancel(job.id, Cause.CANCELLED)
-        await self._desk.deck.journal.durable()
+        async with self._desk.audit.entry(caller().name, "Cancel", request.job) as entry:
+            job = self._find(request.job)
+            check_owner(job.spec.name)
+            if request.dry_run:
+                entry.drop()
+                return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
+            cancelled = self._desk.lives.cancel(job.id, Cause.CANCELLED)
+            entry.done()
+            await self._desk.deck.journal.durable()
         return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])
 
+    async def watch(self, request: pb.WatchRequest, ctx: object) -> AsyncIterator[pb.JobChange]:
+        job = self._find(request.job)
+        with self._desk.watchers.watch(job.id) as watcher:
+            tasks, caught_up = list(range(job.spec.replicas)), False
+            while True:
+                # Only so many at once: a message has a limit. The rest of them follows, as they are by then.
+                page, tasks = tasks[:PAGE_MAX], tasks[PAGE_MAX:]
+                caught_up = caught_up or not tasks
+                change = self._change(job.id, page)
+                change.caught_up = caught_up
+                over = not tasks and change.job is not None and change.job.ended_ms > 0
+                # What is told is in the store before it is told.
+                await self._desk.deck.journal.durable()
+                yield change
+                if over:
+                    return
+                if not tasks:
+                    await watcher.changed()
+                    tasks = watcher.take()
+
+    def _change(self, job_id: JobId, tasks: Sequence[int]) -> pb.JobChange:
+        job = find(self._desk.deck, job_id)
+        known = self._book.tasks[job.id]
+        return pb.JobChange(
+            job=shown_job(self._desk, job), tasks=[shown_task(self._desk, known[index]) for index in tasks]
+        )
+
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
-        job = find(self._desk.deck, request.job)
+        job = self._find(request.job)
         while request.follow and self._untried(job, request.task):
             await self._desk.deck.curtains.listen(job.id).wait()
         attempt = await self._attempt(job, request)
         live = attempt.id in self._book.attempts
         async for offset, text in self._desk.shelf.read(
-            job.id, attempt.id, request.offset, follow=request.follow and live
+            job.id, attempt.id, self._first_byte(job, attempt, request), follow=request.follow and live
         ):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
 
+    def _first_byte(self, job: Job, attempt: Attempt, request: pb.LogsRequest) -> int:
+        start = max(0, request.offset)
+        if request.tail_bytes <= 0:
+            return start
+        return max(start, self._desk.shelf.size(job.id, attempt.id) - request.tail_bytes)
+
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
-        body = await self._desk.blobs.get(wire.digest(request.digest))
-        return pb.BlobPart(body=body[request.offset : request.offset + PART_BYTES_MAX], size=len(body))
+        digest = wire.digest(request.digest)
+        body, size = await self._desk.blobs.part(digest, max(0, request.offset), PART_BYTES_MAX)
+        return pb.BlobPart(body=body, size=size)
 
     async def put_blob(self, request: pb.PutBlobRequest, ctx: object) -> pb.PutBlobResponse:
         digest = wire.digest(request.digest)
-        parts = self._arriving.setdefault(digest, bytearray())
-        if request.offset == 0:
-            parts.clear()
-        if request.offset != len(parts) or len(parts) + len(request.body) > BLOB_BYTES_MAX:
-            del self._arriving[digest]
-            raise Invalid(
-                "iris.blob_part", "A blob arrived out of order or is too large.", hint="send it again from 0"
-            )
-        parts += request.body
+        await self._desk.arrivals.take(caller().name, digest, request.offset, request.body, last=request.last)
         if request.last:
-            await self._desk.blobs.put(digest, bytes(self._arriving.pop(digest)))
             await self._desk.deck.journal.durable()
         return pb.PutBlobResponse()
+
+    def _find(self, text: str) -> Job:
+        """By id or by name, if whoever asks may know of it."""
+        job = find(self._desk.deck, text)
+        check_reach(job.spec.name)
+        return job
 
     async def _once_durable(self, answer: Answer) -> Answer:
         """The book is ahead of the store: an answer made of it waits until the store has caught up."""
@@ -156,7 +217,11 @@ class Jobs(JobService):
     async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
         tasks = self._book.tasks[job.id]
         if not 0 <= request.task < len(tasks):
-            raise NotFound("iris.no_task", f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.")
+            raise NotFound(
+                "iris.no_task",
+                f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.",
+                hint=f"see them with: iris task list {job.spec.name}",
+            )
         live = self._book.attempts.get(tasks[request.task].attempt)
         if live is not None and request.attempt in (0, live.number):
             return live
@@ -169,35 +234,3 @@ class Jobs(JobService):
                 hint=f"iris why {job.spec.name}",
             )
         return chosen[-1]
-
-    def _job(self, job: Job) -> pb.Job:
-        entry = job.spec.entry
-        return pb.Job(
-            id=job.id,
-            name=job.spec.name,
-            state=job.state,
-            submitted_ms=wire.ms(job.submitted),
-            ended_ms=wire.ms(job.ended),
-            ending=wire.ending_message(job.ending),
-            tasks={state.value: count for state, count in self._book.counts[job.id].items() if count},
-            reason=wire.reason_message(self._desk.reason(job.id)),
-            resources=wire.resources_message(job.spec.resources),
-            entry=" ".join(entry.argv) if isinstance(entry, Command) else "a Python function",
-            band=job.spec.band.name.lower(),
-            parent=job.parent,
-        )
-
-    def _task(self, task: Task) -> pb.Task:
-        attempt = self._book.attempts.get(task.attempt)
-        return pb.Task(
-            job=task.job,
-            index=task.index,
-            state=task.state,
-            attempt=task.attempt,
-            tries=task.tries,
-            failures=task.failures,
-            losses=task.losses,
-            worker=attempt.worker if attempt else "",
-            since_ms=wire.ms(task.since),
-            ending=wire.ending_message(task.ending),
-        )

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator
 
-from neorion.iris.act.reports import LEASE, RENEW_EVERY
 from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
 from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.rights import check_speaks_for, joining
 from neorion.keel.base import NotFound
+from neorion.keel.rpc import caller
 
 
 class Workers(WorkerService):
@@ -18,22 +19,31 @@ class Workers(WorkerService):
         self._book = desk.deck.book
 
     async def join(self, request: pb.JoinRequest, ctx: object) -> pb.JoinResponse:
-        worker = self._desk.reports.join(request)
+        async with self._desk.audit.entry(caller().name, "Join", request.host) as entry:
+            known = joining(self._book, request)
+            worker = self._desk.reports.join(request, known)
+            if worker.id == known:
+                # It was connected before: nothing has changed.
+                entry.drop()
+            entry.done()
         begun = [
             view.attempt
             for view in self._book.placed[worker.id].values()
             if self._book.attempts[view.attempt].state in (AttemptState.BUILDING, AttemptState.RUNNING)
         ]
-        if worker.id != request.worker:
+        if worker.id != known:
             await self._desk.deck.journal.durable()
+        lease = self._desk.reports.lease
         return pb.JoinResponse(
             worker=worker.id,
-            renew_every_ms=round(RENEW_EVERY.ms),
-            lease_ms=round(LEASE.ms),
+            renew_every_ms=round(lease.renew_every.ms),
+            lease_ms=round(lease.lasts.ms),
+            token=self._desk.badges.of_worker(worker.id),
             begun=list[str](begun),
         )
 
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
+        check_speaks_for(request.worker)
         worker = WorkerId(request.worker)
         if worker not in self._book.workers:
             raise NotFound(
@@ -43,10 +53,11 @@ class Workers(WorkerService):
             yield batch
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
+        check_speaks_for(request.worker)
         # Logs first: when a job has ended, what it wrote is all there.
         for seen in request.seen:
             if seen.log is not None:
-                self._keep(seen.log, last=True)
+                self._keep(request.worker, seen.log, last=True)
         unknown = await self._desk.reports.take(request)
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
@@ -54,11 +65,13 @@ class Workers(WorkerService):
         return pb.ReportResponse(forget=unknown)
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
-        return pb.PushLogsResponse(kept={chunk.attempt: self._keep(chunk) for chunk in request.chunks})
+        check_speaks_for(request.worker)
+        kept = {chunk.attempt: self._keep(request.worker, chunk) for chunk in request.chunks}
+        return pb.PushLogsResponse(kept=kept)
 
-    def _keep(self, chunk: pb.LogChunk, *, last: bool = False) -> int:
+    def _keep(self, worker: str, chunk: pb.LogChunk, *, last: bool = False) -> int:
         attempt = self._book.attempts.get(AttemptId(chunk.attempt))
-        if attempt is None:
+        if attempt is None or attempt.worker != worker:
             # Nobody will read it: the worker may forget it.
             return chunk.offset + len(chunk.text)
         return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, last=last)

@@ -4,7 +4,18 @@ Keeps records and answers questions about them. Which record should come next is
 """
 
 from neorion.iris.state.book import Book
+from neorion.iris.state.deeds import KEEP_DEEDS, deeds_before, last_number, note_deed
 from neorion.iris.state.journal import Journal
 from neorion.iris.state.load import attempts_of, attempts_of_job, load
 
-__all__ = ["Book", "Journal", "attempts_of", "attempts_of_job", "load"]
+__all__ = [
+    "KEEP_DEEDS",
+    "Book",
+    "Journal",
+    "attempts_of",
+    "attempts_of_job",
+    "deeds_before",
+    "last_number",
+    "load",
+    "note_deed",
+]

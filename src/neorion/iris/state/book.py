@@ -1,11 +1,13 @@
 """Everything the controller knows, in memory, with the indexes that its rules and answers need."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
+    Band,
+    Caps,
     ClusterView,
     JobId,
     JobName,
@@ -42,8 +44,12 @@ class Book:
         # Jobs with a limit for waiting that have not ended.
         self.impatient: dict[JobId, None] = {}
         self.children: dict[JobId, dict[JobId, None]] = {}
+        # Jobs that have not ended, by the attempt that submitted them.
+        self.brood: dict[AttemptId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
+        # Told of every change of a job, and of a task of it by its index.
+        self.stirred: Callable[[JobId, int | None], None] = lambda _job, _index: None
         self._waiting: dict[JobId, dict[int, None]] = {}
         self._used: dict[WorkerId, Resources] = {}
         self._live: dict[str, int] = {}
@@ -53,14 +59,17 @@ class Book:
     def put_job(self, job: Job) -> None:
         self._journal.note("job", job.id, job)
         self.index_job(job)
+        self.stirred(job.id, None)
 
     def put_task(self, task: Task) -> None:
         self._journal.note("task", f"{task.job}/{task.index:08d}", task)
         self.index_task(task)
+        self.stirred(task.job, task.index)
 
     def put_attempt(self, attempt: Attempt) -> None:
         self._journal.note("attempt", f"{attempt.job}/{attempt.index:08d}/{attempt.number:06d}", attempt)
         self.index_attempt(attempt)
+        self.stirred(attempt.job, attempt.index)
 
     def put_worker(self, worker: Worker) -> None:
         self._journal.note("worker", worker.id, worker)
@@ -74,6 +83,7 @@ class Book:
 
     def drop_job(self, job: JobId) -> None:
         record = self.jobs.pop(job)
+        self.stirred(job, None)
         self._journal.note("job", job, None)
         self._journal.erase(job)
         del self.tasks[job], self.counts[job]
@@ -81,7 +91,8 @@ class Book:
         self.impatient.pop(job, None)
         if self.names.get(record.spec.name) == job:
             del self.names[record.spec.name]
-        self.keys.pop(record.key, None)
+        if self.keys.get(record.key) == job:
+            del self.keys[record.key]
         self.children.pop(job, None)
         self.children.get(record.parent, {}).pop(job, None)
 
@@ -106,9 +117,20 @@ class Book:
             self.impatient.pop(job.id, None)
         if job.parent:
             self.children.setdefault(job.parent, {})[job.id] = None
+        if job.owner:
+            self._index_brood(job)
         if job.id not in self.tasks:
             self.tasks[job.id] = []
             self.counts[job.id] = dict.fromkeys(TaskState, 0)
+
+    def _index_brood(self, job: Job) -> None:
+        brood = self.brood.setdefault(job.owner, {})
+        if job.state.ended:
+            brood.pop(job.id, None)
+        else:
+            brood[job.id] = None
+        if not brood:
+            del self.brood[job.owner]
 
     def index_task(self, task: Task) -> None:
         tasks, counts = self.tasks[task.job], self.counts[task.job]
@@ -149,7 +171,7 @@ class Book:
 
     # Views.
 
-    def view(self, caps: dict[str, int], cap_default: int) -> ClusterView:
+    def view(self, caps: Caps) -> ClusterView:
         workers = [
             WorkerView(w.id, w.slice, w.attributes, w.total, w.total - self._used[w.id])
             for w in self.workers.values()
@@ -161,10 +183,22 @@ class Book:
             if self._complete(job, waiting)
         ]
         running = [view for placed in self.placed.values() for view in placed.values()]
-        return ClusterView(workers, jobs, running, caps, cap_default)
+        return ClusterView(workers, jobs, running, caps)
 
     def free(self, worker: WorkerId) -> Resources:
         return self.workers[worker].total - self._used[worker]
+
+    def waiting(self) -> Iterator[JobId]:
+        """Jobs with tasks that wait for a place."""
+        return iter(self._waiting)
+
+    def queue(self) -> dict[Band, int]:
+        """How many tasks wait, by band."""
+        found: dict[Band, int] = {}
+        for job, waiting in self._waiting.items():
+            band = self.jobs[job].spec.band
+            found[band] = found.get(band, 0) + len(waiting)
+        return found
 
     def waits(self) -> bool:
         return bool(self._waiting)

@@ -1,14 +1,14 @@
 """Records as bytes and back."""
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
+from neorion.iris.model.record import Attempt, Deed, Job, Slice, Task, Worker
 
-Record = Job | Task | Attempt | Worker | Slice
-R = TypeVar("R", Job, Task, Attempt, Worker, Slice)
+Record = Job | Task | Attempt | Worker | Slice | Deed
+R = TypeVar("R", Job, Task, Attempt, Worker, Slice, Deed)
 
 
 def _plain(value: object) -> str:
@@ -18,6 +18,8 @@ def _plain(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no stored form")
 
 
+# Rows come in the order of their keys: the tasks of a job share its id, and often their results' name.
+@lru_cache(maxsize=1024)
 def _typed(kind: type[Any], value: object) -> object:
     # Past `__new__`: what is stored was checked when it came in.
     return str.__new__(kind, value)

@@ -1,6 +1,7 @@
 """From memory to the store: changes are noted at once and made durable together."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.model import JobId
@@ -10,7 +11,7 @@ from neorion.keel.clock import Clock, Rng
 from neorion.keel.run import Backoff, retry
 from neorion.keel.store import Store, Tx
 
-TABLES = ("job", "task", "attempt", "worker", "slice", "blob")
+TABLES = ("job", "task", "attempt", "worker", "slice", "blob", "audit")
 # Rows are written again until the store takes them: an upsert may be repeated, and memory cannot take back what it knows.
 _PATIENCE = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
 
@@ -57,6 +58,8 @@ class Journal:
         self._written = 0
         self._dirty = asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        # Told how long each commit took.
+        self.committed: Callable[[float], None] = lambda _seconds: None
 
     def note(self, table: str, key: str, record: Record | bytes | None) -> None:
         """`None` deletes."""
@@ -82,7 +85,9 @@ class Journal:
             await self._dirty.wait()
             self._dirty.clear()
             batch, self._batch, goal = self._batch, _Batch(), self._noted
+            began = self._clock.monotonic()
             await retry(lambda batch=batch: self._store.write(batch.write), _PATIENCE, self._clock, self._rng)
+            self.committed(self._clock.monotonic() - began)
             self._written = goal
             self._tell(goal)
 

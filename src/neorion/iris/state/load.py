@@ -1,22 +1,27 @@
 """Fills the book from the store, once, at the controller's start."""
 
+from collections.abc import AsyncIterator
+
 from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
 from neorion.iris.state.book import Book
 from neorion.iris.state.codec import R, decode
 from neorion.keel.store import Store
 
+# Rows read at once: what is read stays in memory twice until it is indexed.
+PAGE_ROWS = 5_000
+
 
 async def load(store: Store, book: Book) -> None:
-    for job in await _all(store, "job", Job):
+    async for job in _all(store, "job", Job):
         book.index_job(job)
-    for worker in await _all(store, "worker", Worker):
+    async for worker in _all(store, "worker", Worker):
         book.index_worker(worker)
-    for piece in await _all(store, "slice", Slice):
+    async for piece in _all(store, "slice", Slice):
         book.slices[piece.id] = piece
     # Rows come in the order of their keys, so a job's tasks come in the order of their indexes.
-    for task in await _all(store, "task", Task):
+    async for task in _all(store, "task", Task):
         book.index_task(task)
-    for attempt in await _all(store, "attempt", Attempt):
+    async for attempt in _all(store, "attempt", Attempt):
         if not attempt.state.ended:
             book.index_attempt(attempt)
 
@@ -40,6 +45,10 @@ async def attempts_of_job(store: Store, job: str) -> list[Attempt]:
     return [decode(Attempt, bytes(body)) for (body,) in rows]
 
 
-async def _all(store: Store, table: str, kind: type[R]) -> list[R]:
-    rows = await store.read(lambda tx: tx.execute(f"SELECT body FROM {table} ORDER BY id"))  # noqa: S608 -- our own table names
-    return [decode(kind, bytes(body)) for (body,) in rows]
+async def _all(store: Store, table: str, kind: type[R]) -> AsyncIterator[R]:
+    query = f"SELECT id, body FROM {table} WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}"  # noqa: S608 -- our own table names
+    last = ""
+    while rows := await store.read(lambda tx, last=last: tx.execute(query, (last,))):
+        for _, body in rows:
+            yield decode(kind, bytes(body))
+        last = str(rows[-1][0])

@@ -215,6 +215,10 @@ class MemoryRuntime:
     async def renew(self, life: Duration) -> None:
         self._host.renew(life)
 
+    @property
+    def boot(self) -> str:
+        return "the only one"
+
     async def stats(self, attempt: AttemptId) -> Stats:
         return Stats(0.0, 0, int(self._life(attempt).seen.end is None))
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from neorion.iris.model import (
     AttemptId,
     Band,
+    Cap,
+    Caps,
     ClusterView,
     GroupView,
     JobId,
@@ -51,6 +53,14 @@ _PLACEMENTS = (
     placement("!spot", prefers=["zone=b"]),
     placement("zone in a,b", spread="zone"),
     placement(spread="worker"),
+)
+
+_CAPS = (
+    Caps(),
+    Caps(users={"ada": Cap(tasks=2)}),
+    Caps(users={"bob": Cap(tasks=3), "eve": Cap(tasks=1)}),
+    Caps(Cap(gpus=4), {"ada": Cap(cpu_milli=3000)}),
+    Caps(Cap(memory=2), {"eve": Cap()}),
 )
 
 
@@ -105,7 +115,7 @@ def clusters(draw: st.DrawFn, *, capped: bool = True) -> ClusterView:
         if run.resources.fits(replace(free[spot], gpu_variant=run.resources.gpu_variant)):
             free[spot] -= run.resources
             runs.append(run)
-    caps = draw(st.sampled_from(({}, {}, {"ada": 2}, {"bob": 3, "eve": 1}))) if capped else {}
+    caps = draw(st.sampled_from(_CAPS)) if capped else Caps()
     return ClusterView(
         [replace(worker, free=left) for worker, left in zip(there, free, strict=True)], waiting, runs, caps
     )

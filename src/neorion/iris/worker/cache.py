@@ -1,41 +1,93 @@
-"""Blobs on the worker's disk: fetched once, named by their hash, checked before they are used."""
+"""Blobs on the worker's disk: fetched once, named by their hash, checked before they are used, and not more than there is room for."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
+from typing import Final
 
-from neorion.iris.model import Digest
+import anyio
+
+from neorion.iris.model import AttemptId, Digest
 from neorion.keel.base import Retry
 
-Fetch = Callable[[Digest], Awaitable[bytes]]
+Fetch = Callable[[Digest], AsyncIterator[bytes]]
+
+# Bundles and functions of the last days; the disk of a machine for tasks has far more.
+CACHE_BYTES_MAX: Final = 16 * 1024**3
 
 
 class BlobCache:
-    """A folder of blobs. What is there is whole: files appear by renaming."""
+    """A folder of blobs. What is there is whole: files appear by renaming.
 
-    def __init__(self, folder: Path, fetch: Fetch) -> None:
+    The blobs that were longest not asked for go first; those of attempts that have not ended stay, whatever their size.
+    """
+
+    def __init__(self, folder: Path, fetch: Fetch, most: int = CACHE_BYTES_MAX) -> None:
         self._folder = folder
         self._fetch = fetch
+        self._most = most
         folder.mkdir(parents=True, exist_ok=True)
+        for partial in folder.glob("*.part"):
+            partial.unlink()
+        kept = sorted((path.stat().st_mtime_ns, path) for path in folder.iterdir())
+        self._sizes = OrderedDict((Digest(path.name), path.stat().st_size) for _, path in kept)
+        self._bytes = sum(self._sizes.values())
+        self._fetching = anyio.Lock()
+        self._used_by: dict[AttemptId, set[Digest]] = {}
 
     def keep(self, blobs: Iterable[tuple[Digest, bytes]]) -> None:
+        """Blobs that came along with an order."""
         for digest, body in blobs:
-            self._write(digest, body)
+            if digest not in self._sizes:
+                _check(digest, hashlib.sha256(body).hexdigest())
+                self._partial(digest).write_bytes(body)
+                self._settle(digest)
 
-    async def path(self, digest: Digest) -> Path:
-        path = self._folder / digest
-        if not path.exists():
-            self._write(digest, await self._fetch(digest))
-        return path
+    async def path(self, digest: Digest, attempt: AttemptId) -> Path:
+        """The blob's file, which stays until the attempt is let go."""
+        self._used_by.setdefault(attempt, set()).add(digest)
+        # One after the other: attempts that start together mostly want the same, and there is one way to the controller.
+        async with self._fetching:
+            if digest not in self._sizes:
+                await self._download(digest)
+        self._sizes.move_to_end(digest)
+        return self._folder / digest
 
-    def _write(self, digest: Digest, body: bytes) -> None:
+    def let_go(self, attempt: AttemptId) -> None:
+        """The attempt has ended, and with it what its blobs were kept for."""
+        if self._used_by.pop(attempt, None) and self._bytes > self._most:
+            self._make_room()
+
+    async def _download(self, digest: Digest) -> None:
+        found = hashlib.sha256()
+        with self._partial(digest).open("wb") as file:
+            async for part in self._fetch(digest):
+                file.write(part)
+                found.update(part)
+        _check(digest, found.hexdigest())
+        self._settle(digest)
+
+    def _settle(self, digest: Digest) -> None:
         path = self._folder / digest
-        if path.exists():
-            return
-        if hashlib.sha256(body).hexdigest() != digest:
-            raise Retry(
-                "iris.blob_transfer", f"The blob {digest} arrived damaged.", hint="It is fetched again."
-            )
-        partial = path.with_suffix(".part")
-        partial.write_bytes(body)
-        partial.replace(path)
+        self._partial(digest).replace(path)
+        self._sizes[digest] = path.stat().st_size
+        self._bytes += self._sizes[digest]
+        self._make_room()
+
+    def _make_room(self) -> None:
+        used = set[Digest]().union(*self._used_by.values()) if self._bytes > self._most else ()
+        for digest in list(self._sizes):
+            if self._bytes <= self._most:
+                return
+            if digest not in used:
+                self._bytes -= self._sizes.pop(digest)
+                (self._folder / digest).unlink(missing_ok=True)
+
+    def _partial(self, digest: Digest) -> Path:
+        return self._folder / f"{digest}.part"
+
+
+def _check(digest: Digest, found: str) -> None:
+    if found != digest:
+        raise Retry("iris.blob_transfer", f"The blob {digest} arrived damaged.", hint="It is fetched again.")

@@ -15,9 +15,10 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobServiceClient, WorkerServiceClient
 from neorion.iris.model.spec import Call
 from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
+from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
-from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry
+from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, only_error
@@ -29,8 +30,7 @@ log = logger(__name__)
 CALL_TIMEOUT = Duration.of(seconds=10)
 # Results up to this size ride along with the report of the attempt's end.
 INLINE_BYTES_MAX = 1024 * 1024
-# A message to the controller holds 4 MiB: one part of a blob with its envelope, or this much and one report more.
-BLOB_PART_BYTES = 2 * 1024 * 1024
+# A message to the controller holds 4 MiB: this much and one report more.
 REPORT_BYTES_MAX = 2 * 1024 * 1024
 # An order may be on its way twice; this many ended attempts are remembered so that its twin is not taken for a new one.
 ENDED_MAX = 10_000
@@ -58,13 +58,17 @@ class Worker:
     """
 
     def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
+        self._channel = channel
         self._calls = channel.client(WorkerServiceClient)
         self._jobs = channel.client(JobServiceClient)
+        self._address = channel.address
         self._runtime = runtime
         self._clock = clock
         self._rng = rng
         self._name = folder / "worker"
-        self._cache = BlobCache(folder / "blobs", self._fetch)
+        self._badge = folder / "worker.badge"
+        self._boot = folder / "boot"
+        self._cache = BlobCache(folder / "blobs", lambda digest: parcels.fetch(self._jobs, digest))
         self._logs = LogShipper(runtime, self._calls, clock)
         # What the runtime said, then what of it is ready to be sent.
         self._news: dict[AttemptId, Seen] = {}
@@ -76,7 +80,10 @@ class Worker:
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
-        self.id = identity.worker or self._remembered()
+        # After the machine has started anew it is another worker: what it had begun it may have forgotten, and an order for
+        # that must not come back to it.
+        same = _read(self._boot) == self._runtime.boot
+        self.id = (identity.worker or _read(self._name)) if same else ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             failures = 0
@@ -103,7 +110,7 @@ class Worker:
 
     async def _session(self, identity: Identity) -> None:
         sent = self._clock.monotonic()
-        joined = await self._calls.join(
+        joined = await self._join(
             pb.JoinRequest(
                 slice=identity.slice,
                 host=identity.host,
@@ -113,7 +120,8 @@ class Worker:
             )
         )
         if joined.worker != self.id:
-            await self._begin_anew(joined.worker)
+            await self._begin_anew(joined)
+        self._channel.show(joined.token or None)
         log.info("joined", worker=self.id)
         await self._renew(sent, joined)
         # All that runs here, so that the controller finds its attempts again or tells us to end them.
@@ -128,29 +136,36 @@ class Worker:
             group.start_soon(self._obey)
             group.start_soon(self._logs.run, self.id)
             group.start_soon(self._prepare)
-            group.start_soon(self._report, joined)
+            group.start_soon(self._report)
             await self._beat(joined)
 
-    async def _begin_anew(self, name: str) -> None:
+    async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
+        """As the worker it was, if the controller still knows that one; otherwise with the token it was started with."""
+        badge = _read(self._badge) if self.id else ""
+        if badge:
+            self._channel.show(badge)
+            with suppress(Unauthenticated):
+                return await self._calls.join(request)
+        self._channel.show(None)
+        return await self._calls.join(request)
+
+    async def _begin_anew(self, joined: pb.JoinResponse) -> None:
         """Whoever this worker was before, its attempts were given up, and may run elsewhere by now."""
         for seen in await self._runtime.seen():
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
-        partial = self._name.with_suffix(".part")
-        partial.write_text(name)
-        partial.replace(self._name)
-        self.id = name
-
-    def _remembered(self) -> str:
-        try:
-            return self._name.read_text()
-        except FileNotFoundError:
-            return ""
+        # The name first: an old name must never be taken for one of this boot.
+        _write(self._badge, joined.token)
+        _write(self._name, joined.worker)
+        _write(self._boot, self._runtime.boot)
+        self.id = joined.worker
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
-            for start in batch.start:
-                await self._start(start)
+            # All at once: the runtime forks best when it is asked for many, and none waits for another's answer.
+            async with anyio.create_task_group() as group:
+                for start in batch.start:
+                    group.start_soon(self._start, start)
             for attempt in batch.stop:
                 await self._stop(AttemptId(attempt))
         raise Retry("iris.orders_ended", "The controller closed the stream of orders.")
@@ -183,15 +198,14 @@ class Worker:
                 self._outbox[attempt] = (seen, await self._message(seen))
                 self._ready.set()
 
-    async def _report(self, joined: pb.JoinResponse) -> None:
+    async def _report(self) -> None:
+        """Renews no lease: that is the heartbeat's, and the runtime need not be told with every report."""
         while True:
             await self._ready.wait()
             self._ready.clear()
             while batch := self._batch():
-                sent = self._clock.monotonic()
                 messages = [message for _, message in batch]
                 answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
-                await self._renew(sent, joined)
                 await self._settle([seen for seen, _ in batch], answer)
 
     def _batch(self) -> list[tuple[Seen, pb.Seen]]:
@@ -206,16 +220,21 @@ class Worker:
     async def _settle(self, told: Iterable[Seen], answer: pb.ReportResponse) -> None:
         """What the controller has recorded is forgotten; what it does not know is ended first."""
         unknown = set(answer.forget)
-        for seen in told:
-            if seen.phase is Phase.ENDED:
-                self._ended[seen.attempt] = None
-                if len(self._ended) > ENDED_MAX:
-                    self._ended.popitem(last=False)
-                self._logs.forget(seen.attempt)
-                await self._runtime.forget(seen.attempt)
-            elif seen.attempt in unknown:
-                with suppress(NotFound):
-                    await self._runtime.stop(seen.attempt, Duration(0))
+        async with anyio.create_task_group() as group:
+            for seen in told:
+                if seen.phase is Phase.ENDED:
+                    self._ended[seen.attempt] = None
+                    if len(self._ended) > ENDED_MAX:
+                        self._ended.popitem(last=False)
+                    self._logs.forget(seen.attempt)
+                    self._cache.let_go(seen.attempt)
+                    group.start_soon(self._runtime.forget, seen.attempt)
+                elif seen.attempt in unknown:
+                    group.start_soon(self._kill, seen.attempt)
+
+    async def _kill(self, attempt: AttemptId) -> None:
+        with suppress(NotFound):
+            await self._runtime.stop(attempt, Duration(0))
 
     async def _start(self, start: pb.Start) -> None:
         attempt = AttemptId(start.attempt)
@@ -247,11 +266,12 @@ class Worker:
             attempt=attempt,
             entry=entry,
             environment=environment,
-            variables=tuple(sorted(start.variables.items())),
+            # Where tasks find the controller: as this worker does.
+            variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
             resources=wire.resources(start.resources),
-            bundle=await self._cache.path(environment.bundle) if environment.bundle else None,
-            function=await self._cache.path(entry.function) if isinstance(entry, Call) else None,
-            input=await self._cache.path(wire.digest(start.input)) if start.input else None,
+            bundle=await self._cache.path(environment.bundle, attempt) if environment.bundle else None,
+            function=await self._cache.path(entry.function, attempt) if isinstance(entry, Call) else None,
+            input=await self._cache.path(wire.digest(start.input), attempt) if start.input else None,
             pool=start.pool,
             run_limit=Duration(start.run_limit_ms * 1_000_000) if start.run_limit_ms else None,
         )
@@ -263,30 +283,33 @@ class Worker:
             message.log = await self._logs.rest(self.id, seen.attempt)
             if seen.end.result is not None:
                 try:
-                    body = Path(seen.end.result).read_bytes()
+                    await self._enclose(message, Path(seen.end.result))
                 except FileNotFoundError:
                     message.kind, message.message = EndKind.LOST, "its result is gone"
-                    return message
-                message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
-                message.result_bytes = len(body)
-                if len(body) > INLINE_BYTES_MAX:
-                    await self._put(message.result)
-                    message.result.body = b""
         return message
 
-    async def _put(self, blob: pb.Blob) -> None:
-        for offset in range(0, len(blob.body), BLOB_PART_BYTES):
-            part = blob.body[offset : offset + BLOB_PART_BYTES]
-            last = offset + len(part) == len(blob.body)
-            await self._jobs.put_blob(
-                pb.PutBlobRequest(digest=blob.digest, offset=offset, body=part, last=last)
-            )
+    async def _enclose(self, message: pb.Seen, result: Path) -> None:
+        """A small result goes along; a large one goes ahead."""
+        message.result_bytes = result.stat().st_size
+        if message.result_bytes <= INLINE_BYTES_MAX:
+            body = result.read_bytes()
+            message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
+            return
+        digest = await parcels.digest_of(result)
+        await parcels.send(self._jobs, digest, result)
+        message.result = pb.Blob(digest=digest)
 
-    async def _fetch(self, digest: Digest) -> bytes:
-        parts: list[bytes] = []
-        have, size = 0, 1
-        while have < size:
-            part = await self._jobs.get_blob(pb.GetBlobRequest(digest=digest, offset=have))
-            parts.append(part.body)
-            have, size = have + len(part.body), part.size
-        return b"".join(parts)
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _write(path: Path, text: str) -> None:
+    """Appears whole; only its owner may read it."""
+    partial = path.with_suffix(".part")
+    partial.touch(mode=0o600)
+    partial.write_text(text)
+    partial.replace(path)

@@ -36,11 +36,16 @@ class LogShipper:
 
     async def rest(self, worker: str, attempt: AttemptId) -> pb.LogChunk | None:
         """What is left of an ended attempt's log, short enough to ride along with the report of its end."""
-        await self._ship(worker, attempt, leave=CHUNK_BYTES_MAX)
-        return self._next(attempt)
+        chunk = self._next(attempt)
+        if chunk is not None and len(chunk.text) == CHUNK_BYTES_MAX:
+            await self._ship(worker, attempt, leave=CHUNK_BYTES_MAX)
+            chunk = self._next(attempt)
+        return chunk
 
     def forget(self, attempt: AttemptId) -> None:
+        """The controller has all of it."""
         self._kept.pop(attempt, None)
+        Path(self._runtime.log(attempt)).unlink(missing_ok=True)
 
     async def _ship(self, worker: str, attempt: AttemptId, leave: int) -> None:
         while _size(Path(self._runtime.log(attempt))) - self._kept.get(attempt, 0) > leave:
@@ -53,10 +58,13 @@ class LogShipper:
     def _next(self, attempt: AttemptId) -> pb.LogChunk | None:
         offset = self._kept.get(attempt, 0)
         try:
-            with Path(self._runtime.log(attempt)).open("rb") as file:
-                text = os.pread(file.fileno(), CHUNK_BYTES_MAX, offset)
+            file = os.open(self._runtime.log(attempt), os.O_RDONLY)
         except FileNotFoundError:
             return None
+        try:
+            text = os.pread(file, CHUNK_BYTES_MAX, offset)
+        finally:
+            os.close(file)
         return pb.LogChunk(attempt=attempt, offset=offset, text=text) if text else None
 
 

@@ -6,6 +6,7 @@ The only home of the wall clock, sleep, random numbers, new ids, and of the poin
 
 from neorion.keel.clock.faultpoint import point
 from neorion.keel.clock.protocols import Clock, Ids, Rng
+from neorion.keel.clock.steady import SteadyClock
 from neorion.keel.clock.system import SystemClock, SystemIds, system_rng
 from neorion.keel.clock.virtual import EPOCH, SeededIds, VirtualClock, seeded_rng
 
@@ -15,6 +16,7 @@ __all__ = [
     "Ids",
     "Rng",
     "SeededIds",
+    "SteadyClock",
     "SystemClock",
     "SystemIds",
     "VirtualClock",

@@ -29,11 +29,16 @@ class Caller:
     def __init__(self, address: str, ids: Ids, token: str | None, timeout: Duration) -> None:
         self._address = address
         self._ids = ids
-        self._authorization = None if token is None else f"Bearer {token}"
+        self._given = token
+        self.show(None)
         self._timeout_ms = str(max(1, round(timeout.ms)))
 
     def __repr__(self) -> str:
         return f"Caller({self._address!r})"
+
+    def show(self, token: str | None) -> None:
+        shown = self._given if token is None else token
+        self._authorization = None if shown is None else f"Bearer {shown}"
 
     async def intercept_unary(
         self, call_next: Callable[[REQ, Context], Awaitable[RES]], request: REQ, ctx: Context, /

@@ -61,6 +61,10 @@ class Channel:
             read_max_bytes=_ANSWER_BYTES_MOST,
         )
 
+    def show(self, token: str | None) -> None:
+        """From now on calls carry this token; None is the one that the channel was made with."""
+        self._caller.show(token)
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -89,6 +89,10 @@ class Faults:
             raise Invalid("sim.hit", f"There is no hit {hit}.", hint="The first is 1.")
         self._rules.append(_Rule(points, effect, host, 1.0, hit))
 
+    def clear(self) -> None:
+        """Forgets the plan: from now on nothing goes wrong by itself."""
+        self._rules.clear()
+
     async def reach(self, name: str) -> None:
         """What `point` calls under simulation."""
         self._hits[name] += 1

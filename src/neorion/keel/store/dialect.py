@@ -17,6 +17,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "TEXT": 'TEXT COLLATE "C"', "BLOB": "BYTEA"}
+_NAMES_FOLLOW = frozenset({"TABLE", "EXISTS", "ON", "REFERENCES", "INDEX"})
 # Transactions and settings belong to the store; DEFERRABLE would let one change break another's commit.
 _RESERVED_FIRST = frozenset(
     {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET", "RESET", "PRAGMA", "ATTACH", "DETACH"}
@@ -50,14 +51,20 @@ def for_sqlite(sql: str) -> str:
 def for_postgres(sql: str) -> str:
     statement = _single(sql)
     defines = _words(statement)[:1] in (["CREATE"], ["ALTER"])
-    return "".join(_translated(kind, text, defines=defines) for kind, text in _tokens(statement))
+    translated, before = list[str](), ""
+    for kind, text in _tokens(statement):
+        # A table may be called like a type.
+        typed = defines and before not in _NAMES_FOLLOW
+        translated.append(_translated(kind, text, typed=typed))
+        before = text.upper() if kind == "word" else before
+    return "".join(translated)
 
 
-def _translated(kind: str, text: str, *, defines: bool) -> str:
+def _translated(kind: str, text: str, *, typed: bool) -> str:
     match kind:
         case "sign" if text == "?":
             return "%s"
-        case "word" if defines:
+        case "word" if typed:
             return _TYPES.get(text.upper(), text)
         case _:
             return text.replace("%", "%%")

@@ -53,13 +53,13 @@ class Writes(Counter[str]):
 class WidgetOperator:
     """The reconciler with its mirrors and its hand; `operator` runs it."""
 
-    def __init__(self, around: Surroundings, *, elected: bool = False, namespace: str = "") -> None:
+    def __init__(self, around: Surroundings, *, tenure: Tenure | None = None, namespace: str = "") -> None:
         api, clock, rng = around.api, around.clock, around.rng
         self.informers = Informers(api, clock, rng)
         self.widgets = self.informers.of(WIDGET, namespace)
         self.configs = self.informers.of(CONFIG_MAP, namespace)
         lease = Key(namespace, "widgets") if namespace else LEASE_KEY
-        self.election = Election(api, lease, around.identity, clock, rng, TENURE) if elected else None
+        self.election = Election(api, lease, around.identity, clock, rng, tenure) if tenure else None
         self.writes = Writes()
         self.applier = Applier(api, "widgets", self.informers, self.election or UNFENCED, self.writes)
         self.recorder = Recorder(api, "widgets", around.identity, clock)

@@ -1,8 +1,10 @@
-"""Where large blobs are kept, by the hash of their content.
+"""Where large blobs are kept, by the hash of their content: a folder, or a bucket.
 
-Small ones are rows of the store; which blob is still needed is decided elsewhere.
+Small ones are rows of the store; which blob is still needed is decided elsewhere. The client for buckets is an extra and
+loads when a bucket is opened.
 """
 
 from neorion.iris.adapters.blobs.folder import FolderBlobs
+from neorion.iris.adapters.blobs.opening import open_blobs
 
-__all__ = ["FolderBlobs"]
+__all__ = ["FolderBlobs", "open_blobs"]

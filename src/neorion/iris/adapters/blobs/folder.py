@@ -1,17 +1,17 @@
 """Blobs as files of one folder: `ab/cd/abcd…`, whole and on the disk, or not there."""
 
-import hashlib
 import os
-import re
+import shutil
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Final
 
 from anyio.to_thread import run_sync
 
+from neorion.iris.adapters.blobs.check import check_body, check_name
 from neorion.iris.model import Digest
-from neorion.keel.base import Invalid, Terminal
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_COPY_BYTES: Final = 4 * 1024 * 1024
 
 
 class FolderBlobs:
@@ -27,26 +27,32 @@ class FolderBlobs:
         for partial in self._incoming.iterdir():
             partial.unlink()
 
-    async def put(self, digest: Digest, body: bytes) -> None:
+    async def put(self, digest: Digest, body: bytes | PurePath) -> None:
         await run_sync(self._put, self._path(digest), body)
 
     async def get(self, digest: Digest) -> bytes | None:
         return await run_sync(_get, self._path(digest))
+
+    async def part(self, digest: Digest, start: int, most: int) -> tuple[bytes, int] | None:
+        return await run_sync(_part, self._path(digest), start, most)
 
     async def delete(self, digest: Digest) -> None:
         path = self._path(digest)
         await run_sync(lambda: path.unlink(missing_ok=True))
 
     def _path(self, digest: Digest) -> Path:
-        if _DIGEST.fullmatch(digest) is None:
-            raise Invalid("iris.blob_name", f"{digest[:80]!r} is not the SHA-256 of anything.")
+        check_name(digest)
         return self._folder / digest[:2] / digest[2:4] / digest
 
-    def _put(self, path: Path, body: bytes) -> None:
+    def _put(self, path: Path, body: bytes | PurePath) -> None:
         if not path.exists():
             partial = self._incoming / f"{path.name}-{next(self._numbers)}"
             with partial.open("xb") as file:
-                file.write(body)
+                if isinstance(body, bytes):
+                    file.write(body)
+                else:
+                    with Path(body).open("rb") as source:
+                        shutil.copyfileobj(source, file, _COPY_BYTES)
                 file.flush()
                 os.fsync(file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,13 +67,16 @@ def _get(path: Path) -> bytes | None:
         body = path.read_bytes()
     except FileNotFoundError:
         return None
-    if hashlib.sha256(body).hexdigest() != path.name:
-        raise Terminal(
-            "iris.blob_damaged",
-            f"The file of the blob {path.name} holds something else.",
-            hint="Check the disk; delete the file, and submit again what needs it.",
-        )
+    check_body(Digest(path.name), body)
     return body
+
+
+def _part(path: Path, start: int, most: int) -> tuple[bytes, int] | None:
+    try:
+        with path.open("rb") as file:
+            return os.pread(file.fileno(), most, start), os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        return None
 
 
 def _sync(folder: Path) -> None:

@@ -6,10 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from neorion.keel.base import Duration
-from neorion.keel.config import DurationField, Model, NameField, Problem, Secret
+from neorion.keel.base import Duration, Quantity
+from neorion.keel.config import DurationField, Model, NameField, Problem, QuantityField, Secret
 
 ARMS = ("coreweave", "local")
+# Workers renew their leases several times within it, over a network that may be slow.
+WORKER_TIMEOUT_MIN = Duration.of(seconds=2)
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 # One segment of a job's name: users own the jobs below theirs.
@@ -120,7 +122,9 @@ class Controller(Model):
 
     def problems(self) -> Iterable[Problem]:
         yield from one_arm(self)
-        yield from never_zero(self, "worker_timeout")
+        if self.worker_timeout < WORKER_TIMEOUT_MIN:
+            sentence = f'"worker_timeout" is {self.worker_timeout}, less than {WORKER_TIMEOUT_MIN}.'
+            yield Problem(("worker_timeout",), sentence, "A pause of the machine would cost tasks.")
 
 
 class Bootstrap(Model):
@@ -224,16 +228,26 @@ class Auth(Model):
 
 
 class UserLimit(Model):
-    """What one user may have at once."""
+    """What one user may have at once, where it is not what everybody may."""
 
-    running_tasks: int = Field(ge=0, description="Tasks this user runs at once; 0 is no limit.")
+    running_tasks: int | None = Field(default=None, ge=0, description="Tasks at once; 0 is no limit.")
+    cpu: QuantityField | None = Field(default=None, description="Cores at once; 0 is no limit.")
+    memory: QuantityField | None = Field(default=None, description="Memory at once; 0 is no limit.")
+    gpus: int | None = Field(default=None, ge=0, description="GPUs at once; 0 is no limit.")
 
 
 class Limits(Model):
     """What users may have at once."""
 
     running_tasks: int = Field(default=0, ge=0, description="Tasks a user runs at once; 0 is no limit.")
-    users: dict[User, UserLimit] = Field(default_factory=dict, description="Other limits, by user name.")
+    cpu: QuantityField = Field(default=Quantity(0), description="Cores a user has at once; 0 is no limit.")
+    memory: QuantityField = Field(
+        default=Quantity(0), description="Memory a user has at once; 0 is no limit."
+    )
+    gpus: int = Field(default=0, ge=0, description="GPUs a user has at once; 0 is no limit.")
+    users: dict[User, UserLimit] = Field(
+        default_factory=dict, description="Other limits, by user name; what is left out is as above."
+    )
 
 
 class Retention(Model):
@@ -242,5 +256,3 @@ class Retention(Model):
     jobs: DurationField = Field(
         default=Duration.of(hours=7 * 24), description="Ended jobs, their results and logs."
     )
-    workers: DurationField = Field(default=Duration.of(hours=24), description="Lost workers.")
-    slices: DurationField = Field(default=Duration.of(hours=24), description="Slices that are gone.")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from neorion.iris.adapters.cluster_file.file import ClusterFile
 from neorion.iris.adapters.cluster_file.groups import Accelerator, Group
-from neorion.iris.adapters.cluster_file.sections import RuntimeName
+from neorion.iris.adapters.cluster_file.sections import RuntimeName, UserLimit
 from neorion.iris.adapters.platforms.faults import Behaviour
-from neorion.iris.model import Resources
+from neorion.iris.model import Cap, Caps, Resources
 from neorion.iris.model.group import ScaleGroup
 
 
@@ -48,9 +48,25 @@ def behaviours(file: ClusterFile) -> Mapping[str, Behaviour]:
     }
 
 
+def caps(file: ClusterFile) -> Caps:
+    """What users may have at once."""
+    usual = file.limits
+    everybody = Cap(usual.running_tasks, usual.cpu.milli, usual.memory.whole, usual.gpus)
+    return Caps(everybody, {user: _cap(everybody, limit) for user, limit in usual.users.items()})
+
+
 def runtime(file: ClusterFile) -> RuntimeName:
     usual = RuntimeName.PROCESS if file.arm == "local" else RuntimeName.CONTAINERD
     return file.defaults.bootstrap.runtime or usual
+
+
+def _cap(usual: Cap, limit: UserLimit) -> Cap:
+    return Cap(
+        usual.tasks if limit.running_tasks is None else limit.running_tasks,
+        usual.cpu_milli if limit.cpu is None else limit.cpu.milli,
+        usual.memory if limit.memory is None else limit.memory.whole,
+        usual.gpus if limit.gpus is None else limit.gpus,
+    )
 
 
 def _shape(group: Group) -> Resources:

@@ -19,7 +19,7 @@ from connectrpc.server import ConnectASGIApplication, ConnectWSGIApplication, DE
 from protobuf import DescService
 
 from . import iris_pb
-from .iris_pb import BlobPart, CancelRequest, CancelResponse, DrainRequest, DrainResponse, GetBlobRequest, GetRequest, Job, JoinRequest, JoinResponse, ListRequest, ListResponse, LogChunk, LogsRequest, OrderBatch, OrdersRequest, PushLogsRequest, PushLogsResponse, PutBlobRequest, PutBlobResponse, ReportRequest, ReportResponse, SlicesRequest, SlicesResponse, StatusRequest, StatusResponse, SubmitRequest, SubmitResponse, TasksRequest, TasksResponse, WaitRequest, WaitResponse, WorkersRequest, WorkersResponse
+from .iris_pb import AuditRequest, AuditResponse, BlobPart, CancelRequest, CancelResponse, DrainRequest, DrainResponse, GetBlobRequest, GetRequest, Job, JobChange, JoinRequest, JoinResponse, ListRequest, ListResponse, LogChunk, LogsRequest, OrderBatch, OrdersRequest, PushLogsRequest, PushLogsResponse, PutBlobRequest, PutBlobResponse, ReportRequest, ReportResponse, RevokeRequest, RevokeResponse, SlicesRequest, SlicesResponse, StatusRequest, StatusResponse, SubmitRequest, SubmitResponse, TasksRequest, TasksResponse, WaitRequest, WaitResponse, WatchRequest, WorkersRequest, WorkersResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
@@ -58,6 +58,12 @@ class JobService(Protocol):
     async def cancel(self, request: CancelRequest, ctx: RequestContext[CancelRequest, CancelResponse], /) -> CancelResponse:
         """
         The job, and every job submitted from within it.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def watch(self, request: WatchRequest, ctx: RequestContext[WatchRequest, JobChange], /) -> AsyncIterator[JobChange]:
+        """
+        The job as it is, then each change, until it has ended. Who connects again is told everything again.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -153,6 +159,17 @@ class JobServiceASGIApplication(ConnectASGIApplication[JobService]):
                         stream_type=StreamType.UNARY,
                     ),
                     function=svc.cancel,
+                ),
+                "/neorion.iris.v1.JobService/Watch": Endpoint.server_stream(
+                    method=MethodInfo(
+                        name="Watch",
+                        service_name="neorion.iris.v1.JobService",
+                        input=WatchRequest,
+                        output=JobChange,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.SERVER_STREAM,
+                    ),
+                    function=svc.watch,
                 ),
                 "/neorion.iris.v1.JobService/Logs": Endpoint.server_stream(
                     method=MethodInfo(
@@ -333,6 +350,29 @@ class JobServiceClient(ConnectClient):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    def watch(
+        self,
+        request: WatchRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> AsyncIterator[JobChange]:
+        """
+        The job as it is, then each change, until it has ended. Who connects again is told everything again.
+        """
+        return self.execute_server_stream(
+            request=request,
+            method=MethodInfo(
+                name="Watch",
+                service_name="neorion.iris.v1.JobService",
+                input=WatchRequest,
+                output=JobChange,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.SERVER_STREAM,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
     def logs(
         self,
         request: LogsRequest,
@@ -422,6 +462,12 @@ class JobServiceSync(Protocol):
     def cancel(self, request: CancelRequest, ctx: RequestContext[CancelRequest, CancelResponse], /) -> CancelResponse:
         """
         The job, and every job submitted from within it.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def watch(self, request: WatchRequest, ctx: RequestContext[WatchRequest, JobChange], /) -> Iterator[JobChange]:
+        """
+        The job as it is, then each change, until it has ended. Who connects again is told everything again.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -515,6 +561,17 @@ class JobServiceWSGIApplication(ConnectWSGIApplication):
                         stream_type=StreamType.UNARY,
                     ),
                     function=service.cancel,
+                ),
+                "/neorion.iris.v1.JobService/Watch": EndpointSync.server_stream(
+                    method=MethodInfo(
+                        name="Watch",
+                        service_name="neorion.iris.v1.JobService",
+                        input=WatchRequest,
+                        output=JobChange,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.SERVER_STREAM,
+                    ),
+                    function=service.watch,
                 ),
                 "/neorion.iris.v1.JobService/Logs": EndpointSync.server_stream(
                     method=MethodInfo(
@@ -695,6 +752,29 @@ class JobServiceClientSync(ConnectClientSync):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    def watch(
+        self,
+        request: WatchRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> Iterator[JobChange]:
+        """
+        The job as it is, then each change, until it has ended. Who connects again is told everything again.
+        """
+        return self.execute_server_stream(
+            request=request,
+            method=MethodInfo(
+                name="Watch",
+                service_name="neorion.iris.v1.JobService",
+                input=WatchRequest,
+                output=JobChange,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.SERVER_STREAM,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
     def logs(
         self,
         request: LogsRequest,
@@ -771,6 +851,18 @@ class ClusterService(Protocol):
     async def drain(self, request: DrainRequest, ctx: RequestContext[DrainRequest, DrainResponse], /) -> DrainResponse:
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
+    async def revoke(self, request: RevokeRequest, ctx: RequestContext[RevokeRequest, RevokeResponse], /) -> RevokeResponse:
+        """
+        The worker's token is worth nothing any more: it falls silent, and its tasks run elsewhere when its lease is over.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def audit(self, request: AuditRequest, ctx: RequestContext[AuditRequest, AuditResponse], /) -> AuditResponse:
+        """
+        Who changed what, the newest first.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
     @classmethod
     def desc(cls) -> DescService:
         """Returns the descriptor for this service."""
@@ -832,6 +924,28 @@ class ClusterServiceASGIApplication(ConnectASGIApplication[ClusterService]):
                         stream_type=StreamType.UNARY,
                     ),
                     function=svc.drain,
+                ),
+                "/neorion.iris.v1.ClusterService/Revoke": Endpoint.unary(
+                    method=MethodInfo(
+                        name="Revoke",
+                        service_name="neorion.iris.v1.ClusterService",
+                        input=RevokeRequest,
+                        output=RevokeResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.revoke,
+                ),
+                "/neorion.iris.v1.ClusterService/Audit": Endpoint.unary(
+                    method=MethodInfo(
+                        name="Audit",
+                        service_name="neorion.iris.v1.ClusterService",
+                        input=AuditRequest,
+                        output=AuditResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.audit,
                 ),
             },
             interceptors=interceptors,
@@ -930,6 +1044,52 @@ class ClusterServiceClient(ConnectClient):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    async def revoke(
+        self,
+        request: RevokeRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> RevokeResponse:
+        """
+        The worker's token is worth nothing any more: it falls silent, and its tasks run elsewhere when its lease is over.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="Revoke",
+                service_name="neorion.iris.v1.ClusterService",
+                input=RevokeRequest,
+                output=RevokeResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def audit(
+        self,
+        request: AuditRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> AuditResponse:
+        """
+        Who changed what, the newest first.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="Audit",
+                service_name="neorion.iris.v1.ClusterService",
+                input=AuditRequest,
+                output=AuditResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
 
 class ClusterServiceSync(Protocol):
     """
@@ -945,6 +1105,18 @@ class ClusterServiceSync(Protocol):
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
     def drain(self, request: DrainRequest, ctx: RequestContext[DrainRequest, DrainResponse], /) -> DrainResponse:
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def revoke(self, request: RevokeRequest, ctx: RequestContext[RevokeRequest, RevokeResponse], /) -> RevokeResponse:
+        """
+        The worker's token is worth nothing any more: it falls silent, and its tasks run elsewhere when its lease is over.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def audit(self, request: AuditRequest, ctx: RequestContext[AuditRequest, AuditResponse], /) -> AuditResponse:
+        """
+        Who changed what, the newest first.
+        """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
     @classmethod
@@ -1006,6 +1178,28 @@ class ClusterServiceWSGIApplication(ConnectWSGIApplication):
                         stream_type=StreamType.UNARY,
                     ),
                     function=service.drain,
+                ),
+                "/neorion.iris.v1.ClusterService/Revoke": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="Revoke",
+                        service_name="neorion.iris.v1.ClusterService",
+                        input=RevokeRequest,
+                        output=RevokeResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.revoke,
+                ),
+                "/neorion.iris.v1.ClusterService/Audit": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="Audit",
+                        service_name="neorion.iris.v1.ClusterService",
+                        input=AuditRequest,
+                        output=AuditResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.audit,
                 ),
             },
             interceptors=interceptors,
@@ -1098,6 +1292,52 @@ class ClusterServiceClientSync(ConnectClientSync):
                 service_name="neorion.iris.v1.ClusterService",
                 input=DrainRequest,
                 output=DrainResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def revoke(
+        self,
+        request: RevokeRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> RevokeResponse:
+        """
+        The worker's token is worth nothing any more: it falls silent, and its tasks run elsewhere when its lease is over.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="Revoke",
+                service_name="neorion.iris.v1.ClusterService",
+                input=RevokeRequest,
+                output=RevokeResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def audit(
+        self,
+        request: AuditRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> AuditResponse:
+        """
+        Who changed what, the newest first.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="Audit",
+                service_name="neorion.iris.v1.ClusterService",
+                input=AuditRequest,
+                output=AuditResponse,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.UNARY,
             ),

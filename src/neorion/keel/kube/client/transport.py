@@ -56,7 +56,8 @@ class Transport:
         self._credentials = Credentials(cluster, clock)
         self._headers = [
             ("User-Agent", agent),
-            ("Accept", "application/json"),
+            # Objects as JSON; streams and logs have no such form.
+            ("Accept", "application/json, */*"),
             # Inside a cluster the network is faster than gzip.
             ("Accept-Encoding", "identity"),
             *_impersonating(cluster.acting_as),

@@ -125,7 +125,7 @@ def _without_nulls(value: object) -> object:
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines. A piece holds many of them, or a part of one."""
+    """Whole lines. A piece holds many of them, or a part of one; what has no newline at the end was cut off."""
     begun: list[bytes] = []
     size = 0
     async for piece in pieces:

@@ -39,8 +39,8 @@ R = TypeVar("R", bound=Reported)
 class Applier:
     """Brings objects to what is wanted of them. Each method takes the object as the decision saw it, and does nothing if it is so already.
 
-    Every write asks the fence first, and is refused by the server if the object has been replaced by another of its
-    name; a status is refused if anything about its object has changed. Answers go straight into the mirrors.
+    Every write asks the fence first, and the server refuses it as a Conflict if the object has changed since: a write
+    that is late, or that of a holder deposed, does no harm. Answers go straight into the mirrors.
     """
 
     def __init__(

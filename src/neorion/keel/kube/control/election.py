@@ -101,7 +101,10 @@ class Election:
             )
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Until the work ends by itself: then the lease is given back at once. A lost lease is contended for again."""
+        """Until the work ends by itself: then the lease is given back at once. A lost lease is contended for again.
+
+        Work that is cancelled or fails leaves the lease to run out.
+        """
         while True:
             await self._win()
             if await self._reign(work):
@@ -111,18 +114,18 @@ class Election:
         """Whether the work ended by itself, and not because the lease was lost."""
         log.info("lease won", lease=str(self.key), identity=self.identity)
         ended = False
-        try:
-            async with anyio.create_task_group() as group:
-                scope = group.cancel_scope
-                self._move_deadline(scope)
-                group.start_soon(self._renew, scope, name=f"renew {self.key}")
-                await work()
-                ended = True
-                scope.cancel()
-        finally:
-            # Nothing of the work runs any more: the next holder may begin.
+        async with anyio.create_task_group() as group:
+            scope = group.cancel_scope
+            self._move_deadline(scope)
+            group.start_soon(self._renew, scope, name=f"renew {self.key}")
+            await work()
+            ended = True
+            scope.cancel()
+        if ended:
             await self._release()
-        if not ended:
+        else:
+            # Not released: writes that were cut short may still be under way, and must arrive within this tenure.
+            self._until = _NEVER
             log.warning("lease lost", lease=str(self.key), identity=self.identity)
         return ended
 
@@ -183,7 +186,8 @@ class Election:
                     if lease.spec.holder_identity in ("", self.identity):
                         return lease
                     patience.deadline = anyio.current_time() + self._patience(lease)
-        if lease is None or not patience.cancelled_caught:
+        # Of one who slept, the patience may have run out before it heard of the renewals meanwhile.
+        if lease is None or self._patience(lease) > 0:
             raise Retry("kube.watch_ended", f"The watch of the lease {self.key} ended.", hint="Try again.")
         return lease
 

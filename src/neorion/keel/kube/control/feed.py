@@ -74,6 +74,7 @@ class Feed(Generic[T]):
             async with self._api.watch(
                 informer.kind, informer.namespace, informer.select, self._since
             ) as events:
+                self.trouble = ""
                 async for event in events:
                     listening.deadline = anyio.current_time() + self._silence.seconds
                     self._hear(event)
@@ -89,13 +90,11 @@ class Feed(Generic[T]):
             elif self._since:
                 self.informer.hear_version(int(event.version))
                 self._since = event.version
-            self.trouble = ""
         elif not self._since:
             self._list[event.object.meta.key] = event.object
         else:
             self._since = event.object.meta.resource_version
             self.informer.hear(event.object, gone=isinstance(event, Deleted))
-            self.trouble = ""
 
 
 class Informers:

@@ -28,12 +28,12 @@ class Wanted:
         return cls(body, metadata, spec_hash, f"{spec_hash}.{_hash(metadata)}")
 
     def stamped(self, observed: Meta | None) -> dict[str, Any]:
-        """The manifest with its mark, and bound to the object it was decided for."""
+        """The manifest with its mark, and bound to the object it was decided for, as it was then."""
         mark = f"{self.hashes}/{self._generation(observed)}"
         annotations: dict[str, str] = self.metadata.get("annotations", {})
         metadata = {**self.metadata, "annotations": {**annotations, APPLIED: mark}}
         if observed is not None:
-            metadata["uid"] = observed.uid
+            metadata |= {"uid": observed.uid, "resourceVersion": observed.resource_version}
         return {**self.body, "metadata": metadata}
 
     def is_marked_on(self, observed: Meta) -> bool:

@@ -33,46 +33,50 @@ class PortStream(ByteStream):
         self._port = port
         self._reader = Reader()
         self._ready = bytearray()
-        self._ended = False
+        self._open = {_ERROR, _DATA}
 
     async def greet(self) -> None:
         """Asks for the port: a stream for complaints, on which we have nothing to say, and one for the bytes."""
         writer, common = Writer(), {"port": str(self._port), "requestid": "0"}
         await self._messages.send(
-            writer.open(_ERROR, {"streamtype": "error", **common}, last=True)
+            writer.open(_ERROR, {"streamtype": "error", **common})
+            + data_frame(_ERROR, b"", last=True)
             + writer.open(_DATA, {"streamtype": "data", **common})
         )
 
     async def receive(self, max_bytes: int = PIECE_MAX) -> bytes:
-        while not self._ready:
-            if self._ended:
-                raise anyio.EndOfStream
+        # The bytes may end before the complaint that says why: only both ends are the end.
+        while not self._ready and self._open:
             message = await self._messages.receive()
             if message is None:
                 raise _lost(self._port)
             for frame in self._reader.feed(message):
                 await self._take(frame)
+        if not self._ready:
+            raise anyio.EndOfStream
         piece = bytes(self._ready[:max_bytes])
         del self._ready[:max_bytes]
         return piece
 
     async def _take(self, frame: Frame) -> None:
         match frame:
-            case Data(stream=3, data=data, last=last):
-                self._ready += data
-                self._ended |= last
-            case Data(data=complaint) if complaint:
-                raise Retry(
-                    "kube.port",
-                    f"Port {self._port} of the pod: {complaint.decode(errors='replace').strip()}",
-                    hint="Check that something listens there.",
-                )
+            case Data():
+                self._take_data(frame)
             case Ping():
                 await self._messages.send(pong(frame))
             case Reset() | GoAway():
                 raise _lost(self._port)
-            case _:
-                pass
+
+    def _take_data(self, frame: Data) -> None:
+        if frame.stream == _ERROR and frame.data:
+            raise Retry(
+                "kube.port",
+                f"Port {self._port} of the pod: {frame.data.decode(errors='replace').strip()}",
+                hint="Check that something listens there.",
+            )
+        self._ready += frame.data
+        if frame.last:
+            self._open.discard(frame.stream)
 
     async def send(self, item: bytes) -> None:
         for start in range(0, len(item), PIECE_MAX):

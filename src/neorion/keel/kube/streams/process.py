@@ -111,7 +111,7 @@ class Process:
             if channel in _OUTPUTS and data:
                 yield Output(_OUTPUTS[channel], data)
         raise Deadline(
-            "kube.exec_lost",
+            "kube.command_lost",
             "The connection broke before the command ended.",
             hint="The command may still run in the container.",
         )
@@ -147,7 +147,7 @@ async def run(client: Client, where: Container, command: Sequence[str], stdin: b
             kept[output.stream] += output.data
             if len(kept[output.stream]) > OUTPUT_MAX:
                 raise Terminal(
-                    "kube.exec_output",
+                    "kube.command_output",
                     f"{command[0]} wrote more than {OUTPUT_MAX} bytes to {output.stream}.",
                     hint="Read its output piece by piece with `execute`.",
                 )
@@ -181,7 +181,7 @@ def _exit_code(data: bytes) -> int:
     if codes and codes[0].lstrip("-").isdecimal():
         return int(codes[0])
     raise Terminal(
-        "kube.exec_failed",
+        "kube.command_failed",
         f"The command could not be run: {status.message or status.reason}.",
         hint="Check that the container runs and has the program.",
     )

@@ -58,15 +58,14 @@ class Writer:
     def __init__(self) -> None:
         self._pack = zlib.compressobj()
 
-    def open(self, stream: int, headers: Mapping[str, str], *, last: bool = False) -> bytes:
-        """A new stream; `last` says that nothing will be sent on it."""
+    def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
         block = struct.pack(">I", len(headers)) + b"".join(
             struct.pack(">I", len(text)) + text
             for pair in headers.items()
             for text in (part.encode() for part in pair)
         )
         packed = self._pack.compress(block) + self._pack.flush(zlib.Z_SYNC_FLUSH)
-        return _control(_SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + packed, _FIN if last else 0)
+        return _control(_SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + packed)
 
 
 def data_frame(stream: int, data: bytes | memoryview, *, last: bool = False) -> bytes:
@@ -77,8 +76,8 @@ def pong(ping: Ping) -> bytes:
     return _control(_PING, struct.pack(">I", ping.number))
 
 
-def _control(kind: int, body: bytes, flags: int = 0) -> bytes:
-    return _HEADER.pack(_CONTROL << 24 | _VERSION << 16 | kind, flags, len(body).to_bytes(3, "big")) + body
+def _control(kind: int, body: bytes) -> bytes:
+    return _HEADER.pack(_CONTROL << 24 | _VERSION << 16 | kind, 0, len(body).to_bytes(3, "big")) + body
 
 
 class Reader:

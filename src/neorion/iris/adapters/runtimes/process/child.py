@@ -40,15 +40,27 @@ class Host:
     groups: limits.Groups | None
 
 
-def run_attempt(job: Job, host: Host, log: int, started: int) -> NoReturn:
-    """A process for one attempt. `started` is told when the task itself begins."""
-    place = host.files.attempt(job.attempt)
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An attempt as the fork server has made it ready. `begun`, where it is not -1, is told that the task itself begins."""
+
+    job: Job
+    place: Place
+    variables: dict[str, str]
+    log: int
+    begun: int = -1
+    # The other end of `begun`, which stays with the fork server.
+    started: int = -1
+
+
+def run_attempt(one: Ready, host: Host) -> NoReturn:
+    """A process for one attempt."""
     code = NOT_RUNNABLE
     try:
-        _enter(host, log, started)
-        code = _task(job, host, place, started)
+        _enter(host, one.log, one.begun)
+        code = _task(one, host)
     except NotStarted as refusal:
-        _refuse(place, refusal)
+        _refuse(one.place, refusal)
     except BaseException:  # noqa: BLE001 -- the last line of defence of a process that must end here
         traceback.print_exc()
     finally:
@@ -126,19 +138,20 @@ def _enter(host: Host, log: int, keep: int) -> None:
     os.closerange(max(keep + 1, 3), _FDS_MAX)
 
 
-def _task(job: Job, host: Host, place: Place, started: int) -> int:
+def _task(one: Ready, host: Host) -> int:
+    job, place, found = one.job, one.place, one.variables
     try:
-        os.mkdir(place.work)
         os.chdir(place.work)
         _limit(job, host, job.attempt)
         packages = _prepare(job, host, place.work)
     except OSError as error:
         raise NotStarted(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
-    found = surroundings.variables(job, place.work, packages)
+    if packages is not None:
+        found = surroundings.variables(job, place.work, packages)
     path = surroundings.program(job.argv, found) if job.argv else ""
-    if started >= 0:
-        os.write(started, b"!")
-        os.close(started)
+    if one.begun >= 0:
+        os.write(one.begun, b"!")
+        os.close(one.begun)
     if path:
         _execute(path, job.argv, found)
     for name, value in found.items():
@@ -151,11 +164,10 @@ def _task(job: Job, host: Host, place: Place, started: int) -> int:
 def _limit(job: Job, host: Host, group: str) -> None:
     if not job.limited:
         return
-    asked = limits.Asked(job.memory, job.cpu_milli)
     if host.groups is None:
-        limits.join_limits(asked)
+        limits.join_limits(limits.Asked(job.memory, job.cpu_milli))
     else:
-        host.groups.join(group, asked)
+        host.groups.join(group)
 
 
 def _prepare(job: Job, host: Host, work: str) -> Path | None:
@@ -198,7 +210,8 @@ class _Loader:
 
 
 def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
-    with open(path, "rb") as file:
+    # A pickle is read in large pieces anyway.
+    with open(path, "rb", buffering=0) as file:
         return pickle.load(file)  # noqa: S301 -- the task's own function, in the task's own process
 
 

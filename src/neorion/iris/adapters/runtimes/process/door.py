@@ -9,6 +9,7 @@ import msgspec
 
 from neorion.iris.adapters.runtimes.process import wire
 from neorion.iris.adapters.runtimes.process.loop import Loop
+from neorion.iris.adapters.runtimes.process.short import short_name
 from neorion.iris.adapters.runtimes.process.wire import Replaced, Report, Request, State, Told
 from neorion.keel.telemetry import logger
 
@@ -46,7 +47,8 @@ class Door:
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.setblocking(False)
-        self._listener.bind(str(path))
+        with short_name(str(path)) as name:
+            self._listener.bind(name)
         path.chmod(0o600)
         self._listener.listen(_BACKLOG)
         loop.watch(self._listener.fileno(), self._accept)

@@ -4,11 +4,10 @@ What belongs to one attempt is named by plain texts, not `Path`s: these names ar
 where each object touched is a page copied.
 """
 
-# ruff: noqa: PTH104, PTH119 -- as said
+# ruff: noqa: PTH104, PTH106, PTH119 -- as said
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,22 +23,18 @@ def is_safe(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The directory of one attempt. That it exists says that the attempt was accepted and not yet forgotten."""
+    """The working directory of one attempt, and where its result comes to lie.
 
-    home: str
+    That the directory exists says that the attempt was accepted and not yet forgotten.
+    """
 
-    @property
-    def work(self) -> str:
-        return self.home + "/work"
-
-    @property
-    def result(self) -> str:
-        return self.home + "/result"
+    work: str
+    result: str
 
     @property
     def refusal(self) -> str:
         """Why the task could not be begun: its exit code and one sentence, written by the attempt's own process."""
-        return self.home + "/refusal"
+        return self.result + ".refusal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +44,12 @@ class Files:
     root: Path
 
     def make(self) -> None:
-        for path in (self.root, self.attempts, self.logs, self.packages, self.pools, self.trash):
+        for path in (self.root, *self._folders):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.attempts, self.results, self.logs, self.packages, self.pools, self.trash)
 
     @property
     def socket(self) -> Path:
@@ -74,6 +73,10 @@ class Files:
         return self.root / "attempts"
 
     @property
+    def results(self) -> Path:
+        return self.root / "results"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -91,11 +94,16 @@ class Files:
         return self.root / "trash"
 
     def attempt(self, attempt: str) -> Place:
-        return Place(f"{self.root}/attempts/{attempt}")
+        return Place(f"{self.root}/attempts/{attempt}", f"{self.root}/results/{attempt}")
 
     def discard(self, path: str) -> None:
         """Out of sight at once; deleting many files takes longer than the fork server may, so the worker does that."""
-        with suppress(FileNotFoundError):
+        try:
+            # Most tasks leave nothing behind.
+            os.rmdir(path)
+        except FileNotFoundError:
+            return
+        except OSError:
             os.rename(path, f"{self.trash}/{os.path.basename(path)}.{boottime_ns()}")
 
     def log(self, attempt: str) -> str:

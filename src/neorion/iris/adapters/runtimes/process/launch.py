@@ -1,14 +1,11 @@
 """Starts the process of an attempt: forked from the fork server, or spawned where nothing of it is needed."""
 
-# ruff: noqa: PTH102 -- see `files`: plain names, plain calls
-
 import os
 import signal
 import socket
-from dataclasses import dataclass
 
-from neorion.iris.adapters.runtimes.process import child, surroundings
-from neorion.iris.adapters.runtimes.process.child import Host
+from neorion.iris.adapters.runtimes.process import child, limits, surroundings
+from neorion.iris.adapters.runtimes.process.child import Host, Ready
 from neorion.iris.adapters.runtimes.process.surroundings import NOT_RUNNABLE, NotStarted
 from neorion.iris.adapters.runtimes.process.wire import Job
 
@@ -16,12 +13,10 @@ from neorion.iris.adapters.runtimes.process.wire import Job
 _SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """A new process. `started`, where it is not -1, is a pipe that tells when the task begins; until then it prepares."""
-
-    pid: int
-    started: int = -1
+def limit(job: Job, host: Host, group: str) -> None:
+    """Makes the group that the job's process will join."""
+    if group and host.groups is not None:
+        host.groups.make(group, limits.Asked(job.memory, job.cpu_milli))
 
 
 def open_log(host: Host, attempt: str) -> int:
@@ -33,10 +28,9 @@ def spawns(job: Job) -> bool:
     return bool(job.argv) and not job.prepares and not job.limited
 
 
-def spawn(job: Job, host: Host, log: int) -> Launched:
+def spawn(job: Job, host: Host, log: int) -> int:
     """Its orphans become children of the fork server while it still runs, known by their mark (`tree.owner`)."""
     work = host.files.attempt(job.attempt).work
-    os.mkdir(work)
     found = surroundings.variables(job, work)
     # This process has one thread: its directory is free to be lent to the program for a moment.
     os.chdir(work)
@@ -54,32 +48,46 @@ def spawn(job: Job, host: Host, log: int) -> Launched:
         raise surroundings.unrunnable(job.argv, error) from error
     finally:
         os.chdir("/")
-    return Launched(pid)
+    return pid
 
 
-def fork(job: Job, host: Host, log: int) -> Launched:
-    started, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if job.prepares else (-1, -1)
-    pid = _fork()
+def ready(job: Job, host: Host, group: str) -> Ready:
+    """Makes everything that the attempt's process will find."""
+    place = host.files.attempt(job.attempt)
+    limit(job, host, group)
+    found = surroundings.variables(job, place.work)
+    log = open_log(host, job.attempt)
+    if not job.prepares:
+        return Ready(job, place, found, log)
+    try:
+        started, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        os.close(log)
+        raise
+    return Ready(job, place, found, log, begun, started)
+
+
+def fork(one: Ready, host: Host) -> int | NotStarted:
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return _no_more(error)
     if pid == 0:
-        child.run_attempt(job, host, log, begun)
-    if begun >= 0:
-        os.close(begun)
-    return Launched(pid, started)
+        child.run_attempt(one, host)
+    return pid
 
 
 def fork_pool(host: Host, group: str, log: int) -> tuple[int, socket.socket]:
     ours, theirs = socket.socketpair()
-    pid = _fork()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        raise _no_more(error) from error
     if pid == 0:
         child.run_pool(host, group, theirs, log)
     theirs.close()
     return pid, ours
 
 
-def _fork() -> int:
-    try:
-        return os.fork()
-    except OSError as error:
-        raise NotStarted(
-            NOT_RUNNABLE, f"The worker cannot make another process: {error.strerror}."
-        ) from error
+def _no_more(error: OSError) -> NotStarted:
+    return NotStarted(NOT_RUNNABLE, f"The worker cannot make another process: {error.strerror}.")

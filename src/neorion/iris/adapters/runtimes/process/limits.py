@@ -4,6 +4,8 @@ Both versions of control groups are known. Groups are made below the fork server
 limits its tasks too.
 """
 
+# ruff: noqa: PTH102, PTH106, PTH110 -- see `files`: plain names, plain calls
+
 import os
 import resource
 import signal
@@ -43,28 +45,36 @@ class Groups:
     """The group below which each attempt gets its own, one directory per controller (version 2: one for all)."""
 
     version: int
-    memory: Path
-    pids: Path
-    cpu: Path
+    memory: str
+    pids: str
+    cpu: str
 
     @property
-    def parents(self) -> list[Path]:
-        return sorted({self.memory, self.pids, self.cpu})
+    def parents(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.memory, self.pids, self.cpu)))
 
-    def join(self, name: str, asked: Asked) -> None:
-        """Makes the attempt's group and moves this process, alone as yet, into it."""
+    def make(self, name: str, asked: Asked) -> None:
+        """The attempt's group, empty as yet. Made by the fork server: a new process pays for every page it touches."""
         for parent in self.parents:
-            (parent / name).mkdir(parents=True)
+            os.mkdir(f"{parent}/{name}")
         for path, value in self._settings(name, asked):
-            path.write_text(value)
+            _write(path, value)
+
+    def join(self, name: str) -> None:
+        """Moves this process, alone and of one thread as yet, into the attempt's group.
+
+        A thread may move itself without the lock that stops every fork of the machine; waiting for it takes up to tens of
+        milliseconds. Version 2 has that way for threaded groups only.
+        """
+        file = "cgroup.procs" if self.version == 2 else "tasks"
         for parent in self.parents:
-            (parent / name / "cgroup.procs").write_text("0")
+            _write(f"{parent}/{name}/{file}", "0")
 
     def ran_out_of_memory(self, name: str) -> bool:
         """Whether the kernel killed anything of the attempt for want of memory."""
         file = "memory.events" if self.version == 2 else "memory.oom_control"
         try:
-            lines = (self.memory / name / file).read_text().splitlines()
+            lines = Path(self.memory, name, file).read_text().splitlines()
         except OSError:
             return False
         return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in lines)
@@ -72,8 +82,8 @@ class Groups:
     def kill(self, name: str) -> None:
         """Everything in the attempt's group, at once however fast it forks: first it may not, then it is killed."""
         with suppress(OSError):
-            (self.pids / name / "pids.max").write_text("0")
-            for pid in (self.pids / name / "cgroup.procs").read_text().split():
+            _write(f"{self.pids}/{name}/pids.max", "0")
+            for pid in Path(self.pids, name, "cgroup.procs").read_text().split():
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
 
@@ -81,38 +91,46 @@ class Groups:
         for parent in self.parents:
             # A group whose last process is still being buried stays, and is swept when all are.
             with suppress(OSError):
-                (parent / name).rmdir()
+                os.rmdir(f"{parent}/{name}")
 
     def sweep(self) -> None:
         """Removes every group of which nothing is left, and the one above them."""
-        for parent in self.parents:
+        for parent in map(Path, self.parents):
             for path in (*(found for found in parent.glob("*") if found.is_dir()), parent):
                 with suppress(OSError):
                     path.rmdir()
 
-    def _settings(self, name: str, asked: Asked) -> Iterator[tuple[Path, str]]:
-        yield self.pids / name / "pids.max", str(pids_max(asked.cpu_milli))
+    def _settings(self, name: str, asked: Asked) -> Iterator[tuple[str, str]]:
+        yield f"{self.pids}/{name}/pids.max", str(pids_max(asked.cpu_milli))
         cores = asked.cpu_milli / 1000
         if self.version == 2:
             if asked.memory:
-                yield self.memory / name / "memory.max", str(asked.memory)
-                yield from _where_known(self.memory / name / "memory.swap.max", "0")
+                yield f"{self.memory}/{name}/memory.max", str(asked.memory)
+                yield from _where_known(f"{self.memory}/{name}/memory.swap.max", "0")
             if cores:
                 weight = round(cores * _CPU_WEIGHT_PER_CORE)
-                yield self.cpu / name / "cpu.weight", str(min(max(weight, 1), _CPU_WEIGHT_MAX))
+                yield f"{self.cpu}/{name}/cpu.weight", str(min(max(weight, 1), _CPU_WEIGHT_MAX))
             return
         if asked.memory:
-            yield self.memory / name / "memory.limit_in_bytes", str(asked.memory)
-            yield from _where_known(self.memory / name / "memory.memsw.limit_in_bytes", str(asked.memory))
+            yield f"{self.memory}/{name}/memory.limit_in_bytes", str(asked.memory)
+            yield from _where_known(f"{self.memory}/{name}/memory.memsw.limit_in_bytes", str(asked.memory))
         if cores:
             shares = max(round(cores * _CPU_SHARES_PER_CORE), _CPU_SHARES_MIN)
-            yield self.cpu / name / "cpu.shares", str(shares)
+            yield f"{self.cpu}/{name}/cpu.shares", str(shares)
 
 
-def _where_known(path: Path, value: str) -> Iterator[tuple[Path, str]]:
+def _where_known(path: str, value: str) -> Iterator[tuple[str, str]]:
     """Swap is limited where the kernel counts it."""
-    if path.exists():
+    if os.path.exists(path):
         yield path, value
+
+
+def _write(path: str, value: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)
 
 
 def find(name: str) -> Groups | None:
@@ -120,7 +138,7 @@ def find(name: str) -> Groups | None:
     try:
         groups = _version_1(name) or _version_2(name)
         groups.sweep()
-        for parent in groups.parents:
+        for parent in map(Path, groups.parents):
             parent.mkdir(exist_ok=True)
         _enable(groups)
     except (OSError, LookupError) as error:
@@ -143,19 +161,20 @@ def _version_1(name: str) -> Groups | None:
     if not {"memory", "pids", "cpu"} <= own.keys():
         return None
     mounts = _mounts()
-    memory, pids, cpu = (mounts[key] / own[key] / name for key in ("memory", "pids", "cpu"))
+    memory, pids, cpu = (str(mounts[key] / own[key] / name) for key in ("memory", "pids", "cpu"))
     return Groups(1, memory, pids, cpu)
 
 
 def _version_2(name: str) -> Groups:
-    path = _mounts()[""] / _own_groups()[""] / name
+    path = str(_mounts()[""] / _own_groups()[""] / name)
     return Groups(2, path, path, path)
 
 
 def _enable(groups: Groups) -> None:
     """Version 2 hands controllers down one level at a time; this fails where processes live in between."""
     if groups.version == 2:
-        for path in (groups.memory.parent, groups.memory):
+        below = Path(groups.memory)
+        for path in (below.parent, below):
             (path / "cgroup.subtree_control").write_text("+memory +pids +cpu")
 
 

@@ -5,14 +5,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 import anyio
-from anyio.abc import SocketStream, TaskStatus
+from anyio.abc import TaskStatus
 
 from neorion.iris.adapters.runtimes.process import logs, surroundings, wire
 from neorion.iris.adapters.runtimes.process.files import Files
-from neorion.iris.adapters.runtimes.process.wire import Done, Refusal, Report, Request, State, Told
-from neorion.keel.base import Conflict, Invalid, Retry, Terminal
+from neorion.iris.adapters.runtimes.process.short import short_name
+from neorion.iris.adapters.runtimes.process.wire import Done, Refusal, Request, State, Told
+from neorion.keel.base import Conflict, Retry, Terminal
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -22,12 +24,10 @@ TRIES = 3
 # The interpreter's start, and the burial of what an earlier fork server left.
 LAUNCH_S_MAX = 60
 OWN_LOG_BYTES_MAX = 1 << 20
-# What the kernel allows for the path of a socket.
-SOCKET_PATH_BYTES_MAX = 107
 _MODULE = "neorion.iris.adapters.runtimes.process.forkserver"
 # How the interpreter finds itself; nothing else of the worker's environment reaches the fork server.
 _PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH")
-_BROKEN = (anyio.EndOfStream, anyio.BrokenResourceError)
+_READ_BYTES = 1 << 18
 
 
 class Link:
@@ -40,18 +40,13 @@ class Link:
         self, files: Files, told: Callable[[Sequence[State]], None], first: Callable[[], Request | None]
     ) -> None:
         """`told` hears of changed states; `first` is what a fork server must hear before anything else."""
-        if len(os.fsencode(files.socket)) > SOCKET_PATH_BYTES_MAX:
-            raise Invalid(
-                "runtime.path",
-                f"{files.root} is too long a path for a socket.",
-                hint="choose a shorter directory",
-            )
         self._files = files
         self._told = told
         self._first = first
         self._pending: dict[int, tuple[Request, asyncio.Future[Refusal]]] = {}
         self._outbox: list[Request] = []
         self._wake = asyncio.Event()
+        self._codec = wire.reports()
         self._last_id = 0
         self._closed = False
 
@@ -74,43 +69,44 @@ class Link:
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Started when a fork server is connected and everything it knows is known here."""
         try:
-            stream, codec = await self._connect()
+            reader, writer = await self._connect()
             task_status.started()
             while True:
-                async with stream, anyio.create_task_group() as group:
-                    group.start_soon(self._send, stream)
-                    await self._receive(stream, codec)
-                    group.cancel_scope.cancel()
+                with closing(writer):
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(self._send, writer)
+                        await self._receive(reader)
+                        group.cancel_scope.cancel()
                 log.warning("the fork server is gone; another is started")
-                stream, codec = await self._connect()
+                reader, writer = await self._connect()
         finally:
             self._closed = True
             for _, answer in self._pending.values():
                 if not answer.done():
                     answer.set_exception(_closed())
 
-    async def _connect(self) -> tuple[SocketStream, wire.Codec[Report]]:
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         for _ in range(TRIES):
             try:
-                stream = await anyio.connect_unix(self._files.socket)
+                with short_name(str(self._files.socket)) as name:
+                    reader, writer = await asyncio.open_unix_connection(name)
             except OSError:
                 await self._launch()
                 continue
-            codec = wire.reports()
+            self._codec = wire.reports()
+            heard = False
             try:
                 # The first thing to be heard is everything, in as many pieces as it takes.
-                while not self._hear(codec, await stream.receive()):
-                    continue
-            except _BROKEN:
-                await stream.aclose()
-                continue
-            except BaseException:
-                await anyio.aclose_forcefully(stream)
-                raise
-            first = self._first()
-            self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
-            self._wake.set()
-            return stream, codec
+                while not heard and (data := await _read(reader)):
+                    heard = self._hear(data)
+            finally:
+                if not heard:
+                    writer.close()
+            if heard:
+                first = self._first()
+                self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
+                self._wake.set()
+                return reader, writer
         raise Terminal(
             "runtime.forkserver", "The fork server does not stay up.", hint=f"read {self._files.own_log}"
         )
@@ -134,30 +130,27 @@ class Link:
                     "runtime.forkserver", "The fork server did not start.", hint=f"read {self._files.own_log}"
                 )
 
-    async def _send(self, stream: SocketStream) -> None:
+    async def _send(self, writer: asyncio.StreamWriter) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             requests, self._outbox = self._outbox, []
             if requests:
+                writer.write(wire.frame(requests))
                 try:
-                    await stream.send(wire.frame(requests))
-                except _BROKEN:
+                    await writer.drain()
+                except OSError:
                     # The receiving half sees the same, and these are still pending.
                     return
 
-    async def _receive(self, stream: SocketStream, codec: wire.Codec[Report]) -> None:
-        while True:
-            try:
-                data = await stream.receive()
-            except _BROKEN:
-                return
-            self._hear(codec, data)
+    async def _receive(self, reader: asyncio.StreamReader) -> None:
+        while data := await _read(reader):
+            self._hear(data)
 
-    def _hear(self, codec: wire.Codec[Report], data: bytes) -> bool:
+    def _hear(self, data: bytes) -> bool:
         """Whether there was anything whole in it."""
         heard = False
-        for report in codec.feed(data):
+        for report in self._codec.feed(data):
             heard = True
             match report:
                 case Done(id_, refusal):
@@ -173,6 +166,14 @@ class Link:
                         hint="run one worker for each directory",
                     )
         return heard
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    """Nothing where the other side is gone."""
+    try:
+        return await reader.read(_READ_BYTES)
+    except OSError:
+        return b""
 
 
 def _closed() -> Retry:

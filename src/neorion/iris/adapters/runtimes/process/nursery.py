@@ -2,15 +2,16 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from neorion.iris.adapters.runtimes.process import launch, tree
 from neorion.iris.adapters.runtimes.process.attempt import Attempt, Exit, read_status
-from neorion.iris.adapters.runtimes.process.child import RUNNING, Host
+from neorion.iris.adapters.runtimes.process.child import RUNNING, Host, Ready
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
 from neorion.iris.adapters.runtimes.process.loop import Loop
 from neorion.iris.adapters.runtimes.process.pools import Pools, Warm, key_of
+from neorion.iris.adapters.runtimes.process.surroundings import NotStarted
 from neorion.iris.adapters.runtimes.process.wire import Job
 from neorion.iris.ports import Phase
 from neorion.keel.telemetry import logger
@@ -40,21 +41,36 @@ class Nursery:
         self._ending: dict[Attempt, tuple[Exit, int]] = {}
         self._ended: list[tuple[Attempt, Exit]] = []
 
-    def start(self, attempt: Attempt, job: Job) -> None:
-        """Raises NotStarted where there is no process to start."""
-        fd = launch.open_log(self._host, attempt.id)
-        try:
-            if job.pool and not job.argv:
-                self._start_warm(attempt, job, fd)
-            elif launch.spawns(job):
-                launched = launch.spawn(job, self._host, fd)
-                self._spawned[launched.pid] = attempt
-                self._started(attempt, launched)
+    def start(self, jobs: Mapping[Attempt, Job]) -> dict[Attempt, NotStarted]:
+        """Returns those that could not be started, with the reason.
+
+        All are made ready before the first fork: what this process touches between two forks is copied again.
+        """
+        failed: dict[Attempt, NotStarted] = {}
+        forks: list[tuple[Attempt, Ready]] = []
+        for attempt, job in jobs.items():
+            try:
+                if (job.pool and not job.argv) or launch.spawns(job):
+                    self._start_at_once(attempt, job)
+                else:
+                    attempt.group = attempt.id if job.limited else ""
+                    forks.append((attempt, launch.ready(job, self._host, attempt.group)))
+            except NotStarted as refusal:
+                failed[attempt] = refusal
+            except OSError as error:
+                failed[attempt] = NotStarted(0, f"The worker could not set it up: {error.strerror}.")
+        pids = [launch.fork(one, self._host) for _, one in forks]
+        for (attempt, one), pid in zip(forks, pids, strict=True):
+            os.close(one.log)
+            if one.begun >= 0:
+                os.close(one.begun)
+            if isinstance(pid, NotStarted):
+                failed[attempt] = pid
             else:
-                attempt.group = attempt.id if job.limited else ""
-                self._started(attempt, launch.fork(job, self._host, fd))
-        finally:
-            os.close(fd)
+                self._started(attempt, pid, one.started)
+        for attempt in failed:
+            self._remove(attempt.group)
+        return failed
 
     def ask_to_end(self, attempt: Attempt) -> None:
         tree.send(tree.below([attempt.pid]), signal.SIGTERM)
@@ -80,6 +96,18 @@ class Nursery:
         ended, self._ended = self._ended, []
         return ended
 
+    def _start_at_once(self, attempt: Attempt, job: Job) -> None:
+        fd = launch.open_log(self._host, attempt.id)
+        try:
+            if job.pool:
+                self._start_warm(attempt, job, fd)
+            else:
+                pid = launch.spawn(job, self._host, fd)
+                self._spawned[pid] = attempt
+                self._started(attempt, pid)
+        finally:
+            os.close(fd)
+
     def _start_warm(self, attempt: Attempt, job: Job, fd: int) -> None:
         key = key_of(job)
         warm = self._pools.take(key)
@@ -96,20 +124,22 @@ class Nursery:
                 return
         self._pools_made += 1
         group = f"pool-{self._host.pid}-{self._pools_made}"
+        attempt.group = group if job.limited else ""
+        launch.limit(job, self._host, attempt.group)
         pid, line = launch.fork_pool(self._host, group, fd)
         warm = Warm(pid, key, group, line)
         self._mains[pid] = warm
         self._pools.add(warm)
         self._pools.give(warm, attempt, job)
         attempt.pid, attempt.phase = pid, Phase.BUILDING if job.prepares else Phase.RUNNING
-        attempt.group = group if job.limited else ""
 
-    def _started(self, attempt: Attempt, launched: launch.Launched) -> None:
-        self._mains[launched.pid] = attempt
-        attempt.pid, attempt.phase = launched.pid, Phase.RUNNING
-        if launched.started >= 0:
+    def _started(self, attempt: Attempt, pid: int, started: int = -1) -> None:
+        """`started`, where it is not -1, tells when the task begins; until then its process prepares."""
+        self._mains[pid] = attempt
+        attempt.pid, attempt.phase = pid, Phase.RUNNING
+        if started >= 0:
             attempt.phase = Phase.BUILDING
-            self._loop.watch(launched.started, lambda: self._prepared(attempt, launched.started))
+            self._loop.watch(started, lambda: self._prepared(attempt, started))
 
     def _prepared(self, attempt: Attempt, started: int) -> None:
         """A word on the pipe: the task begins. Its end: the process has ended, which is seen elsewhere."""
@@ -145,7 +175,7 @@ class Nursery:
 
     def _with_memory(self, attempt: Attempt, ending: Exit) -> Exit:
         groups = self._host.groups
-        if groups is None or not attempt.group:
+        if groups is None or not attempt.group or not (ending.code or ending.signal):
             return ending
         return replace(ending, out_of_memory=groups.ran_out_of_memory(attempt.group))
 

@@ -1,8 +1,9 @@
 """The worker's side: the runtime port, over the fork server's."""
 
+import os
 import shutil
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,8 @@ from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.run import only_error
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
 
 class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     """Attempts as process trees of this machine.
@@ -45,6 +48,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._listeners: set[_Listener] = set()
         self._lease_until_ns = 0
         self._trash = anyio.Event()
+        self._stale: list[str] = []
         self._group = anyio.create_task_group()
         self._link = Link(self._files, self._told, self._renewal)
 
@@ -72,6 +76,10 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
                 return False
             raise only from None
 
+    @property
+    def boot(self) -> str:
+        return _BOOT.read_text().strip()
+
     async def start(self, order: Order) -> None:
         await self._ask(Start(self._link.next_id(), _job(order)))
 
@@ -80,7 +88,9 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     async def forget(self, attempt: AttemptId) -> None:
         await self._ask(Forget(self._link.next_id(), str(attempt)))
-        self._states.pop(attempt, None)
+        if self._states.pop(attempt, None) is not None:
+            place = self._files.attempt(attempt)
+            self._stale += (place.result, place.refusal)
         self._trash.set()
 
     async def seen(self) -> Sequence[Seen]:
@@ -156,7 +166,8 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         """What was forgotten while the last was deleted is deleted together; what an earlier worker left, at once."""
         while True:
             self._trash = anyio.Event()
-            await anyio.to_thread.run_sync(_empty, self._files.trash)
+            stale, self._stale = self._stale, []
+            await anyio.to_thread.run_sync(_empty, self._files.trash, stale)
             await self._trash.wait()
 
 
@@ -225,6 +236,9 @@ def _unknown(attempt: str) -> NotFound:
     )
 
 
-def _empty(trash: Path) -> None:
+def _empty(trash: Path, stale: Iterable[str]) -> None:
+    for name in stale:
+        with suppress(FileNotFoundError):
+            os.unlink(name)  # noqa: PTH108 -- see `files`: plain names, plain calls
     for path in trash.iterdir():
         shutil.rmtree(path, ignore_errors=True)

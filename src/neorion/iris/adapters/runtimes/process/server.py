@@ -4,6 +4,8 @@
 
 import os
 import signal
+from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -12,11 +14,11 @@ from neorion.iris.adapters.runtimes.process.child import Host
 from neorion.iris.adapters.runtimes.process.door import Door
 from neorion.iris.adapters.runtimes.process.guardian import Lease
 from neorion.iris.adapters.runtimes.process.journal import Journal
+from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
 from neorion.iris.adapters.runtimes.process.logs import Caps
 from neorion.iris.adapters.runtimes.process.loop import Loop, Timer
 from neorion.iris.adapters.runtimes.process.nursery import Nursery
 from neorion.iris.adapters.runtimes.process.outcome import read_head
-from neorion.iris.adapters.runtimes.process.surroundings import NotStarted
 from neorion.iris.adapters.runtimes.process.wire import (
     Done,
     Ended,
@@ -39,6 +41,8 @@ log = logger(__name__)
 LAUNCHES_PER_TURN = 16
 # A fork server that nobody has come to ends itself.
 LINGER_NS = 30_000_000_000
+# How long the news of a beginning may wait: most short tasks have ended by then, and only that is told.
+BEGINNING_NS = 5_000_000
 # Packages from a slow index and setup scripts fit; a build that hangs does not go on for ever.
 BUILD_LIMIT_NS = 30 * 60 * 1_000_000_000
 
@@ -67,6 +71,8 @@ class ForkServer:
         self._live: dict[str, Attempt] = {}
         self._waiting: dict[Attempt, Job] = {}
         self._news: list[Attempt] = []
+        # Attempts that began, with the time at which that is news whatever comes.
+        self._fresh = deque[tuple[int, Attempt]]()
         self._nursery = Nursery(host, self._loop, self._began, self._again)
         self._caps = Caps(self._loop.after)
         self._loop.watch(self._caps.fd, self._caps.read)
@@ -94,10 +100,17 @@ class ForkServer:
             log.warning("the ends of attempts cannot be written", why=error.strerror)
             self._loop.after(RETRY_NS, lambda: None)
         else:
-            for attempt in self._news:
+            for attempt in (*self._due(), *self._news):
                 self._door.tell(attempt.state)
             self._news.clear()
         self._door.flush()
+
+    def _due(self) -> Iterator[Attempt]:
+        now = boottime_ns()
+        while self._fresh and self._fresh[0][0] <= now:
+            _, attempt = self._fresh.popleft()
+            if attempt.ended is None:
+                yield attempt
 
     def _recover(self) -> None:
         """What an earlier fork server left: ends as they were written down, and everything else lost."""
@@ -105,6 +118,9 @@ class ForkServer:
             self._files.discard(str(pool))
         ends = self._journal.ends
         known = {path.name for path in self._files.attempts.iterdir()}
+        for path in self._files.results.iterdir():
+            if path.name not in known:
+                path.unlink()
         for forgotten in ends.keys() - known:
             self._journal.forget(forgotten)
         for name in sorted(known):
@@ -154,13 +170,13 @@ class ForkServer:
         if self._lease.over:
             return Refusal.NO_LEASE
         try:
-            os.mkdir(self._files.attempt(job.attempt).home)
+            os.mkdir(self._files.attempt(job.attempt).work)
         except OSError:
             return Refusal.NO_DISK
         attempt = self._attempts[job.attempt] = Attempt(job.attempt, job)
         self._live[attempt.id] = attempt
         self._waiting[attempt] = job
-        self._news.append(attempt)
+        self._begins(attempt)
         return Refusal.NONE
 
     def _stop(self, name: str, grace_ns: int) -> Refusal:
@@ -184,7 +200,7 @@ class ForkServer:
             return Refusal.NONE
         if attempt.ended is None:
             return Refusal.NOT_ENDED
-        self._files.discard(self._files.attempt(name).home)
+        self._files.discard(self._files.attempt(name).work)
         self._journal.forget(name)
         del self._attempts[name]
         return Refusal.NONE
@@ -207,20 +223,18 @@ class ForkServer:
             self._waiting.clear()
 
     def _launch(self) -> None:
-        for attempt, job in list(islice(self._waiting.items(), LAUNCHES_PER_TURN)):
+        jobs = dict(islice(self._waiting.items(), LAUNCHES_PER_TURN))
+        if not jobs:
+            return
+        failed = self._nursery.start(jobs)
+        for attempt, job in jobs.items():
             del self._waiting[attempt]
-            try:
-                self._nursery.start(attempt, job)
-            except NotStarted as refusal:
+            if (refusal := failed.get(attempt)) is not None:
                 self._end(attempt, Ended(EndKind.NOT_STARTED, refusal.code, refusal.sentence))
                 continue
-            except OSError as error:
-                message = f"The worker could not set it up: {error.strerror}."
-                self._end(attempt, Ended(EndKind.NOT_STARTED, 0, message))
-                continue
             self._caps.add(self._files.log(attempt.id))
-            self._news.append(attempt)
             if attempt.phase is Phase.RUNNING:
+                self._begins(attempt)
                 self._limit(attempt, job.run_limit_ns, _TIMED_OUT)
             else:
                 self._limit(attempt, BUILD_LIMIT_NS, _BUILT_TOO_LONG)
@@ -228,7 +242,7 @@ class ForkServer:
     def _began(self, attempt: Attempt) -> None:
         if attempt.ended is None and attempt.job is not None:
             attempt.phase = Phase.RUNNING
-            self._news.append(attempt)
+            self._begins(attempt)
             attempt.cancel_timers()
             self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT)
 
@@ -237,6 +251,16 @@ class ForkServer:
             attempt.cancel_timers()
             attempt.pid, attempt.phase = 0, Phase.BUILDING
             self._waiting[attempt] = attempt.job
+
+    def _begins(self, attempt: Attempt) -> None:
+        self._fresh.append((boottime_ns() + BEGINNING_NS, attempt))
+        if len(self._fresh) == 1:
+            self._loop.after(BEGINNING_NS, self._look_again)
+
+    def _look_again(self) -> None:
+        """Wakes the loop, which tells what is due, and comes back for the rest."""
+        if self._fresh:
+            self._loop.after(BEGINNING_NS, self._look_again)
 
     def _limit(self, attempt: Attempt, span_ns: int, cause: Ended) -> None:
         def over() -> None:

@@ -1,0 +1,1 @@
+"""Benchmarks of the Kubernetes kit on a real API server."""

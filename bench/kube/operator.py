@@ -1,0 +1,209 @@
+"""An operator's cold start: every object seen and its status written once; then its answers to changes, then its silence.
+
+Ours and kopf work on the same objects of the same API server, one after the other. NEORION_BENCH_OBJECTS sets how many.
+"""
+
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from bench.kit import Report
+from bench.kube.things import DEFINITION_BODY, NAMESPACE, THING, thing
+from bench.peers import Absent
+from bench.peers.environment import HERE, python_of
+from neorion.drydock import Cluster, Yard
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.kube import Added, Merge, Meta, Modified, Select, condition
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.control import Informers
+from neorion.keel.kube.core import DEFINITION, Namespace
+from neorion.keel.kube.core import NAMESPACE as NAMESPACE_KIND
+
+OBJECTS = int(os.environ.get("NEORION_BENCH_OBJECTS", "10000"))
+# A cold start takes a minute or two: more rounds would not tell more than they cost.
+ROUNDS = 2
+CHANGES = 500
+STEADY_S = 20.0
+PATIENCE_S = 1800.0
+_WRITES = re.compile(
+    rb'^apiserver_request_total\{[^}]*resource="things"[^}]*verb="(?:PATCH|PUT|POST)"[^}]*\} (\S+)$',
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one cold start took: seconds until the last status was written, CPU seconds and the most memory until then."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+
+
+@contextmanager
+def side(command: list[str], env: dict[str, str], log: str) -> Generator["subprocess.Popen[bytes]"]:
+    with Path(f"/tmp/bench-{log}.log").open("w") as out:  # noqa: S108 -- overwritten by the next run
+        process = subprocess.Popen(command, env={**os.environ, **env}, stdout=out, stderr=out)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def ours(cluster: Cluster, turn: int) -> tuple[list[str], dict[str, str]]:
+    return [sys.executable, "-m", "bench.kube.things", str(cluster.kubeconfig), str(turn)], {}
+
+
+def kopf(cluster: Cluster, turn: int) -> tuple[list[str], dict[str, str]]:
+    script = str(HERE / "sides" / "kopf.py")
+    command = [
+        str(python_of("kopf")),
+        "-m",
+        "kopf",
+        "run",
+        "--quiet",
+        "--standalone",
+        "--namespace",
+        NAMESPACE,
+        script,
+    ]
+    return command, {"KUBECONFIG": str(cluster.kubeconfig), "BENCH_ROUND": str(turn)}
+
+
+async def seen_through(api: Client, process: "subprocess.Popen[bytes]", turn: int) -> Cost:
+    """Watches from outside until every object has the status of this turn."""
+    began = time.monotonic()
+    done = set[str]()
+    with anyio.fail_after(PATIENCE_S):
+        async with api.watch(THING, NAMESPACE) as events:
+            async for event in events:
+                if isinstance(event, Added | Modified) and event.object.status.turn == turn:
+                    done.add(event.object.meta.name)
+                if len(done) == OBJECTS:
+                    break
+                if process.poll() is not None:
+                    raise Absent("an operator ended before its work was done")
+    wall = time.monotonic() - began
+    cpu, memory = _used(process.pid)
+    return Cost(wall, cpu, memory)
+
+
+def _used(pid: int) -> tuple[float, float]:
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    cpu = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+    peak = next(
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    return cpu, int(peak.split()[1]) / 1024
+
+
+async def answers(api: Client) -> list[float]:
+    """Milliseconds from a change's acceptance until its answer is seen from outside, one change at a time."""
+    found = list[float]()
+    informers = Informers(api, SystemClock(), system_rng())
+    mirror = informers.of(THING, NAMESPACE)
+    changed = anyio.Event()
+    mirror.listen(lambda _before, _after, _lane: changed.set())
+    async with anyio.create_task_group() as group:
+        group.start_soon(informers.run)
+        await mirror.wait_synced()
+        for number in range(CHANGES):
+            name = f"thing-{number * OBJECTS // CHANGES:05d}"
+            wanted = await api.patch(THING, name, Merge({"spec": {"size": -number - 1}}), NAMESPACE)
+            began = time.monotonic()
+            while (
+                one := mirror.get(wanted.meta.key)
+            ) is None or one.status.observed != wanted.meta.generation:
+                changed = anyio.Event()
+                await changed.wait()
+            found.append((time.monotonic() - began) * 1e3)
+        group.cancel_scope.cancel()
+    return found
+
+
+async def writes(api: Client) -> float:
+    return sum(float(count) for count in _WRITES.findall(await api.read("/metrics")))
+
+
+async def prepare(api: Client) -> None:
+    await api.apply(DEFINITION, DEFINITION_BODY, "bench")
+    await established(api)
+    await api.apply(NAMESPACE_KIND, Namespace(Meta(name=NAMESPACE)), "bench")
+    limit = anyio.Semaphore(32)
+
+    async def make(number: int) -> None:
+        async with limit:
+            await api.create(THING, thing(number))
+
+    async with anyio.create_task_group() as group:
+        for number in range(OBJECTS):
+            group.start_soon(make, number)
+
+
+async def established(api: Client) -> None:
+    async with api.watch(DEFINITION, select=Select(fields=f"metadata.name={THING.resource}")) as events:
+        async for event in events:
+            if isinstance(event, Added | Modified):
+                found = condition(event.object.status.conditions, "Established")
+                if found is not None and found.holds:
+                    return
+
+
+async def measure(report: Report) -> None:
+    async with (
+        Yard.of().cluster("bench-kube") as cluster,
+        connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api,
+    ):
+        await prepare(api)
+        costs = dict[str, list[Cost]](ours=[], kopf=[])
+        latency = list[float]()
+        idle = 0.0
+        for turn in range(1, 2 * ROUNDS + 1):
+            name, of = ("ours", ours) if turn % 2 else ("kopf", kopf)
+            with side(*of(cluster, turn), f"operator-{name}") as process:
+                costs[name].append(await seen_through(api, process, turn))
+                print(f"{name}: {costs[name][-1]}", flush=True)
+                if name == "ours":
+                    latency += await answers(api)
+                    before = await writes(api)
+                    await anyio.sleep(STEADY_S)
+                    idle += await writes(api) - before
+        _tell(report, costs, latency, idle)
+
+
+def _tell(report: Report, costs: dict[str, list[Cost]], latency: list[float], idle: float) -> None:
+    for what, unit in (("wall_s", "s"), ("cpu_s", "CPU-s"), ("memory_mb", "MB")):
+        mine, other = (iter([getattr(cost, what) for cost in costs[name]]) for name in ("ours", "kopf"))
+        report.compare(
+            f"cold start, {OBJECTS:,} objects, one status write each, {what}",
+            unit,
+            lambda values=mine: next(values),
+            ("kopf", lambda values=other: next(values)),
+            rounds=ROUNDS,
+        )
+    percentiles = statistics.quantiles(latency, n=100)
+    report.alone("change accepted → status seen, median", "ms", lambda: statistics.median(latency), rounds=1)
+    report.alone("change accepted → status seen, p99", "ms", lambda: percentiles[98], rounds=1)
+    report.alone(f"writes in {STEADY_S * ROUNDS:.0f} s of steady state", "writes", lambda: idle, rounds=1)
+
+
+def run(report: Report) -> None:
+    try:
+        anyio.run(measure, report)
+    except Absent as absent:
+        print(f"not measured: {absent}")

@@ -1,0 +1,95 @@
+"""The objects of the operator benchmark, and our side of it: `python -m bench.kube.things KUBECONFIG ROUND`."""
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import uvloop
+from msgspec import field
+
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.kube import Key, Kind, Object, Part
+from neorion.keel.kube.client import connect, read_kubeconfig
+from neorion.keel.kube.control import Applier, Controller, Informers, Operator, not_only_status, own_key
+
+NAMESPACE: Final = "bench"
+
+
+class ThingSpec(Part, frozen=True):
+    size: int = 0
+
+
+class ThingStatus(Part, frozen=True):
+    turn: int = field(name="round", default=0)
+    observed: int = 0
+
+
+class Thing(Object, frozen=True):
+    spec: ThingSpec = ThingSpec()
+    status: ThingStatus = ThingStatus()
+
+
+THING: Final = Kind(Thing, "Thing", "things", "bench.neorion.dev")
+
+_OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION_BODY: Final[dict[str, Any]] = {
+    "metadata": {"name": THING.resource},
+    "spec": {
+        "group": THING.group,
+        "scope": "Namespaced",
+        "names": {"kind": THING.name, "plural": THING.plural},
+        "versions": [
+            {
+                "name": THING.version,
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
+                },
+            }
+        ],
+    },
+}
+
+
+def thing(number: int) -> dict[str, object]:
+    """About a kilobyte, as a development server is."""
+    return {
+        "metadata": {
+            "name": f"thing-{number:05d}",
+            "namespace": NAMESPACE,
+            "labels": {"owner": f"u{number % 200}"},
+        },
+        "spec": {
+            "size": number,
+            "image": "registry.example/image:1",
+            "notes": [f"note {n}" * 4 for n in range(16)],
+        },
+    }
+
+
+async def operate(kubeconfig: Path, turn: int) -> None:
+    clock, rng = SystemClock(), system_rng()
+    async with connect(read_kubeconfig([kubeconfig]).cluster(), "bench/1") as api:
+        informers = Informers(api, clock, rng)
+        things = informers.of(THING, NAMESPACE)
+        applier = Applier(api, "bench", informers)
+
+        async def reconcile(key: Key) -> Duration | None:
+            one = things.get(key)
+            if one is not None:
+                await applier.write_status(THING, one, ThingStatus(turn, one.meta.generation))
+            return None
+
+        controller = Controller("things", reconcile, clock, rng)
+        controller.watch(things, own_key, not_only_status)
+        await Operator(informers, [controller]).run(anyio.Event())
+
+
+if __name__ == "__main__":
+    anyio.run(
+        operate, Path(sys.argv[1]), int(sys.argv[2]), backend_options={"loop_factory": uvloop.new_event_loop}
+    )

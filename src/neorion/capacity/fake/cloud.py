@@ -1,0 +1,123 @@
+"""The fake cloud itself. It outlives whoever buys from it, so that a buyer may crash."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+from neorion.capacity.fake.machine import FakeMachine
+from neorion.capacity.provider import Intent, IntentId, MachineId, MachineState
+from neorion.keel.base import Duration, Instant
+from neorion.keel.clock import Clock, Rng
+
+Resident = Callable[[FakeMachine], Awaitable[None]]
+
+# What a cloud remembers of machines that are gone.
+FORGOTTEN_AFTER = Duration.of(hours=1)
+# Gone machines beyond this are forgotten earlier.
+GONE_MAX = 10_000
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """How the cloud treats its customers; may be changed while it runs.
+
+    `lost` is the chance that a call breaks without an answer, in half of the cases after it was carried out. `stock` limits the
+    machines of a scope ("region", "region/zone"), `quota` those of all. `hosts` is how many physical machines there are.
+    """
+
+    boot: Duration = field(default=Duration.of(seconds=2))
+    stop: Duration = field(default=Duration.of(seconds=1))
+    lag: Duration = field(default=Duration(0))
+    lost: float = 0.0
+    wedged: float = 0.0
+    quota: int | None = None
+    stock: dict[str, int] = field(default_factory=dict[str, int])
+    prices: dict[str, float] = field(default_factory=dict[str, float])
+    denied: bool = False
+    hosts: int = 1_000
+
+
+class FakeCloud:
+    """Machines by id. `bought` counts every machine that was ever made for an intent: more than one is a double purchase."""
+
+    def __init__(
+        self, clock: Clock, rng: Rng, behaviour: Behaviour | None = None, *, name: str = "fake"
+    ) -> None:
+        # Part of every machine's id: no two clouds may give one id to two machines.
+        self.name = name
+        self.behaviour = behaviour or Behaviour()
+        self.machines: dict[MachineId, FakeMachine] = {}
+        self.bought: dict[IntentId, int] = {}
+        self.clock = clock
+        self.rng = rng
+        self._number = 0
+        self._by_intent: dict[IntentId, FakeMachine] = {}
+        self._new: asyncio.Queue[FakeMachine] = asyncio.Queue()
+
+    def make(self, intent: Intent) -> FakeMachine:
+        found = self._by_intent.get(intent.id)
+        if found is not None:
+            return found
+        self._number += 1
+        now = self.clock.now()
+        machine = FakeMachine(
+            id=MachineId(f"{self.name}-{self._number:06d}"),
+            intent=intent,
+            created=now,
+            boots=now + self.behaviour.boot,
+            host=f"host-{(self._number - 1) % self.behaviour.hosts:04d}",
+            wedged=self.rng.random() < self.behaviour.wedged,
+        )
+        self.bought[intent.id] = self.bought.get(intent.id, 0) + 1
+        self.machines[machine.id] = machine
+        self._by_intent[intent.id] = machine
+        self._new.put_nowait(machine)
+        return machine
+
+    def alive(self) -> list[FakeMachine]:
+        return [machine for machine in self.machines.values() if not machine.ended.is_set()]
+
+    def stop(self, machine: FakeMachine) -> None:
+        if machine.stops is None:
+            machine.stops = self.clock.now() + self.behaviour.stop
+
+    def vanish(self, machine: FakeMachine) -> None:
+        """Gone at once, without anybody having asked: a spot machine reclaimed, a host that died."""
+        machine.stops = self.clock.now()
+        machine.ended.set()
+
+    def settle(self) -> None:
+        """Lets time do its work on machines that were told to stop; old ones are forgotten."""
+        now = self.clock.now()
+        for machine in list(self.machines.values()):
+            if machine.stops is not None and machine.stops <= now:
+                machine.ended.set()
+                if now.since(machine.stops) > FORGOTTEN_AFTER or len(self.machines) > GONE_MAX:
+                    self._forget(machine)
+
+    async def run(self, resident: Resident) -> None:
+        """Lets a resident live on each machine that boots, until the machine ends."""
+        async with anyio.create_task_group() as lives:
+            while True:
+                lives.start_soon(self._live, await self._new.get(), resident)
+
+    async def _live(self, machine: FakeMachine, resident: Resident) -> None:
+        await self.clock.sleep(machine.boots.since(self.clock.now()))
+        if machine.wedged or machine.state(self.clock.now()) is not MachineState.RUNNING:
+            return
+        async with anyio.create_task_group() as life:
+            life.start_soon(self._inhabit, machine, resident)
+            await machine.ended.wait()
+            life.cancel_scope.cancel()
+
+    async def _inhabit(self, machine: FakeMachine, resident: Resident) -> None:
+        await resident(machine)
+
+    def _forget(self, machine: FakeMachine) -> None:
+        del self.machines[machine.id]
+        del self._by_intent[machine.intent.id]
+
+    def visible_since(self, machine: FakeMachine) -> Instant:
+        return machine.created + self.behaviour.lag

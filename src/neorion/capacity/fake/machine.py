@@ -1,0 +1,61 @@
+"""One machine of the fake cloud, and what goes wrong with it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from neorion.capacity.provider import Intent, Machine, MachineId, MachineState
+from neorion.keel.base import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something a GPU machine would report: `kind` is the reporter's word for it, `xid` its code if it has one."""
+
+    kind: str = "xid"
+    xid: int = 0
+    gpu: int = 0
+    message: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(slots=True)
+class FakeMachine:
+    """A machine and its state. `faults` waits for whoever reports from it; `wedged` machines boot and never speak."""
+
+    id: MachineId
+    intent: Intent
+    created: Instant
+    boots: Instant
+    host: str
+    wedged: bool = False
+    stops: Instant | None = None
+    # Nobody can have reported more than this and still be running.
+    faults: "asyncio.Queue[Fault]" = field(default_factory=lambda: asyncio.Queue(1_000))
+    reboots: int = 0
+    resets: int = 0
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def state(self, now: Instant) -> MachineState:
+        if self.ended.is_set():
+            return MachineState.GONE
+        if self.stops is not None:
+            return MachineState.STOPPING
+        return MachineState.PENDING if now < self.boots else MachineState.RUNNING
+
+    def as_machine(self, now: Instant) -> Machine:
+        return Machine(
+            id=self.id,
+            intent=self.intent.id,
+            owner=self.intent.owner,
+            state=self.state(now),
+            instance_type=self.intent.instance_type,
+            region=self.intent.region,
+            zone=self.intent.zone,
+            name=self.intent.id,
+            address=f"{self.id}.invalid",
+            private_address=f"{self.id}.invalid",
+            host=self.host,
+            spot=self.intent.spot,
+            created=self.created,
+        )

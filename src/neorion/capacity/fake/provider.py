@@ -1,0 +1,113 @@
+"""The fake cloud's counter: the provider port over a cloud in memory."""
+
+from collections.abc import Sequence
+
+from neorion.capacity.fake.cloud import FakeCloud
+from neorion.capacity.fake.machine import FakeMachine
+from neorion.capacity.provider import (
+    Capability,
+    Intent,
+    Machine,
+    MachineId,
+    Offering,
+    no_capacity,
+    no_machine,
+    not_allowed,
+    quota,
+    unknown_outcome,
+)
+from neorion.keel.clock import point
+
+
+class FakeProvider:
+    """Sells the machines of one fake cloud under a name of its own."""
+
+    capabilities = frozenset(Capability)
+
+    def __init__(self, name: str, cloud: FakeCloud) -> None:
+        self.name = name
+        self.cloud = cloud
+        # Calls that broke without an answer, so far.
+        self.lost = 0
+
+    async def provision(self, intent: Intent) -> Machine:
+        done = await self._may_be_lost()
+        known = any(intent.id == machine.intent.id for machine in self.cloud.machines.values())
+        if not known:
+            self._check_stock(intent)
+        machine = self.cloud.make(intent)
+        await point("provider.provision.done")
+        self._answer(lost=done)
+        return machine.as_machine(self.cloud.clock.now())
+
+    async def list(self, owner: str) -> Sequence[Machine]:
+        self._check_rights()
+        self.cloud.settle()
+        now = self.cloud.clock.now()
+        return [
+            machine.as_machine(now)
+            for machine in self.cloud.alive()
+            if machine.intent.owner == owner and not now < self.cloud.visible_since(machine)
+        ]
+
+    async def describe(self, machine: MachineId) -> Machine:
+        self._check_rights()
+        return self._find(machine).as_machine(self.cloud.clock.now())
+
+    async def terminate(self, machine: MachineId) -> None:
+        done = await self._may_be_lost()
+        self.cloud.stop(self._find(machine))
+        await point("provider.terminate.done")
+        self._answer(lost=done)
+
+    async def reboot(self, machine: MachineId) -> None:
+        done = await self._may_be_lost()
+        self._find(machine).reboots += 1
+        self._answer(lost=done)
+
+    async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        prices = self.cloud.behaviour.prices
+        return [
+            Offering(kind, region, prices[f"{region}/{kind}"])
+            for kind in instance_types
+            for region in sorted({key.partition("/")[0] for key in prices})
+            if f"{region}/{kind}" in prices
+        ]
+
+    def _find(self, machine: MachineId) -> FakeMachine:
+        self.cloud.settle()
+        found = self.cloud.machines.get(machine)
+        if found is None:
+            raise no_machine(self.name, machine)
+        return found
+
+    def _check_rights(self) -> None:
+        if self.cloud.behaviour.denied:
+            raise not_allowed(self.name, "the key is not known")
+
+    def _check_stock(self, intent: Intent) -> None:
+        self.cloud.settle()
+        behaviour, alive = self.cloud.behaviour, self.cloud.alive()
+        if behaviour.quota is not None and len(alive) >= behaviour.quota:
+            raise quota(self.name, intent.region, f"{len(alive)} machines")
+        for scope in (intent.region, f"{intent.region}/{intent.zone}"):
+            there = sum(
+                scope in (one.intent.region, f"{one.intent.region}/{one.intent.zone}") for one in alive
+            )
+            if scope in behaviour.stock and there >= behaviour.stock[scope]:
+                raise no_capacity(self.name, scope)
+
+    async def _may_be_lost(self) -> bool:
+        """Whether the answer of this call will be lost; a request that is lost itself ends here."""
+        self._check_rights()
+        await point("provider.call.sent")
+        chance = self.cloud.rng.random() if self.cloud.behaviour.lost else 1.0
+        if chance < self.cloud.behaviour.lost / 2:
+            self.lost += 1
+            raise unknown_outcome(self.name, "the request was lost")
+        return chance < self.cloud.behaviour.lost
+
+    def _answer(self, *, lost: bool) -> None:
+        if lost:
+            self.lost += 1
+            raise unknown_outcome(self.name, "the answer was lost")

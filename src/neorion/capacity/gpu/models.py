@@ -1,0 +1,52 @@
+"""GPU models, and how many of which an instance type carries."""
+
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final
+
+from neorion.keel.base import NotFound, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """One model of GPU, as its data sheet describes it."""
+
+    name: str
+    memory_gib: int
+    slowdown_celsius: int
+    nvlinks: int
+    infiniband_ports: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an instance type carries."""
+
+    model: GpuModel
+    gpus: int
+
+
+def gpu_model(name: str) -> GpuModel:
+    found = _MODELS.get(name)
+    if found is None:
+        raise NotFound(
+            "gpu.no_model", f"There is no GPU model {name[:40]!r} here.", hint=did_you_mean(name, _MODELS)
+        )
+    return found
+
+
+def shape_of(instance_type: str) -> Shape | None:
+    """None for a type that the table does not know: then nobody may claim to know how many GPUs it has."""
+    return _SHAPES.get(instance_type)
+
+
+def _read() -> dict[str, Any]:
+    return tomllib.loads(resources.files(__package__ or __name__).joinpath("models.toml").read_text("utf-8"))
+
+
+_TABLES: Final = _read()
+_MODELS: Final = {name: GpuModel(name, **row) for name, row in _TABLES["model"].items()}
+_SHAPES: Final = {
+    name: Shape(_MODELS[model], gpus) for name, (model, gpus) in _TABLES["instance_type"].items()
+}

@@ -1,0 +1,64 @@
+"""Labels, taints and conditions on nodes. The systems agree on nothing else."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+PREFIX: Final = "navarch.dev"
+
+# Labels. POOL also stands on workloads that want nodes of a pool.
+POOL: Final = f"{PREFIX}/pool"
+NODE_ID: Final = f"{PREFIX}/node-id"
+PROVIDER: Final = f"{PREFIX}/provider"
+# On a node: the person says that navarch must leave it alone.
+HANDS_OFF: Final = f"{PREFIX}/hands-off"
+
+# Keys of taints.
+CORDONED: Final = f"{PREFIX}/cordoned"
+DRAINING: Final = f"{PREFIX}/draining"
+SPARE: Final = f"{PREFIX}/spare"
+UNHEALTHY: Final = f"{PREFIX}/unhealthy"
+VERIFYING: Final = f"{PREFIX}/verifying"
+
+# Types of conditions. The last four are Kubernetes' own names for the life of a node.
+GPU_HEALTHY: Final = "NavarchGpuHealthy"
+MAINTENANCE_PLANNED: Final = "MaintenancePlanned"
+MAINTENANCE_IN_PROGRESS: Final = "MaintenanceInProgress"
+DRAIN_IN_PROGRESS: Final = "DrainInProgress"
+DRAINED: Final = "Drained"
+
+# What Kubernetes takes as the value of a taint.
+_VALUE_MAX = 63
+
+
+class Effect(StrEnum):
+    """What a taint does to Pods that do not tolerate it."""
+
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_SCHEDULE = "NoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Keeps work away from a node; `value` is a word that says why."""
+
+    key: str
+    effect: Effect
+    value: str = ""
+
+    @classmethod
+    def saying(cls, key: str, effect: Effect, why: str) -> "Taint":
+        """The reason as a value that Kubernetes takes: letters, digits, dots, dashes."""
+        word = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in why)
+        return cls(key, effect, word[:_VALUE_MAX].strip("._-"))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What is true of a node, for people and for other controllers."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str = ""

@@ -1,0 +1,74 @@
+"""How clouds say no, in one form for all of them. `words` are the cloud's own, cut and escaped.
+
+| refusal | family | the buyer |
+|---|---|---|
+| no_capacity | NoCapacity | asks in another zone, then region, then cloud |
+| quota | QuotaExceeded | asks elsewhere, and gives back before it buys |
+| not_allowed | Denied | stops asking this cloud until somebody has seen to it |
+| rate_limited | Retry | waits |
+| unknown_outcome | Deadline | asks again with the same intent |
+| refused | Invalid | tells a person: the request itself is wrong |
+| no_machine | NotFound | is done, if it wanted it gone |
+"""
+
+from neorion.keel.base import Deadline, Denied, Duration, Invalid, NoCapacity, NotFound, QuotaExceeded, Retry
+
+# A cloud's message can be a whole page; this much says what it is about.
+WORDS_MAX = 300
+
+
+def no_capacity(provider: str, scope: str, words: str = "") -> NoCapacity:
+    return NoCapacity(
+        "provider.no_capacity",
+        f"{provider} has no such machine in {scope} now{_said(words)}.",
+        hint="it is tried again by itself, elsewhere first",
+        scope=scope,
+    )
+
+
+def quota(provider: str, scope: str, words: str = "") -> QuotaExceeded:
+    return QuotaExceeded(
+        "provider.quota",
+        f"The quota at {provider} in {scope} is used up{_said(words)}.",
+        hint="ask the provider for more quota, or allow the pool another one",
+        scope=scope,
+    )
+
+
+def not_allowed(provider: str, words: str = "") -> Denied:
+    return Denied(
+        "provider.not_allowed",
+        f"{provider} does not accept these credentials for this{_said(words)}.",
+        hint="check the key and its rights; machines are neither bought nor given back until then",
+    )
+
+
+def rate_limited(provider: str, after: Duration | None = None, words: str = "") -> Retry:
+    return Retry(
+        "provider.rate_limit", f"{provider} asks for fewer requests{_said(words)}.", hint="wait", after=after
+    )
+
+
+def unknown_outcome(provider: str, words: str = "") -> Deadline:
+    return Deadline(
+        "provider.unknown_outcome",
+        f"{provider} did not say whether it was done{_said(words)}.",
+        hint="ask again with the same intent: it is done once",
+    )
+
+
+def refused(provider: str, words: str) -> Invalid:
+    return Invalid(
+        "provider.refused",
+        f"{provider} refuses the request{_said(words)}.",
+        hint="correct the pool's settings",
+    )
+
+
+def no_machine(provider: str, machine: str) -> NotFound:
+    return NotFound("provider.no_machine", f"{provider} knows no machine {machine[:80]}.")
+
+
+def _said(words: str) -> str:
+    text = " ".join(word for word in words.split() if word.isprintable())[:WORDS_MAX].rstrip(".")
+    return f": {text}" if text else ""

@@ -1,0 +1,8 @@
+"""Devices that are not there: a plugin that gives a node's kubelet fake GPUs, whose health a person can flip.
+
+The plugin itself runs as a process of the node; what a GPU can do is nobody's business here.
+"""
+
+from neorion.drydock.devices.rack import RESOURCE, Health, Rack, Slot
+
+__all__ = ["RESOURCE", "Health", "Rack", "Slot"]

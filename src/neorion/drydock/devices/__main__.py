@@ -1,0 +1,25 @@
+"""`python -m neorion.drydock.devices NODE_FOLDER`: the device plugin of one node, started by its boot script."""
+
+import sys
+from pathlib import Path
+
+from neorion.drydock.devices.plugin import Plugin
+from neorion.drydock.devices.rack import Rack
+from neorion.keel.clock import SystemClock
+from neorion.keel.run import Crew, run_process
+from neorion.keel.telemetry.setup import Form, setup
+
+
+def main() -> None:
+    setup(Form.JSON)
+    plugin = Plugin(Rack(Path(sys.argv[1])), SystemClock())
+
+    async def run(crew: Crew) -> None:
+        crew.spawn("listen", plugin.listen)
+        await plugin.offer()
+
+    run_process(run)
+
+
+if __name__ == "__main__":
+    main()

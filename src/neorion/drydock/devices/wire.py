@@ -1,0 +1,83 @@
+"""gRPC with a kubelet: the one place that touches the library, which has no types."""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, Protocol
+
+import grpc
+import grpc.aio
+
+from neorion.drydock.devices.gen.deviceplugin_pb import (
+    AllocateRequest,
+    AllocateResponse,
+    DevicePluginOptions,
+    Empty,
+    ListAndWatchResponse,
+    RegisterRequest,
+)
+from neorion.keel.base import Duration, Retry
+
+_PLUGIN: Final = "v1beta1.DevicePlugin"
+_REGISTER: Final = "/v1beta1.Registration/Register"
+_ANSWER_MOST: Final = Duration.of(seconds=5)
+# Over a socket file there is no host to name; kubelets insist on one that is a host's name.
+_CLIENT: Final = [("grpc.default_authority", "localhost")]
+
+
+class _Message(Protocol):
+    def to_binary(self) -> bytes: ...
+
+
+class Offer(Protocol):
+    """What a kubelet asks of a plugin."""
+
+    def devices(self) -> AsyncIterator[ListAndWatchResponse]:
+        """All devices at once, and again whenever one changes."""
+        ...
+
+    def allocate(self, request: AllocateRequest) -> AllocateResponse: ...
+
+
+async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
+    """Listens where the kubelet will look. The caller stops it."""
+
+    async def options(_: Empty, __: object) -> DevicePluginOptions:
+        return DevicePluginOptions()
+
+    async def list_and_watch(_: Empty, __: object) -> AsyncIterator[ListAndWatchResponse]:
+        async for each in offer.devices():
+            yield each
+
+    async def allocate(request: AllocateRequest, _: object) -> AllocateResponse:
+        return offer.allocate(request)
+
+    handlers = {
+        "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(options, Empty.from_binary, _bytes),
+        "ListAndWatch": grpc.unary_stream_rpc_method_handler(list_and_watch, Empty.from_binary, _bytes),
+        "Allocate": grpc.unary_unary_rpc_method_handler(allocate, AllocateRequest.from_binary, _bytes),
+    }
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_PLUGIN, handlers),))
+    socket.unlink(missing_ok=True)
+    server.add_insecure_port(f"unix:{socket}")
+    await server.start()
+    return server
+
+
+async def register(kubelet: Path, request: RegisterRequest) -> None:
+    """Tells the kubelet where to look."""
+    async with grpc.aio.insecure_channel(f"unix:{kubelet}", options=_CLIENT) as channel:
+        call = channel.unary_unary(_REGISTER, _bytes, Empty.from_binary)
+        try:
+            await call(request, timeout=_ANSWER_MOST.seconds)
+        except grpc.aio.AioRpcError as error:
+            raise Retry(
+                "devices.kubelet_away", f"The kubelet does not take the registration: {error.details()}."
+            ) from error
+
+
+def _bytes(message: _Message) -> bytes:
+    return message.to_binary()

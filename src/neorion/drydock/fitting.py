@@ -1,0 +1,68 @@
+"""What a cluster is fitted out with before real nodes can join: a network, a registry, DNS, storage."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from neorion.drydock.binaries import Tell, build, hush
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
+from neorion.drydock.host import Part
+from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
+from neorion.drydock.network import raise_bridge
+from neorion.drydock.storage import publish_storage, storage_part
+
+
+async def lay_network(cluster: Cluster) -> None:
+    """The bridge. Before the control plane starts, so that the API server can listen on it; safe to repeat."""
+    bridge = cluster.layout.addresses.bridge
+    cluster.ledger.record("cgroup", bridge)
+    cluster.ledger.record("table", f"inet {bridge}")
+    cluster.ledger.record("link", bridge)
+    await raise_bridge(cluster.layout.addresses)
+
+
+async def fit_out(cluster: Cluster, tell: Tell = hush) -> None:
+    """Starts what does not run of the services that nodes need. After the control plane; safe to repeat."""
+    for product in cluster.shelf.missing((*DNS_PROGRAMS, "kubelet")):
+        await build(product, cluster.shelf, tell)
+    tell("starting registry, DNS and storage")
+    async with anyio.create_task_group() as group:
+        group.start_soon(_serve_images, cluster)
+        group.start_soon(_serve_names, cluster)
+        group.start_soon(_serve_volumes, cluster)
+
+
+async def _serve_images(cluster: Cluster) -> None:
+    registry = Registry.of(cluster.layout)
+    await _serve(cluster, Part("registry", registry.command()), registry.address)
+    store = ImageStore.of(cluster.shelf)
+    await provide(store, [PAUSE.name])
+    await store.push(PAUSE.name, registry.address)
+
+
+async def _serve_names(cluster: Cluster) -> None:
+    async with cluster.api() as api:
+        # First: without its rights CoreDNS waits for seconds before it answers at all.
+        await publish_dns(cluster.layout, api)
+    part = dns_part(cluster.layout, cluster.pki, cluster.shelf)
+    await _serve(cluster, part, f"{cluster.layout.addresses.host}:53")
+
+
+async def _serve_volumes(cluster: Cluster) -> None:
+    async with cluster.api() as api:
+        await publish_storage(api)
+    await cluster.ensure(storage_part(cluster.layout, cluster.pki))
+
+
+async def _serve(cluster: Cluster, part: Part, address: str) -> None:
+    await cluster.ensure(part)
+    await cluster.until(part, _connection(*address.split(":")))
+
+
+def _connection(host: str, port: str) -> Callable[[], Awaitable[None]]:
+    async def connect() -> None:
+        async with await anyio.connect_tcp(host, int(port)):
+            return
+
+    return connect

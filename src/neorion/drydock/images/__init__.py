@@ -1,0 +1,25 @@
+"""Images without a registry in the outside world: stand-ins for base images, builds, and a registry for the nodes.
+
+Nothing is fetched from an image registry. What pulls the images belongs to `node`.
+"""
+
+from neorion.drydock.images.build import Build, build
+from neorion.drydock.images.load import load
+from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.registry import Registry
+from neorion.drydock.images.standins import BUSYBOX, PAUSE, STAND_INS, StandIn, provide
+from neorion.drydock.images.store import ImageStore
+
+__all__ = [
+    "BUSYBOX",
+    "PAUSE",
+    "STAND_INS",
+    "Build",
+    "ImageName",
+    "ImageStore",
+    "Registry",
+    "StandIn",
+    "build",
+    "load",
+    "provide",
+]

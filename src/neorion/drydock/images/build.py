@@ -1,0 +1,86 @@
+"""An image from a Dockerfile, without a Docker engine."""
+
+import configparser
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from neorion.drydock.images.dockerfile import bases
+from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.standins import provide
+from neorion.drydock.images.store import ImageStore
+from neorion.keel.base import NotFound
+
+_CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
+_PIP_CONFIG: Final = Path("/etc/pip.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What to build: a folder, its Dockerfile, and what the image shall be called."""
+
+    context: Path
+    name: ImageName
+    dockerfile: Path | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def recipe(self) -> Path:
+        return self.dockerfile or self.context / "Dockerfile"
+
+
+async def build(store: ImageStore, order: Build) -> str:
+    """Builds into the store and returns the image's full name. Base images are stand-ins or earlier builds."""
+    if not order.recipe.is_file():
+        raise NotFound(
+            "images.no_dockerfile",
+            f"There is no file {order.recipe}.",
+            hint="Name the folder that holds the Dockerfile, or the Dockerfile itself.",
+        )
+    await provide(store, bases(order.recipe.read_text(), order.arguments))
+    name = str(order.name)
+    with tempfile.TemporaryDirectory(prefix="drydock-build-") as folder:
+        mounts = [f"--volume={source}:{target}:ro" for source, target in _mounts(Path(folder))]
+        arguments = [f"--build-arg={key}={value}" for key, value in order.arguments.items()]
+        # The machine's network and no namespaces of a runtime: nothing to set up, and nothing to leave behind.
+        how = ["--pull-never", "--isolation=chroot", "--network=host", "--layers", "--force-rm"]
+        await store.buildah(
+            "bud", "--quiet", *how, *mounts, *arguments, "--tag", name, "--file", order.recipe, order.context
+        )
+    return name
+
+
+def _mounts(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """What a build step needs to reach the network as this machine does. None of it gets into the image."""
+    if _CERTIFICATES.is_file():
+        yield _CERTIFICATES, _CERTIFICATES
+    settings = pip_settings(os.environ, [_PIP_CONFIG, Path("~/.config/pip/pip.conf").expanduser()])
+    if settings:
+        config = configparser.ConfigParser(interpolation=None)
+        config["global"] = settings
+        with (folder / "pip.conf").open("w") as file:
+            config.write(file)
+        yield folder / "pip.conf", _PIP_CONFIG
+
+
+# Where packages come from and whom to trust; not where this machine keeps its files.
+_PIP_WORDS: Final = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
+
+
+def pip_settings(env: Mapping[str, str], files: list[Path]) -> dict[str, str]:
+    """The machine's settings as pip itself would find them: later files win, the environment over all."""
+    config = configparser.ConfigParser(interpolation=None)
+    config.read(files)
+    found = {
+        word: value
+        for word in _PIP_WORDS
+        if (
+            value := env.get(f"PIP_{word.upper().replace('-', '_')}")
+            or config.get("global", word, fallback="")
+        )
+    }
+    # pip brings certificates of its own; the ones mounted here are those this machine trusts.
+    return found | ({"cert": str(_CERTIFICATES)} if _CERTIFICATES.is_file() else {})

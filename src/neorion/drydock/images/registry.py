@@ -1,0 +1,45 @@
+"""The registry from which a cluster's nodes pull: one small process beside its bridge."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from neorion.drydock.layout import Door, Layout
+from neorion.drydock.machine import where
+
+_PROGRAM: Final = "docker-registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Serves the cluster's nodes, whatever registry an image's name begins with."""
+
+    address: str
+    folder: Path
+
+    @classmethod
+    def of(cls, layout: Layout) -> Self:
+        return cls(f"{layout.addresses.host}:{layout.port(Door.REGISTRY)}", layout.data("registry"))
+
+    def command(self) -> tuple[str, ...]:
+        """Writes its configuration and returns what to run."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = self.folder / "config.yml"
+        # JSON is YAML.
+        config.write_text(
+            json.dumps(
+                {
+                    "version": "0.1",
+                    "log": {"level": "error", "accesslog": {"disabled": True}},
+                    "storage": {"filesystem": {"rootdirectory": str(self.folder / "images")}},
+                    "http": {"addr": self.address},
+                }
+            )
+        )
+        return (where(_PROGRAM), "serve", str(config))
+
+    def hosts_toml(self) -> str:
+        """For a container runtime: every name is answered here, and nobody else is asked."""
+        url = f"http://{self.address}"
+        return f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'

@@ -1,0 +1,162 @@
+"""Stand-ins for base images: made on this machine from Debian's packages, called as the originals are called."""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+
+from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.store import ImageStore
+from neorion.drydock.machine import ask, where
+from neorion.keel.base import NotFound, Terminal, did_you_mean
+
+# Debian 12 is the newest with Python 3.11, which the images we stand in for have.
+_SUITE: Final = "bookworm"
+# As the slim originals: documentation and translations are half of a small system.
+_LEAVE_OUT: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An image of one program of this machine, in /bin, with the libraries it needs and nothing else.
+
+    A program `of_many_names` is called by each name that it lists.
+    """
+
+    program: str
+    of_many_names: bool = False
+
+    def digest(self) -> str:
+        return _digest(self.program, Path(where(self.program)).read_bytes().hex())
+
+    async def write(self, folder: Path) -> Path:
+        tree = folder / "tree"
+        for name in ("bin", "etc", "tmp", "root"):
+            (tree / name).mkdir(parents=True)
+        (tree / "tmp").chmod(0o1777)
+        (tree / "etc/passwd").write_text(
+            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"
+        )
+        (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+        program = where(self.program)
+        shutil.copy(program, tree / "bin" / self.program)
+        for library in await _libraries(program):
+            (tree / library.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, tree / library.lstrip("/"))
+        if self.of_many_names:
+            for name in set((await ask([program, "--list"])).split()) - {self.program}:
+                (tree / "bin" / name).symlink_to(self.program)
+        return tree
+
+
+async def _libraries(program: str) -> list[str]:
+    try:
+        lines = await ask(["ldd", program])
+    except Terminal:
+        # Static: ldd calls that a failure.
+        return []
+    return [word for line in lines.splitlines() for word in line.split() if word.startswith("/")]
+
+
+@dataclass(frozen=True, slots=True)
+class Debian:
+    """A small Debian with these packages; `last` are shell lines that finish it, with the new root in $1."""
+
+    packages: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+
+    def digest(self) -> str:
+        return _digest(_SUITE, *_LEAVE_OUT, *self.packages, *self.last)
+
+    async def write(self, folder: Path) -> Path:
+        tar = folder / "tree.tar"
+        words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(self.packages)}"]
+        words += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEAVE_OUT]
+        words += [f"--customize-hook={line}" for line in self.last]
+        await ask(["unshare", "--mount", "--propagation", "slave", *words, _SUITE, tar])
+        return tar
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """What it is made of, and the names of the images it plays, in full."""
+
+    recipe: Program | Debian
+    names: tuple[str, ...]
+    config: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+def _hub(*names: str) -> tuple[str, ...]:
+    return tuple(str(ImageName.parse(name)) for name in names)
+
+
+# catatonit -P sleeps for ever and buries the dead of its pod, which is all a pause container is for.
+PAUSE: Final = StandIn(
+    Program("catatonit"), ("localhost/pause:1",), ("--entrypoint", '["/bin/catatonit", "-P"]')
+)
+BUSYBOX: Final = StandIn(
+    Program("busybox", of_many_names=True),
+    _hub("busybox", "busybox:1", "busybox:1.35", "busybox:1.36"),
+    ("--cmd", "sh"),
+)
+_DEBIAN: Final = StandIn(
+    Debian(("ca-certificates",)),
+    _hub("debian:bookworm-slim", "debian:bookworm", "debian:12-slim", "debian:12", "debian"),
+    ("--cmd", "bash"),
+)
+_PYTHON: Final = StandIn(
+    Debian(
+        ("ca-certificates", "curl", "iproute2", "procps", "python3", "python3-pip", "python3-venv"),
+        (
+            # The original's Python belongs to the user of the image, not to a package manager.
+            'rm "$1"/usr/lib/python3.*/EXTERNALLY-MANAGED',
+            'ln -s /usr/bin/python3 "$1/usr/local/bin/python"',
+            'ln -s /usr/bin/python3 "$1/usr/local/bin/python3"',
+            'ln -s /usr/bin/pip3 "$1/usr/local/bin/pip"',
+        ),
+    ),
+    _hub("python:3.11-slim", "python:3.11", "python:3.11-slim-bookworm", "python:3.11-bookworm"),
+    ("--cmd", "python3", "--env", "LANG=C.UTF-8"),
+)
+STAND_INS: Final = (PAUSE, BUSYBOX, _DEBIAN, _PYTHON)
+
+
+async def provide(store: ImageStore, names: Sequence[str]) -> None:
+    """Makes what is missing of these images: stand-ins by recipe; anything else must have been built or loaded before."""
+    for name in names:
+        stand_in = next((one for one in STAND_INS if name in one.names), None)
+        if stand_in is not None:
+            await _make(store, stand_in)
+        elif not await store.has(name):
+            known = [known for one in STAND_INS for known in one.names]
+            raise NotFound(
+                "images.no_base",
+                f"There is no image {name} on this machine, and nothing stands in for it.",
+                hint=did_you_mean(name, known) or "Build it here first, or load it from an archive.",
+            )
+
+
+async def _make(store: ImageStore, stand_in: StandIn) -> None:
+    """Once for each recipe: the image also carries its recipe's digest as a name."""
+    made = f"localhost/stand-in/{ImageName.parse(stand_in.name).path.rpartition('/')[2]}:{stand_in.recipe.digest()}"
+    if await store.has(made):
+        return
+    with tempfile.TemporaryDirectory(prefix="drydock-image-") as folder:
+        tree = await stand_in.recipe.write(Path(folder))
+        # Made under another name first: the digest's name promises a whole image under all its names.
+        await store.commit(tree, stand_in.name, *stand_in.config)
+        await to_thread.run_sync(lambda: shutil.rmtree(tree, ignore_errors=True))
+    await store.buildah("tag", stand_in.name, *stand_in.names[1:], made)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,150 @@
+"""Kueue as a process of this machine: quotas and gangs without a node to run it on."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.host import Part
+from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.pki import Subject, rsa_key
+
+_NAMESPACE: Final = "kueue-system"
+_SERVICE: Final = "kueue-webhook-service"
+_SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of one
+# The name that Kueue looks for in its authority's certificate; without it, and without an RSA key, it makes its own.
+_AUTHORITY_HOST: Final = "kueue-ca"
+_FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset"]
+# A process of ours replaces these. Without the visibility API nothing has to be written outside the cluster's folder.
+_REPLACED: Final = frozenset({"Deployment", "Service", "APIService", "Secret"})
+
+Manifest = dict[str, Any]
+
+
+async def start_kueue(cluster: Cluster) -> None:
+    """Installs it, starts it, and returns when it decides about workloads."""
+    layout = cluster.layout
+    _make_identities(cluster)
+    source = cluster.shelf.path("kueue").parent / "manifests.json"
+    items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
+    await cluster.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "-f", "-"),
+        say=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
+    )
+    layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
+    await _start(cluster)
+
+
+async def _start(cluster: Cluster) -> None:
+    part, layout = _part(cluster), cluster.layout
+    # Written again: the server's address may have changed.
+    cluster.pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
+    await cluster.ensure(part)
+    await cluster.answers(part, f"http://{LOOPBACK}:{layout.port(Door.KUEUE_HEALTH)}/readyz")
+    await cluster.reachable(part, layout.port(Door.KUEUE_WEBHOOK))
+
+
+async def resume_kueue(cluster: Cluster) -> None:
+    """Where it was, it goes on."""
+    if cluster.layout.data("kueue.json").exists():
+        await _start(cluster)
+
+
+def _part(cluster: Cluster) -> Part:
+    layout = cluster.layout
+    flags = {
+        "config": layout.data("kueue.json"),
+        "feature-gates": "VisibilityOnDemand=false",
+        "kubeconfig": layout.kubeconfig_of("kueue"),
+        "zap-log-level": "error",
+    }
+    return Part(
+        "kueue", (str(cluster.shelf.path("kueue")), *(f"--{flag}={value}" for flag, value in flags.items()))
+    )
+
+
+def _make_identities(cluster: Cluster) -> None:
+    pki, layout = cluster.pki, cluster.layout
+    pki.issue("kueue", Subject("drydock-kueue", ("system:masters",)))
+    pki.authority("kueue-ca", hosts=[_AUTHORITY_HOST], make_key=rsa_key)
+    hosts = [f"{_SERVICE}.{_NAMESPACE}.svc", LOOPBACK]
+    pki.issue("kueue-webhook", Subject(_SERVICE, hosts=hosts), authority="kueue-ca")
+    folder = _certificates(layout)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name, content in _files(cluster).items():
+        (folder / name).write_bytes(content)
+
+
+def _certificates(layout: Layout) -> Path:
+    return layout.data("kueue-certificates")
+
+
+def _files(cluster: Cluster) -> dict[str, bytes]:
+    pki = cluster.pki
+    return {
+        "ca.crt": pki.certificate("kueue-ca").read_bytes(),
+        "ca.key": pki.key("kueue-ca").read_bytes(),
+        "tls.crt": pki.certificate("kueue-webhook").read_bytes(),
+        "tls.key": pki.key("kueue-webhook").read_bytes(),
+    }
+
+
+def _secret(cluster: Cluster) -> Manifest:
+    """Where Kueue looks for its certificates before it makes any: it finds ours, which are good for a loopback address."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": _SECRET, "namespace": _NAMESPACE},
+        "data": {name: b64encode(content).decode() for name, content in _files(cluster).items()},
+    }
+
+
+def _configuration(layout: Layout) -> Manifest:
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "namespace": _NAMESPACE,
+        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{layout.port(Door.KUEUE_HEALTH)}"},
+        "metrics": {"bindAddress": f"{LOOPBACK}:{layout.port(Door.KUEUE_METRICS)}"},
+        "webhook": {
+            "host": LOOPBACK,
+            "port": layout.port(Door.KUEUE_WEBHOOK),
+            "certDir": str(_certificates(layout)),
+        },
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"qps": 500, "burst": 1000},
+        "internalCertManagement": {
+            "enable": True,
+            "webhookServiceName": _SERVICE,
+            "webhookSecretName": _SECRET,
+        },
+        "integrations": {"frameworks": _FRAMEWORKS},
+    }
+
+
+def _manifests(objects: list[Manifest], cluster: Cluster) -> Iterator[Manifest]:
+    """Kueue's own objects, with its webhooks called where this process listens."""
+    client = _client(cluster)
+    for manifest in objects:
+        match manifest["kind"]:
+            case kind if kind in _REPLACED:
+                continue
+            case "CustomResourceDefinition":
+                conversion = manifest["spec"].get("conversion", {}).get("webhook")
+                if conversion is not None:
+                    conversion["clientConfig"] = client(conversion["clientConfig"])
+            case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration":
+                for webhook in manifest["webhooks"]:
+                    webhook["clientConfig"] = client(webhook["clientConfig"])
+            case _:
+                pass
+        yield manifest
+
+
+def _client(cluster: Cluster) -> Callable[[Manifest], Manifest]:
+    """Kueue would write its authority into each of these itself, one after the other."""
+    authority = b64encode(cluster.pki.certificate("kueue-ca").read_bytes()).decode()
+    address = f"https://{LOOPBACK}:{cluster.layout.port(Door.KUEUE_WEBHOOK)}"
+    return lambda asked: {"url": f"{address}{asked['service']['path']}", "caBundle": authority}

@@ -1,0 +1,46 @@
+"""What this machine must have before real nodes can live on it. A control plane and simulated nodes need none of it."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Final
+
+from neorion.keel.base import Denied, NotFound
+
+# Program → Debian package.
+PROGRAMS: Final = {
+    "buildah": "buildah",
+    "conntrack": "conntrack",
+    "containerd": "containerd",
+    "docker-registry": "docker-registry",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "nsenter": "util-linux",
+    "runc": "runc",
+}
+# Debian keeps these out of an ordinary user's PATH.
+_ALSO: Final = ("/usr/sbin", "/sbin")
+
+
+def missing_programs(env: Mapping[str, str]) -> list[str]:
+    path = os.pathsep.join([env.get("PATH", ""), *_ALSO])
+    return [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+
+
+def require_real_nodes(env: Mapping[str, str], user: int) -> None:
+    """Refuses before anything is made, and says what would help."""
+    instead = "Or simulate nodes, which needs neither: neorion drydock up --simulated 2"
+    if user != 0:
+        raise Denied(
+            "drydock.needs_root",
+            "Real nodes need the rights of root: each has a network and file systems of its own.",
+            hint=f"Run the same command as root. {instead}",
+        )
+    missing = missing_programs(env)
+    if missing:
+        packages = sorted({PROGRAMS[program] for program in missing})
+        raise NotFound(
+            "drydock.needs_programs",
+            f"Real nodes need programs that are not on this machine: {', '.join(missing)}.",
+            hint=f"On Debian: apt-get install {' '.join(packages)}. {instead}",
+        )

@@ -1,0 +1,24 @@
+"""Real nodes on this machine: namespaces around a container runtime, a kubelet and a kube-proxy.
+
+The network they hang on, the images they pull and the devices they offer have rooms of their own.
+"""
+
+from neorion.drydock.node.life import add, bring_up, ensure_nodes, init_pid, nodes_up, remove
+from neorion.drydock.node.record import Node, cluster_cgroup, find, nodes
+from neorion.drydock.node.spec import Effect, NodeSpec, Taint
+
+__all__ = [
+    "Effect",
+    "Node",
+    "NodeSpec",
+    "Taint",
+    "add",
+    "bring_up",
+    "cluster_cgroup",
+    "ensure_nodes",
+    "find",
+    "init_pid",
+    "nodes",
+    "nodes_up",
+    "remove",
+]

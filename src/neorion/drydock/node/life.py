@@ -1,0 +1,187 @@
+"""Nodes come, start again and go."""
+
+import itertools
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+
+from neorion.drydock.api import Api, Object
+from neorion.drydock.binaries import Tell, hush
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.devices import RESOURCE, Rack
+from neorion.drydock.host import Part, running, start
+from neorion.drydock.images import Registry
+from neorion.drydock.machine import Cgroups, raise_inotify_limit
+from neorion.drydock.network import plug, route_services, unplug
+from neorion.drydock.node.config import write_config
+from neorion.drydock.node.record import Node, claim, find, nodes
+from neorion.drydock.node.spec import PLAIN, Machine, NodeSpec, reserved
+from neorion.drydock.pki import Subject
+from neorion.keel.base import Conflict, NotFound, Retry
+
+_BOOT: Final = Path(__file__).with_name("boot.sh")
+_OUR_NETWORK: Final = Path("/proc/self/ns/net")
+
+
+async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = hush) -> Node:
+    """Makes a node and returns when it is Ready. The cluster must be fitted out."""
+    # Refused before anything is made.
+    reserved(spec, Machine.this())
+    node = await claim(cluster.layout, name, spec)
+    await bring_up(cluster, node, tell)
+    return node
+
+
+async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
+    """Starts a node that does not run: a new one, or one that crashed. One that runs is let be."""
+    if running(cluster.layout.folder, node.part):
+        return
+    tell(f"starting node {node.name}")
+    _make_identity(cluster, node)
+    if node.spec.gpus:
+        Rack(node.folder).fill(node.spec.gpus)
+    write_config(node, cluster.pki, Registry.of(cluster.layout), cluster.layout.server)
+    async with cluster.api() as api:
+        await _register(api, node)
+        await _boot(cluster, node)
+        await route_services(cluster.layout.addresses, nodes_up(cluster))
+        part = _part(cluster, node)
+        await cluster.until(part, lambda: _is_ready(api, node))
+
+
+async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = hush) -> None:
+    """Brings back every node that does not run, and adds plain ones until there are `count`."""
+    known = nodes(cluster.layout)
+    free = (
+        name
+        for number in itertools.count(1)
+        if (name := f"node{number}") not in {node.name for node in known}
+    )
+    async with anyio.create_task_group() as group:
+        for node in known:
+            group.start_soon(bring_up, cluster, node, tell)
+        for name in itertools.islice(free, max(0, count - len(known))):
+            group.start_soon(add, cluster, name, PLAIN, tell)
+
+
+async def remove(cluster: Cluster, name: str) -> None:
+    """Takes a node and its pods away, whatever state it is in. Safe to repeat until it is gone."""
+    node = find(cluster.layout, name)
+    await cluster.stop(node.part)
+    await Cgroups().end(node.cgroup, cluster.clock)
+    await unplug(cluster.layout.addresses, node.index)
+    await route_services(cluster.layout.addresses, nodes_up(cluster))
+    async with cluster.api() as api:
+        await _deregister(api, node)
+    for file in (cluster.pki.certificate(node.part), cluster.pki.key(node.part)):
+        file.unlink(missing_ok=True)
+    cluster.layout.log(node.part).unlink(missing_ok=True)
+    # Unpacked images are many small files; nobody waits for them but the caller.
+    await to_thread.run_sync(shutil.rmtree, node.folder)
+
+
+def nodes_up(cluster: Cluster) -> list[int]:
+    """The indexes of those that run, Ready or not."""
+    live = {process.part for process in running(cluster.layout.folder)}
+    return [node.index for node in nodes(cluster.layout) if node.part in live]
+
+
+def init_pid(cluster: Cluster, name: str) -> int:
+    """The process that holds a node's namespaces: enter them with nsenter, or kill it to see a node crash."""
+    node = find(cluster.layout, name)
+    live = running(cluster.layout.folder, node.part)
+    found = next((process.pid for process in live if process.argv[0] == "unshare"), None)
+    if found is None:
+        raise NotFound("node.down", f'Node "{name}" does not run.', hint="Start it: neorion drydock up.")
+    return found
+
+
+def _make_identity(cluster: Cluster, node: Node) -> None:
+    pki = cluster.pki
+    # One certificate for both directions: as a client it is the node, as a server it has the node's address.
+    hosts = (node.name, str(node.address))
+    pki.issue(node.part, Subject(f"system:node:{node.name}", ("system:nodes",), hosts))
+    pki.issue("kube-proxy", Subject("system:kube-proxy"))
+
+
+async def _register(api: Api, node: Node) -> None:
+    """The Node object comes first, with labels and taints that a kubelet would not be allowed to give itself.
+
+    Not without a Ready condition: a kubelet that finds none waits seconds before it reports for the first time.
+    """
+    taints = [
+        {"key": taint.key, "value": taint.value, "effect": taint.effect.value} for taint in node.spec.taints
+    ]
+    body: Object = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": node.name, "labels": dict(node.spec.labels)},
+        "spec": {"podCIDR": str(node.pods), "podCIDRs": [str(node.pods)], "taints": taints},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Booting"}]},
+    }
+    try:
+        await api.create("/api/v1/nodes", body)
+    except Conflict:
+        # Of an earlier life of the same node.
+        return
+
+
+async def _boot(cluster: Cluster, node: Node) -> None:
+    groups = Cgroups()
+    addresses = cluster.layout.addresses
+    raise_inotify_limit()
+    cluster.ledger.record("cgroup", node.cgroup)
+    for name in ("system", "pods"):
+        groups.make(f"{node.cgroup}/{name}")
+    await unplug(addresses, node.index)
+    pid = start(cluster.layout.folder, _part(cluster, node), cluster.layout.log(node.part))
+    await cluster.until(_part(cluster, node), lambda: _has_own_network(pid))
+    await plug(addresses, node.index, pid)
+
+
+async def _has_own_network(pid: int) -> None:
+    if os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), _OUR_NETWORK.stat()):
+        raise Retry(
+            "node.starting", "The node has no network of its own yet.", hint="It will have in a moment."
+        )
+
+
+def _part(cluster: Cluster, node: Node) -> Part:
+    entries = Cgroups().entries(f"{node.cgroup}/system")
+    env = {
+        "DRYDOCK_NODE": node.name,
+        "DRYDOCK_GROUPS": " ".join(str(entry) for entry in entries),
+        "DRYDOCK_CLUSTER": str(cluster.layout.folder),
+        "DRYDOCK_FOLDER": str(node.folder),
+        "DRYDOCK_PROGRAMS": str(cluster.shelf.path("kubelet").parent),
+        "DRYDOCK_DEVICES": sys.executable if node.spec.gpus else "",
+    }
+    return Part(node.part, ("/bin/sh", str(_BOOT)), env)
+
+
+async def _is_ready(api: Api, node: Node) -> None:
+    found = await api.get(f"/api/v1/nodes/{node.name}")
+    conditions: list[dict[str, Any]] = found.get("status", {}).get("conditions", [])
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    # Its devices are counted a moment after its kubelet reports for the first time.
+    if not ready or int(found["status"]["capacity"].get(RESOURCE, 0)) != node.spec.gpus:
+        raise Retry("node.not_ready", f'Node "{node.name}" is not Ready yet.', hint="It will be in a moment.")
+
+
+async def _deregister(api: Api, node: Node) -> None:
+    """With its pods: left alone, they would be counted as running for another minute."""
+    pods = await api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node.name}")
+    paths = [
+        f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        for pod in pods["items"]
+    ]
+    for path in (*(f"{path}?gracePeriodSeconds=0" for path in paths), f"/api/v1/nodes/{node.name}"):
+        try:
+            await api.delete(path)
+        except NotFound:
+            continue

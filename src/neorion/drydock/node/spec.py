@@ -1,0 +1,106 @@
+"""What a real node shall be like."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from neorion.keel.base import Invalid, Quantity, UnitError, did_you_mean
+
+# The kubelet's own default.
+PODS_DEFAULT: Final = 110
+# As many as a node's pod network has addresses for, less the bridge's own and the broadcast.
+PODS_MAX: Final = 250
+GPUS_MAX: Final = 64
+# A kubelet keeps this back by itself, so that it notices in time when memory runs out.
+MEMORY_SPARE: Final = Quantity.parse("100Mi")
+
+
+class Effect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """What keeps pods off a node."""
+
+    key: str
+    effect: Effect
+    value: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Taint":
+        """Kubernetes' form: "nvidia.com/gpu=present:NoSchedule"; the value may be missing."""
+        pair, _, effect = text.rpartition(":")
+        key, _, value = pair.partition("=")
+        if not key or effect not in list(Effect):
+            raise Invalid(
+                "node.bad_taint",
+                f'"{text[:100]}" is no taint.',
+                hint=f'Write "key=value:NoSchedule". {did_you_mean(effect, list(Effect))}'.strip(),
+            )
+        return cls(key, Effect(effect), value)
+
+
+class NodeSpec(msgspec.Struct, frozen=True):
+    """A node has the machine's processors and memory unless it is given less; it can never be given more."""
+
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    cpus: str = ""
+    memory: str = ""
+    pods: int = PODS_DEFAULT
+    gpus: int = 0
+
+
+PLAIN: Final = NodeSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What there is to divide."""
+
+    cpus: Quantity
+    memory: Quantity
+
+    @classmethod
+    def this(cls) -> "Machine":
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return cls(Quantity.of(os.cpu_count() or 1), Quantity.of(memory))
+
+
+def reserved(spec: NodeSpec, machine: Machine) -> dict[str, str]:
+    """What the kubelet must keep back so that the node offers what was asked for; also the check of the request."""
+    if not 1 <= spec.pods <= PODS_MAX or not 0 <= spec.gpus <= GPUS_MAX:
+        raise Invalid(
+            "node.bad_size",
+            f"A node holds 1 to {PODS_MAX} pods and 0 to {GPUS_MAX} GPUs.",
+            hint="Larger nodes can be simulated: neorion drydock up --simulated.",
+        )
+    kept = dict[str, str]()
+    if spec.cpus:
+        kept["cpu"] = str(_rest("cpu", spec.cpus, machine.cpus))
+    if spec.memory:
+        rest = _rest("memory", spec.memory, machine.memory)
+        kept["memory"] = str(rest - MEMORY_SPARE if rest > MEMORY_SPARE else Quantity.of(0))
+    return kept
+
+
+def _rest(name: str, text: str, whole: Quantity) -> Quantity:
+    try:
+        asked = Quantity.parse(text)
+    except UnitError as error:
+        raise Invalid("node.bad_quantity", f"{name}: {error}.", hint='Write "1", "500m" or "4Gi".') from error
+    if not asked or asked > whole:
+        raise Invalid(
+            "node.too_large",
+            f"A real node cannot offer {text} of {name}: this machine has {whole}.",
+            hint="Ask for less, or simulate the node: neorion drydock up --simulated.",
+        )
+    return whole - asked

@@ -1,0 +1,57 @@
+"""Which cluster of this machine has which slot, whoever it belongs to and wherever it is kept."""
+
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from neorion.drydock.host import Ledger
+from neorion.drydock.layout import slot_is_free
+from neorion.drydock.network import SLOTS
+from neorion.keel.base import NoCapacity
+
+# A link for each slot that is taken, to the cluster's folder: it is made whole or not at all, and by one alone.
+CLAIMS: Final = Path(tempfile.gettempdir()) / "neorion-drydock"
+
+
+def claim_slot(claims: Path, folder: Path, ledger: Ledger) -> int:
+    """Takes a free slot for the cluster in `folder`, until the ledger is undone."""
+    for slot in range(SLOTS):
+        link = claims / str(slot)
+        if _points_to(link, folder):
+            return slot
+        ledger.record("claim", f"{link} -> {folder}")
+        if _forget_dead(link) and slot_is_free(slot) and _take(link, folder):
+            return slot
+        ledger.forget("claim", f"{link} -> {folder}")
+    raise NoCapacity(
+        "drydock.full",
+        f"This machine has {SLOTS} clusters, and room for no more.",
+        hint="Remove one: neorion drydock down --name NAME",
+    )
+
+
+def _points_to(link: Path, folder: Path) -> bool:
+    return link.is_symlink() and link.readlink() == folder
+
+
+def _forget_dead(link: Path) -> bool:
+    """Whether the slot may be taken: nobody has it, or a cluster that was removed by hand."""
+    if link.is_symlink() and not link.exists():
+        # Another user's stays.
+        with suppress(PermissionError):
+            link.unlink(missing_ok=True)
+    return not link.is_symlink()
+
+
+def _take(link: Path, folder: Path) -> bool:
+    if not link.parent.exists():
+        with suppress(FileExistsError):
+            link.parent.mkdir()
+            # Every user of the machine may add to it.
+            link.parent.chmod(0o1777)
+    try:
+        link.symlink_to(folder)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,71 @@
+"""Volumes as the API server knows them, as far as they matter here."""
+
+from typing import Final
+
+from neorion.keel.kube import Kind, Object, Part
+from neorion.keel.kube.core import Claim
+
+CLASS: Final = "standard"
+PROVISIONER: Final = "drydock.neorion/folder"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+
+
+class VolumeSpec(Part, frozen=True):
+    """Whose volume it is."""
+
+    storage_class_name: str = ""
+
+
+class VolumeStatus(Part, frozen=True):
+    """Where it is in its life."""
+
+    phase: str = ""
+
+
+class Volume(Object, frozen=True):
+    """A PersistentVolume."""
+
+    spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
+
+
+VOLUME: Final = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
+
+
+def wants_volume(claim: Claim) -> bool:
+    spec = claim.spec
+    return spec.storage_class_name == CLASS and not spec.volume_name and claim.meta.deleted is None
+
+
+def is_left(volume: Volume) -> bool:
+    """Whether its claim is gone. The class says that the data goes too."""
+    released = volume.status.phase == "Released" and volume.meta.deleted is None
+    return released and volume.spec.storage_class_name == CLASS
+
+
+def name_of(claim: Claim) -> str:
+    """By the claim's identity: a claim that is tried twice gets one volume, a new one of the same name another."""
+    return f"pvc-{claim.meta.uid}"
+
+
+def volume_for(claim: Claim, path: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        # Whose it is to remove: without this, Kubernetes tries to, and fails.
+        "metadata": {"name": name_of(claim), "annotations": {_PROVISIONED_BY: PROVISIONER}},
+        "spec": {
+            "storageClassName": CLASS,
+            "persistentVolumeReclaimPolicy": "Delete",
+            "capacity": {"storage": claim.spec.resources.requests.get("storage", "1Gi")},
+            "accessModes": list(claim.spec.access_modes),
+            "hostPath": {"path": path, "type": "Directory"},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": claim.meta.namespace,
+                "name": claim.meta.name,
+                "uid": claim.meta.uid,
+            },
+        },
+    }

@@ -1,0 +1,61 @@
+"""The audit log: every call that changes something is on record before it is answered, also one that was refused."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from neorion.iris.act.deck import Deck
+from neorion.iris.model.record import Deed
+from neorion.iris.state import note_deed
+from neorion.keel.base import Error
+
+DONE = "done"
+# A name in a request may be as long as a request; what is kept of it is enough to recognise it.
+_TARGET_CHARS_MAX = 512
+
+
+class Entry:
+    """One call on its way. Whoever carries it out says so with `done`, before waiting for the journal."""
+
+    def __init__(self, audit: "Audit", who: str, what: str, target: str) -> None:
+        self._audit = audit
+        self._about = (who, what, target[:_TARGET_CHARS_MAX])
+        self._open = True
+
+    def done(self) -> None:
+        self.close(DONE)
+
+    def drop(self) -> None:
+        """Nothing was to be changed after all."""
+        self._open = False
+
+    def close(self, outcome: str) -> None:
+        if self._open:
+            self._open = False
+            self._audit.note(*self._about, outcome)
+
+
+class Audit:
+    """Numbers deeds and hands them to the journal, in the same commit as what they did. `last` is the newest's number."""
+
+    def __init__(self, deck: Deck, last: int) -> None:
+        self._deck = deck
+        self.last = last
+
+    def note(self, who: str, what: str, target: str, outcome: str) -> None:
+        self.last += 1
+        deed = Deed(self.last, self._deck.clock.now(), who, what, target, outcome)
+        note_deed(self._deck.journal, deed)
+
+    @asynccontextmanager
+    async def entry(self, who: str, what: str, target: str) -> AsyncGenerator[Entry]:
+        entry = Entry(self, who, what, target)
+        try:
+            yield entry
+        except Error as error:
+            entry.close(error.code)
+            await self._deck.journal.durable()
+            raise
+        except BaseException:
+            # Cancelled or broken: what came of it is not known here.
+            entry.close("unknown")
+            raise

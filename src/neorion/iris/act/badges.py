@@ -1,0 +1,61 @@
+"""Tokens of slices and workers. Each speaks for one of them, for as long as the controller knows it and has not revoked it."""
+
+import hashlib
+import hmac
+
+from neorion.iris.model import SliceId, SliceState, WorkerId
+from neorion.iris.state import Book
+from neorion.keel.rpc import Authenticator, Principal
+
+# Roles beside those of people: who may become a worker, and who is one.
+JOINER = "joiner"
+WORKER = "worker"
+
+
+class Badges:
+    """Makes and knows tokens: `worker.ID.PROOF`. The proof follows from the id and a secret, so nothing needs to be kept.
+
+    Without a secret there are none: whoever reaches the port is believed.
+    """
+
+    def __init__(self, secret: str, book: Book) -> None:
+        self._secret = secret.encode()
+        self._book = book
+
+    def of_slice(self, piece: SliceId) -> str:
+        """With it a machine of this slice may join, and do nothing else."""
+        return self._badge("slice", piece)
+
+    def of_worker(self, worker: WorkerId) -> str:
+        return self._badge("worker", worker)
+
+    def owner(self, token: str) -> Principal | None:
+        kind, _, rest = token.partition(".")
+        name, _, _ = rest.rpartition(".")
+        if not self._secret or not hmac.compare_digest(self._badge(kind, name).encode(), token.encode()):
+            return None
+        match kind:
+            case "worker" if (worker := self._book.workers.get(WorkerId(name))) and not worker.revoked:
+                return Principal(name, frozenset({WORKER}))
+            case "slice" if (piece := self._book.slices.get(SliceId(name))) and not piece.revoked:
+                alive = piece.state not in (SliceState.DELETING, SliceState.FAILED)
+                return Principal(name, frozenset({JOINER})) if alive else None
+            case _:
+                return None
+
+    def _badge(self, kind: str, name: str) -> str:
+        if not self._secret:
+            return ""
+        proof = hmac.new(self._secret, f"{kind}.{name}".encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return f"{kind}.{name}.{proof.hexdigest()}"
+
+
+class Callers:
+    """Everybody who may call: the accounts, and whoever shows a badge."""
+
+    def __init__(self, badges: Badges, accounts: Authenticator) -> None:
+        self._badges = badges
+        self._accounts = accounts
+
+    async def authenticate(self, token: str) -> Principal | None:
+        return self._badges.owner(token) or await self._accounts.authenticate(token)

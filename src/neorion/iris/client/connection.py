@@ -1,0 +1,212 @@
+"""One client's conversation with a controller: what it asks about jobs, and the jobs it holds."""
+
+import codecs
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from neorion.iris.client import transfer
+from neorion.iris.client.options import Payload
+from neorion.iris.client.result import Results, value_of
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
+from neorion.keel.base import Deadline, Duration
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
+from neorion.keel.rpc import Channel
+from neorion.keel.run import Backoff, retry
+
+T = TypeVar("T")
+
+# One question to the controller may hang this long; `wait` asks again until its own time is up.
+POLL_MS: Final = 30_000
+# Whoever wants to see tasks end one by one asks this often: at first often, because most are short.
+_LOOK_FIRST_MS: Final = 20
+_LOOK_MOST_MS: Final = 500
+# Blobs up to this size in all travel with the submission itself.
+INLINE_BYTES_MAX: Final = 2 * 1024 * 1024
+PAGE: Final = 500
+# Long enough for a controller to be started anew.
+_PATIENCE: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
+_ENDED: Final = ("succeeded", "failed", "cancelled")
+
+
+class AsyncJob:
+    """One submitted job. It can be awaited: `value = await job`."""
+
+    def __init__(self, client: "Connection", job_id: str, name: str) -> None:
+        self._client = client
+        self.id = job_id
+        self.name = name
+
+    async def status(self) -> pb.Job:
+        return await self._client.get(self)
+
+    async def tasks(self) -> list[pb.Task]:
+        return await self._client.tasks(self)
+
+    async def wait(self, timeout: float | None = None) -> Any:
+        return await self._client.wait(self, timeout=timeout)
+
+    async def result(self, timeout: float | None = None) -> Any:
+        return await self.wait(timeout)
+
+    async def cancel(self) -> list[str]:
+        return await self._client.cancel(self)
+
+    async def logs(self, task: int = 0) -> str:
+        return await self._client.logs(self, task)
+
+    def follow(self, task: int = 0) -> AsyncIterator[str]:
+        """What the task writes, as it writes it, until it ends."""
+        return self._client.follow(self, task)
+
+    def __await__(self) -> Any:
+        return self.result().__await__()
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name} {self.id}>"
+
+
+class Connection:
+    """What can be asked of a controller. Use it as an async context manager, or close it when done."""
+
+    def __init__(self, channel: Channel, prefix: str) -> None:
+        self._channel = channel
+        self._prefix = prefix
+        self._ids = SystemIds()
+        self._clock = SystemClock()
+        self._rng = system_rng()
+        self.calls = channel.client(JobServiceClient)
+        self.cluster = channel.client(ClusterServiceClient)
+
+    async def ends(self, job: str, *, eager: bool) -> AsyncIterator[tuple[pb.Job, pb.Task, bytes]]:
+        """The tasks of a job as they end, failed ones first; all at the end of the job if nobody is eager."""
+        known: set[int] = set()
+        pause = _LOOK_FIRST_MS if eager else POLL_MS
+        while True:
+            results = await self._asked(job, pause)
+            ended = results.tasks
+            if not ended and eager:
+                ended = await self._tasks(job, list(_ENDED))
+            fresh = [task for task in ended if task.index not in known]
+            known.update(task.index for task in fresh)
+            for task in sorted(fresh, key=lambda task: task.state != "failed"):
+                yield results.job, task, results.small(task)
+            if results.tasks:
+                return
+            if eager:
+                pause = _LOOK_FIRST_MS if fresh else min(_LOOK_MOST_MS, pause * 2)
+
+    async def send(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> AsyncJob:
+        inline = sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX
+        if not inline:
+            for digest, body in payload.blobs.items():
+                await self.put_blob(digest, body)
+        blobs = (
+            [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()] if inline else []
+        )
+        # The key is made before sending, so that a submission whose answer was lost can be sent again.
+        request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
+        answer = await self._steady(lambda: self.calls.submit(request))
+        return AsyncJob(self, answer.id, answer.name)
+
+    async def wait(self, job: AsyncJob | str, timeout: float | None = None) -> Any:
+        """The value; of several tasks, their values in a list. An exception of the task is raised here."""
+        ended = await self.ended(_id(job), timeout)
+        return await value_of(ended, self.get_blob)
+
+    async def ended(self, job: str, timeout: float | None = None) -> Results:
+        """How the job ended, as soon as it has."""
+        until = None if timeout is None else self._clock.monotonic() + timeout
+        while True:
+            left = POLL_MS if until is None else max(0, round((until - self._clock.monotonic()) * 1000))
+            results = await self._asked(job, min(POLL_MS, left))
+            if results.tasks:
+                return results
+            if until is not None and left <= POLL_MS:
+                raise Deadline(
+                    "iris.wait",
+                    f"The job has not ended within {timeout:g} s.",
+                    hint=f"it goes on; see why it waits with: iris why {job}",
+                )
+
+    async def _asked(self, job: str, most_ms: int) -> Results:
+        request = pb.WaitRequest(job=job, timeout_ms=most_ms)
+        answer = await self._steady(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
+        return Results(answer)
+
+    async def get(self, job: AsyncJob | str) -> pb.Job:
+        return await self.calls.get(pb.GetRequest(job=_id(job)))
+
+    async def watch(self, job: AsyncJob | str) -> AsyncGenerator[pb.JobChange]:
+        """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
+        async for change in self.calls.watch(pb.WatchRequest(job=_id(job))):
+            yield change
+
+    async def tasks(self, job: AsyncJob | str) -> list[pb.Task]:
+        return await self._tasks(_id(job), [])
+
+    async def _tasks(self, job: str, states: list[str]) -> list[pb.Task]:
+        found: list[pb.Task] = []
+        after = 0
+        while True:
+            request = pb.TasksRequest(job=job, states=states, limit=PAGE, after=after)
+            page = await self.calls.tasks(request)
+            found += page.tasks
+            if len(page.tasks) < PAGE:
+                return found
+            after = page.tasks[-1].index + 1
+
+    async def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
+        answer = await self.calls.list(pb.ListRequest(prefix=prefix, states=list(states), limit=limit))
+        return answer.jobs
+
+    async def cancel(self, job: AsyncJob | str) -> list[str]:
+        return (await self.calls.cancel(pb.CancelRequest(job=_id(job)))).jobs
+
+    async def logs(self, job: AsyncJob | str, task: int = 0, *, tail_bytes: int = 0) -> str:
+        """What a task has written so far, or the last of it."""
+        request = pb.LogsRequest(job=_id(job), task=task, tail_bytes=tail_bytes)
+        return b"".join([chunk.text async for chunk in self.calls.logs(request)]).decode(errors="replace")
+
+    async def follow(self, job: AsyncJob | str, task: int = 0) -> AsyncGenerator[str]:
+        """What a task writes, as it writes it, until it ends."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        async for chunk in self.calls.logs(pb.LogsRequest(job=_id(job), task=task, follow=True)):
+            if text := decoder.decode(chunk.text):
+                yield text
+
+    async def workers(self) -> list[pb.Worker]:
+        return (await self.cluster.workers(pb.WorkersRequest())).workers
+
+    async def slices(self) -> list[pb.Slice]:
+        return (await self.cluster.slices(pb.SlicesRequest())).slices
+
+    async def put_blob(self, digest: str, body: bytes, sent: Callable[[int], None] = lambda _: None) -> None:
+        await transfer.put_blob(self.calls, self._steady, digest, body, sent)
+
+    async def get_blob(self, digest: str) -> bytes:
+        return await transfer.get_blob(self.calls, self._steady, digest)
+
+    async def aclose(self) -> None:
+        await self._channel.__aexit__(None, None, None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A controller that starts anew is asked anew."""
+        return await retry(call, _PATIENCE, self._clock, self._rng)
+
+    def path(self, name: str) -> str:
+        """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""
+        return name if name.startswith("/") else f"{self._prefix}/{name}"
+
+
+def _id(job: AsyncJob | str) -> str:
+    return job if isinstance(job, str) else job.id

@@ -1,0 +1,63 @@
+"""`map`: one function over many items, in chunks; which items a chunk has, and what came of each."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from neorion.iris.client.result import Fetch, JobFailed, failure_of, value_of_task
+from neorion.iris.model.gen import iris_pb as pb
+
+# Enough chunks to share the work evenly, few enough that none is mostly overhead.
+CHUNKS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Items by the task that has them."""
+
+    total: int
+    size: int
+
+    @classmethod
+    def of(cls, total: int, size: int) -> "Chunks":
+        return cls(total, size or max(1, -(-total // CHUNKS)))
+
+    def __len__(self) -> int:
+        return (self.total + self.size - 1) // self.size
+
+    def __iter__(self) -> Iterator[range]:
+        return map(self.items, range(len(self)))
+
+    def items(self, task: int) -> range:
+        start = task * self.size
+        return range(start, min(start + self.size, self.total))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Reads what came of a map's tasks. `keep_errors` gives an item's exception as its value."""
+
+    chunks: Chunks
+    fetch: Fetch
+    keep_errors: bool
+
+    async def of(
+        self, ends: AsyncIterator[tuple[pb.Job, pb.Task, bytes]]
+    ) -> AsyncIterator[list[tuple[int, Any]]]:
+        """The values of each task as it ends, with the numbers of their items."""
+        async for job, task, small in ends:
+            numbers = self.chunks.items(task.index)
+            if task.state == "succeeded":
+                values = await value_of_task(task, small, self.fetch)
+                yield list(zip(numbers, values, strict=True))
+                continue
+            error = await self._error(job, task, small, numbers)
+            if not self.keep_errors:
+                raise error
+            yield [(number, error) for number in numbers]
+
+    async def _error(self, job: pb.Job, task: pb.Task, small: bytes, numbers: range) -> BaseException:
+        error = await failure_of(job, task, small, self.fetch)
+        if isinstance(error, JobFailed):
+            error.add_note(f"It had the items {numbers.start} to {numbers.stop - 1} of the map.")
+        return error

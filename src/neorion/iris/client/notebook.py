@@ -1,0 +1,39 @@
+"""A job as a notebook shows it."""
+
+from html import escape
+from typing import Final
+
+from neorion.iris.model.gen import iris_pb as pb
+
+# Dark enough on white and light enough on black: notebooks have both.
+_COLOURS: Final = {
+    "pending": "#b7791f",
+    "running": "#2b6cb0",
+    "succeeded": "#2f855a",
+    "failed": "#c53030",
+    "cancelled": "#718096",
+}
+_ORDER: Final = ("succeeded", "running", "pending", "failed", "cancelled")
+
+
+def html(job: pb.Job) -> str:
+    """Its name and state, a bar of its tasks, and why it waits or how it failed."""
+    colour = _COLOURS.get(job.state, "inherit")
+    why = job.reason.sentence if job.reason else job.ending.message if job.ending else ""
+    told = ", ".join(f"{job.tasks[state]} {state}" for state in _ORDER if job.tasks.get(state))
+    return (
+        '<div style="font-family: sans-serif; max-width: 40em; line-height: 1.5">'
+        f'<b>{escape(job.name)}</b> <span style="color: {colour}">{escape(job.state)}</span>'
+        f'<div style="display: flex; height: 6px; border-radius: 3px; overflow: hidden; margin: 4px 0">{_bar(job)}</div>'
+        f'<span style="opacity: 0.8">{escape(told)}</span>'
+        + (f"<br><i>{escape(why)}</i>" if why else "")
+        + "</div>"
+    )
+
+
+def _bar(job: pb.Job) -> str:
+    return "".join(
+        f'<span style="flex: {job.tasks[state]}; background: {_COLOURS[state]}"></span>'
+        for state in _ORDER
+        if job.tasks.get(state)
+    )

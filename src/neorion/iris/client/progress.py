@@ -1,0 +1,55 @@
+"""How far a map has come, told as it goes."""
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+# Called with how many items are done, and how many there are.
+Tell = Callable[[int, int], None]
+# True draws a bar where somebody watches: in a terminal, or in a notebook.
+Progress = bool | Tell
+
+
+async def telling(
+    pairs: AsyncGenerator[tuple[int, Any]], total: int, progress: Progress
+) -> AsyncGenerator[tuple[int, Any]]:
+    """The same pairs, counted."""
+    try:
+        with _teller(total, progress) as tell:
+            done = 0
+            async for pair in pairs:
+                done += 1
+                tell(done, total)
+                yield pair
+    finally:
+        await pairs.aclose()
+
+
+@contextmanager
+def _teller(total: int, progress: Progress) -> Generator[Tell]:
+    if callable(progress):
+        yield progress
+    elif progress:
+        with _bar(total) as tell:
+            yield tell
+    else:
+        yield _nobody
+
+
+@contextmanager
+def _bar(total: int) -> Generator[Tell]:
+    # Drawn by few, and it costs as much as all the rest of the client.
+    from rich.console import Console  # noqa: PLC0415 -- see above
+    from rich.progress import Progress as Bar  # noqa: PLC0415 -- see above
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        yield _nobody
+        return
+    with Bar(console=console) as bar:
+        task = bar.add_task("map", total=total)
+        yield lambda done, _: bar.update(task, completed=done)
+
+
+def _nobody(done: int, total: int) -> None:
+    """Nobody watches."""

@@ -1,0 +1,65 @@
+"""What users have, what they may have, and how much of that is left."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from neorion.iris.model import Cap, Caps, Reason, Resources, RunningView, WaitCode
+
+# In the order of `Cap`. Tasks come last to be told: whoever lacks GPUs is told about the GPUs.
+_CODES = (WaitCode.USER_CAP, WaitCode.USER_CPU, WaitCode.USER_MEMORY, WaitCode.USER_GPUS)
+CAPPED = frozenset(_CODES)
+
+
+class Allowances:
+    """What is left to each user while a pass goes on: it only shrinks."""
+
+    def __init__(self, caps: Caps, running: Iterable[RunningView]) -> None:
+        self._caps = caps
+        self.any = caps != Caps()
+        self._used: dict[str, list[int]] = {}
+        if self.any:
+            for run in running:
+                self.take(run.user, run.resources, 1)
+
+    def left(self, user: str, asks: Resources, tasks: int) -> int:
+        """For how many of so many tasks there is allowance."""
+        if not self.any:
+            return tasks
+        used = self._used.get(user, (0, 0, 0, 0))
+        for limit, have, need in zip(_limits(self._caps.of(user)), used, _needs(asks), strict=True):
+            if limit and need:
+                tasks = min(tasks, max(0, limit - have) // need)
+        return tasks
+
+    def take(self, user: str, asks: Resources, tasks: int) -> None:
+        if self.any:
+            used = self._used.setdefault(user, [0, 0, 0, 0])
+            for dimension, need in enumerate(_needs(asks)):
+                used[dimension] += need * tasks
+
+    def reason(self, user: str, asks: Resources, tasks: int) -> Reason | None:
+        """Which cap leaves no room for so many tasks at once, or None if none does."""
+        used = self._used.get(user, (0, 0, 0, 0))
+        return _over(self._caps.of(user), used, user, asks.times(tasks), tasks) if self.any else None
+
+
+def beyond_cap(cap: Cap, user: str, asks: Resources, tasks: int) -> Reason | None:
+    """Why so many tasks at once are more than the user may ever have, or None if they are not."""
+    reason = _over(cap, (0, 0, 0, 0), user, asks.times(tasks), tasks)
+    return None if reason is None else replace(reason, never=True)
+
+
+def _over(cap: Cap, used: Sequence[int], user: str, asks: Resources, tasks: int) -> Reason | None:
+    rows = zip(_CODES, _limits(cap), used, (tasks, *_needs(asks)[1:]), strict=True)
+    for code, limit, have, need in reversed(list(rows)):
+        if limit and have + need > limit:
+            return Reason(code, limit, have, user)
+    return None
+
+
+def _limits(cap: Cap) -> tuple[int, int, int, int]:
+    return (cap.tasks, cap.cpu_milli, cap.memory, cap.gpus)
+
+
+def _needs(asks: Resources) -> tuple[int, int, int, int]:
+    return (1, asks.cpu_milli, asks.memory, asks.gpus)

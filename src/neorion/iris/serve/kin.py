@@ -1,0 +1,71 @@
+"""Tasks as callers: each is known by its attempt, and reaches its own job and what is below it."""
+
+import hmac
+from dataclasses import dataclass
+
+from neorion.iris.model import AttemptId, JobName
+from neorion.iris.model.tokens import parse_task_token
+from neorion.iris.state import Book
+from neorion.keel.base import Denied
+from neorion.keel.rpc import Authenticator, Principal, caller
+
+TASK = "task"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCaller(Principal):
+    """A live attempt that calls. Its name is its user's."""
+
+    attempt: AttemptId
+    job: JobName
+
+
+class TaskTokens:
+    """Knows the tokens of live attempts; others are asked about everybody else."""
+
+    def __init__(self, book: Book, others: Authenticator) -> None:
+        self._book = book
+        self._others = others
+
+    async def authenticate(self, token: str) -> Principal | None:
+        parsed = parse_task_token(token)
+        if parsed is None:
+            return await self._others.authenticate(token)
+        attempt = self._book.attempts.get(AttemptId(parsed[0]))
+        if attempt is None or not attempt.secret or not _same(attempt.secret, parsed[1]):
+            return None
+        name = self._book.jobs[attempt.job].spec.name
+        return TaskCaller(name.user, frozenset({TASK}), attempt=attempt.id, job=name)
+
+
+def calling_task() -> TaskCaller | None:
+    """The task that called the handler that asks, if it was one."""
+    who = caller()
+    return who if isinstance(who, TaskCaller) else None
+
+
+def check_reach(name: JobName) -> None:
+    """A task that calls reaches its own job and the jobs below it."""
+    who = calling_task()
+    if who is not None and name != who.job and not name.startswith(f"{who.job}/"):
+        raise Denied(
+            "iris.not_kin",
+            f"A task of {who.job} does not reach {name}.",
+            hint=f"names inside of a task begin with {who.job}/, or with no / at all",
+        )
+
+
+def check_child(name: JobName) -> None:
+    """A task that submits, submits below its own job."""
+    check_reach(name)
+    who = calling_task()
+    if who is not None and name == who.job:
+        raise Denied(
+            "iris.own_name",
+            f"{name} is the job that this task belongs to.",
+            hint="give the new job a name of its own",
+        )
+
+
+def _same(known: str, shown: str) -> bool:
+    return hmac.compare_digest(known.encode(), shown.encode("utf-8", "surrogatepass"))

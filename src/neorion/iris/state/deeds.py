@@ -1,0 +1,36 @@
+"""The audit log's rows: numbered, and the oldest goes when a new one would be too many."""
+
+from neorion.iris.model.record import Deed
+from neorion.iris.state.codec import decode
+from neorion.iris.state.journal import Journal
+from neorion.keel.store import Store
+
+# A few weeks of a busy cluster, and some tens of megabytes.
+KEEP_DEEDS = 100_000
+_DIGITS = 16
+
+
+def note_deed(journal: Journal, deed: Deed) -> None:
+    journal.note("audit", _key(deed.number), deed)
+    if deed.number > KEEP_DEEDS:
+        journal.note("audit", _key(deed.number - KEEP_DEEDS), None)
+
+
+async def last_number(store: Store) -> int:
+    """That of the newest deed, or 0."""
+    rows = await store.read(lambda tx: tx.execute("SELECT id FROM audit ORDER BY id DESC LIMIT 1"))
+    return int(rows[0][0]) if rows else 0
+
+
+async def deeds_before(store: Store, number: int, limit: int) -> list[Deed]:
+    """The newest first."""
+    rows = await store.read(
+        lambda tx: tx.execute(
+            "SELECT body FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?", (_key(number), limit)
+        )
+    )
+    return [decode(Deed, bytes(body)) for (body,) in rows]
+
+
+def _key(number: int) -> str:
+    return f"{number:0{_DIGITS}d}"

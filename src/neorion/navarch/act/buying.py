@@ -1,0 +1,134 @@
+"""Purchases: intent, call, outcome. The only place that buys.
+
+The intent is durable before the call, and its id is what the cloud recognises it by. So a call whose answer was lost is
+repeated, by this process or by the next, until the cloud has said for certain what became of it.
+"""
+
+from msgspec.structs import replace
+
+from neorion.capacity.provider import Intent, IntentId, Machine, MachineState
+from neorion.keel.base import Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded, Retry
+from neorion.keel.clock import point
+from neorion.navarch.act.deck import Deck
+from neorion.navarch.act.moves import Moves
+from neorion.navarch.model import PURCHASE, NodeState, Purchase, PurchaseState
+
+# Longer than any cloud remembers a request: what is not listed by then was not bought.
+ABANDON_AFTER = Duration.of(minutes=30)
+
+
+class Buyer:
+    """Settles purchases."""
+
+    def __init__(self, deck: Deck, moves: Moves) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = moves
+
+    async def buy(self, intent: IntentId) -> None:
+        purchase = self._book.purchases.get(intent)
+        if purchase is None or purchase.state is not PurchaseState.INTENDED:
+            return
+        await self._deck.journal.durable()
+        await point("navarch.buy.before")
+        provider = self._deck.world.providers[purchase.place.provider]
+        try:
+            machine = await provider.provision(self._intent(purchase))
+        except (NoCapacity, QuotaExceeded, Denied, Invalid) as error:
+            self._refused(intent, error)
+        except Retry:
+            await self._unsettled(intent)
+            raise
+        else:
+            await point("navarch.buy.after")
+            self.bought(intent, machine)
+
+    def bought(self, intent: IntentId, machine: Machine) -> None:
+        """The cloud has made the machine: now it is a matter of booting."""
+        purchase = self._book.purchases.get(intent)
+        if purchase is None or purchase.state is not PurchaseState.INTENDED:
+            return
+        if machine.state is MachineState.GONE:
+            self._settle(replace(purchase, state=PurchaseState.REFUSED, machine=machine.id))
+            self._order_over(purchase, "its machine ended before it was known")
+            return
+        self._settle(replace(purchase, state=PurchaseState.BOUGHT, machine=machine.id))
+        for scope in purchase.place.scopes:
+            self._book.drop_trouble(scope)
+        node = self._book.nodes.get(purchase.node)
+        if node is None:
+            # Nobody waits for it any more: the sweep gives it back.
+            return
+        place = replace(
+            node.place, zone=machine.zone or node.place.zone, region=machine.region or node.place.region
+        )
+        known = replace(
+            node,
+            place=place,
+            machine=machine.id,
+            machine_name=machine.name,
+            host=machine.host,
+            address=machine.private_address or machine.address,
+        )
+        self._moves.node(known, NodeState.BOOTING, f"{purchase.place.provider} made {machine.id}")
+
+    def _intent(self, purchase: Purchase) -> Intent:
+        spec, place = self._deck.spec(purchase.pool), purchase.place
+        return Intent(
+            id=purchase.id,
+            owner=self._deck.installation.id,
+            instance_type=place.instance_type,
+            region=place.region,
+            zone=place.zone,
+            spot=place.spot,
+            reservation=place.reservation,
+            image=spec.image,
+            ssh_keys=spec.ssh_keys,
+            labels=(*spec.labels, ("pool", spec.name), ("node", purchase.node)),
+        )
+
+    def _refused(self, intent: IntentId, error: Error) -> None:
+        purchase = self._book.purchases[intent]
+        zone, region, cloud = purchase.place.scopes
+        match error:
+            case NoCapacity():
+                self._moves.trouble(zone, "no_capacity", error.sentence)
+            case QuotaExceeded():
+                self._moves.trouble(region, "quota", error.sentence)
+            case Denied():
+                self._moves.trouble(cloud, "denied", error.sentence)
+            case _:
+                self._moves.trouble(region, "invalid", error.sentence)
+        self._settle(
+            replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
+        )
+        self._order_over(purchase, error.sentence)
+
+    async def _unsettled(self, intent: IntentId) -> None:
+        """Nobody knows. It is asked again, until so much time has passed that the list alone decides."""
+        purchase = self._book.purchases[intent]
+        if self._deck.clock.now().since(purchase.intended) < ABANDON_AFTER:
+            return
+        provider = self._deck.world.providers[purchase.place.provider]
+        for machine in await provider.list(self._deck.installation.id):
+            if machine.intent == intent:
+                self.bought(intent, machine)
+                return
+        # Whoever settled it while we asked was right.
+        purchase = self._book.purchases[intent]
+        if purchase.state is PurchaseState.INTENDED:
+            self._settle(replace(purchase, state=PurchaseState.ABANDONED))
+            self._order_over(
+                purchase, f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
+            )
+
+    def _settle(self, purchase: Purchase) -> None:
+        PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)
+        self._book.put_purchase(replace(purchase, settled=self._deck.clock.now()))
+        self._deck.watch(purchase)
+        self._deck.wake()
+
+    def _order_over(self, purchase: Purchase, why: str) -> None:
+        node = self._book.nodes.get(purchase.node)
+        if node is not None:
+            self._moves.node(node, NodeState.TERMINATED, why)

@@ -1,0 +1,67 @@
+"""What the appliers share: the book, the journal, the world behind its ports, and the wake of the loop."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from neorion.capacity.provider import Provider
+from neorion.keel.base import Instant, NotFound, did_you_mean
+from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.store import Store
+from neorion.navarch.model import Node, NodeId, PoolSpec, Purchase, Repair
+from neorion.navarch.ports import DemandSource, Judge, Scheduler
+from neorion.navarch.state import Book, Installation, Journal
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside: clouds by name, the scheduler of the nodes' work, signs of demand, the judge of events."""
+
+    providers: Mapping[str, Provider]
+    scheduler: Scheduler
+    demand: DemandSource
+    judge: Judge
+
+
+@dataclass(slots=True)
+class Deck:
+    """One control plane's shared things. `wake` turns its loop; it is set when the loop is made."""
+
+    book: Book
+    journal: Journal
+    store: Store
+    world: World
+    specs: dict[str, PoolSpec]
+    installation: Installation
+    clock: Clock
+    ids: Ids
+    rng: Rng
+    started: Instant
+    wake: Callable[[], None] = lambda: None
+    # Is told of everything that happens to nodes and repairs; metrics stand behind it.
+    watch: Callable[[Node | Repair | Purchase], None] = field(default=lambda _: None)
+
+    def spec(self, pool: str) -> PoolSpec:
+        found = self.specs.get(pool)
+        if found is None:
+            raise NotFound(
+                "navarch.no_pool", f"There is no pool {pool[:80]!r}.", hint=did_you_mean(pool, self.specs)
+            )
+        return found
+
+    def node(self, name: str) -> Node:
+        """A node by its id, or by any other name that only it goes by."""
+        found = self.book.nodes.get(NodeId(name))
+        if found is not None:
+            return found
+        named = [
+            node
+            for node in self.book.nodes.values()
+            if name and name in (node.machine, node.machine_name, node.kube_name, node.agent)
+        ]
+        if len(named) == 1:
+            return named[0]
+        raise NotFound(
+            "navarch.no_node",
+            f"There is no node {name[:80]!r}.",
+            hint=did_you_mean(name, self.book.nodes) or "see them with: navarch node list",
+        )

@@ -1,0 +1,81 @@
+"""Effects under way, one for each thing at a time, beside the loop that asked for them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from neorion.keel.base import Duration, Error, Retry
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.run import Backoff
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Clouds answer in seconds: this many calls at once are more than any of them allows.
+AT_ONCE_MAX: Final = 128
+_REST: Final = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=60))
+
+
+class Errands:
+    """Runs work by key. An errand that fails rests, longer each time, and then whoever needs it asks again."""
+
+    def __init__(self, clock: Clock, rng: Rng, wake: Callable[[], None]) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._wake = wake
+        self._under_way: dict[str, None] = {}
+        self._failures: dict[str, int] = {}
+        self._group: TaskGroup | None = None
+        self._limit = anyio.Semaphore(AT_ONCE_MAX)
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._under_way)
+
+    async def idle(self) -> None:
+        """Returns when nothing is under way and nothing rests."""
+        await self._quiet.wait()
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        async with anyio.create_task_group() as group:
+            self._group = group
+            task_status.started()
+            await anyio.sleep_forever()
+
+    def ensure(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Begins the errand, unless it is under way or resting."""
+        if self._group is not None and key not in self._under_way:
+            self._under_way[key] = None
+            self._quiet.clear()
+            self._group.start_soon(self._do, key, work, name=f"navarch.errand {key}")
+
+    async def _do(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with self._limit:
+                await work()
+        except Error as error:
+            await self._rest(key, error)
+        except Exception as error:  # noqa: BLE001 -- one errand's defect must not end the others
+            log.failure("errand failed", error, errand=key)
+            await self._rest(key, error)
+        else:
+            self._failures.pop(key, None)
+        del self._under_way[key]
+        if not self._under_way:
+            self._quiet.set()
+        self._wake()
+
+    async def _rest(self, key: str, error: Exception) -> None:
+        if isinstance(error, Retry) and error.after is not None:
+            # Not a failure: the other side says when to look again.
+            await self._clock.sleep(error.after)
+            return
+        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        wait = _REST.wait(failures, self._rng)
+        log.info("errand rests", errand=key, why=str(error), wait=str(wait), failures=failures)
+        await self._clock.sleep(wait)

@@ -1,0 +1,215 @@
+"""What agents say: who they are, that they live, and what they saw.
+
+A heartbeat changes nothing that is written down. An event is durable before its agent may forget it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import Final
+
+from msgspec.structs import replace
+
+from neorion.capacity.node import Claim, Known, resolve
+from neorion.capacity.provider import MachineId
+from neorion.keel.base import Denied, Instant, Retry
+from neorion.keel.telemetry import logger
+from neorion.navarch.act.deck import Deck
+from neorion.navarch.act.moves import Moves
+from neorion.navarch.decide import diagnose, recovered
+from neorion.navarch.decide.policy import situation
+from neorion.navarch.model import (
+    EventKind,
+    Health,
+    HealthEvent,
+    Node,
+    NodeId,
+    NodeState,
+    Origin,
+    Place,
+    Pulse,
+    Verdict,
+)
+from neorion.navarch.ports import Gpu
+
+log = logger(__name__)
+
+# Below this a node does nothing that anybody would miss.
+IDLE_PERCENT: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What an agent says when it starts."""
+
+    claim: Claim
+    pool: str = ""
+    gpus: int = 0
+    instance_type: str = ""
+    kube_name: str = ""
+
+
+@dataclass(slots=True)
+class Vitals:
+    """The newest measurements of a node, for metrics; and which of its batches were taken."""
+
+    gpus: Sequence[Gpu] = ()
+    boot: str = ""
+    batch: int = 0
+
+
+class Reports:
+    """The ears of the control plane."""
+
+    def __init__(self, deck: Deck, moves: Moves) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = moves
+        self.vitals: dict[NodeId, Vitals] = {}
+        # By pool and code, since the process began.
+        self.xids: dict[tuple[str, int], int] = {}
+
+    async def register(self, said: Registration) -> Node:
+        """The node that this agent speaks for. Registering again changes nothing about the node's state."""
+        node = self.find(said) or self._join(said)
+        now = self._deck.clock.now()
+        known = replace(
+            node,
+            agent=said.claim.name,
+            kube_name=said.kube_name or node.kube_name,
+            gpus=node.gpus or said.gpus,
+        )
+        self._hear(node.id, now)
+        if node.state is NodeState.BOOTING:
+            known = self._moves.node(known, NodeState.VERIFYING, f"its agent registered as {said.claim.name}")
+        elif known != node:
+            self._moves.change(known)
+        await self._deck.journal.durable()
+        return known
+
+    def heartbeat(self, node_id: NodeId, gpus: Sequence[Gpu], *, tested: bool | None) -> Node:
+        node = self._deck.node(node_id)
+        now = self._deck.clock.now()
+        used = sum(gpu.utilisation for gpu in gpus) / len(gpus) if gpus else None
+        pulse = self._book.pulses.get(node_id, Pulse())
+        busy = used is not None and used >= IDLE_PERCENT
+        self._book.pulses[node_id] = changed(
+            pulse,
+            heard=now,
+            utilisation=used,
+            idle=None if busy else pulse.idle or now,
+            tested=pulse.tested if tested is None else tested,
+        )
+        self.vitals.setdefault(node_id, Vitals()).gpus = gpus
+        if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
+            self._moves.change(recovered(node))
+            self._moves.tell(node_id, "node.recovered", "it is heard again")
+        elif node.health is Health.UNKNOWN:
+            self._moves.change(replace(node, health=Health.HEALTHY))
+        if pulse.heard is None or (tested is not None and tested != pulse.tested):
+            self._deck.wake()
+        return self._book.nodes[node_id]
+
+    async def report(self, node_id: NodeId, boot: str, batch: int, events: Sequence[HealthEvent]) -> None:
+        """Takes a batch of events, once: a batch sent again because its answer was lost is not counted again."""
+        vitals = self.vitals.setdefault(node_id, Vitals())
+        if vitals.boot == boot and batch <= vitals.batch:
+            return
+        self._hear(node_id, self._deck.clock.now())
+        await self.observe(node_id, events)
+        vitals.boot, vitals.batch = boot, batch
+
+    async def observe(self, node_id: NodeId, events: Sequence[HealthEvent]) -> None:
+        """Judges events by the pool's policy, and the node by the verdicts."""
+        node = self._deck.node(node_id)
+        rules = self._deck.spec(node.pool).health
+        recent = list(self._book.events.get(node_id, ()))
+        repairs = [one for one in self._book.shelf(node.pool).repairs.values() if one.node == node_id]
+        now = self._deck.clock.now()
+        situations = [
+            situation(event, node, [*recent, *events[:index]], repairs, now)
+            for index, event in enumerate(events)
+        ]
+        verdicts = await self._deck.world.judge.judge(rules.policy, situations)
+        for event, verdict in zip(events, verdicts, strict=True):
+            self._take(node_id, event, verdict)
+        await self._deck.journal.durable()
+
+    async def silence(self, node_id: NodeId, since: Instant) -> None:
+        """Seen from here: an agent that has not spoken for too long."""
+        event = HealthEvent(self._deck.clock.now(), EventKind.SILENCE, message=f"not heard since {since}")
+        if node_id in self._book.nodes:
+            await self.observe(node_id, [event])
+
+    def forget_gone(self) -> None:
+        for node in [one for one in self.vitals if one not in self._book.nodes]:
+            del self.vitals[node]
+
+    def _take(self, node_id: NodeId, event: HealthEvent, verdict: Verdict) -> None:
+        # Judging took a while: the node may be another by now, or gone.
+        node = self._book.nodes.get(node_id)
+        if node is None:
+            return
+        self._book.add_event(node_id, event)
+        if event.kind is EventKind.XID:
+            key = (node.pool, event.xid)
+            self.xids[key] = self.xids.get(key, 0) + 1
+        after = diagnose(node, event, verdict, self._deck.spec(node.pool).health)
+        log.info(
+            "health event",
+            node=node_id,
+            seen=event.signature,
+            rule=verdict.rule,
+            result=verdict.result.value,
+        )
+        if after != node:
+            self._moves.change(after)
+        if after.health is not node.health or (after.ailment and not node.ailment):
+            self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
+        self._deck.wake()
+
+    def _hear(self, node_id: NodeId, now: Instant) -> None:
+        self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), heard=now)
+
+    def find(self, said: Registration) -> Node | None:
+        known = [
+            Known(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
+            for node in self._book.nodes.values()
+        ]
+        found = resolve(said.claim, known)
+        if found is None:
+            return None
+        node = self._book.nodes[NodeId(found)]
+        if node.state is NodeState.ORDERED:
+            raise Retry(
+                "navarch.not_yet",
+                f"{node.id} is ordered; its cloud has not answered yet.",
+                hint="try again soon",
+            )
+        return node
+
+    def _join(self, said: Registration) -> Node:
+        """A machine that somebody else bought, where the pool takes such."""
+        spec = self._deck.specs.get(said.pool)
+        if spec is None or not spec.adopt:
+            raise Denied(
+                "navarch.stranger",
+                f"No machine that was bought here is called {said.claim.name[:80]!r}.",
+                hint="to watch machines of others, set adopt: true on their pool and start the agent with --pool",
+            )
+        now = self._deck.clock.now()
+        node = Node(
+            id=self._deck.ids.new(NodeId),
+            pool=spec.name,
+            place=Place("", said.instance_type or spec.offers[0].instance_type),
+            born=now,
+            since=now,
+            state=NodeState.BOOTING,
+            why="somebody else bought it",
+            origin=Origin.JOINED,
+            machine=MachineId(said.claim.machine),
+            machine_name=said.claim.name,
+        )
+        self._moves.change(node)
+        self._moves.tell(node.id, "node.joined", f"{said.claim.name} joined {spec.name}", pool=spec.name)
+        return node

@@ -1,0 +1,106 @@
+"""What the clouds have and what the book says are brought together: no orphan is paid for, no ghost is counted."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from neorion.capacity.provider import Machine, MachineState, Provider
+from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
+from neorion.keel.telemetry import logger
+from neorion.navarch.act.tick import Fleet
+from neorion.navarch.decide import violations
+from neorion.navarch.model import Node, NodeId, NodeState, PurchaseState
+from neorion.navarch.state import purchase_of
+
+log = logger(__name__)
+
+# Above the lag of any cloud's list: a machine younger than this may be missing from it, or unknown for good reason.
+GRACE: Final = Duration.of(minutes=5)
+# So often must a machine be missing before somebody goes and looks.
+MISSING_TIMES: Final = 2
+
+
+class Sweep:
+    """Runs now and then, and once at the start. Machines that this installation never asked for are told of, never touched."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._deck = fleet.deck
+        self._book = fleet.deck.book
+        self._missing: dict[NodeId, int] = {}
+        self.findings: dict[str, Finding] = {}
+
+    async def tick(self) -> None:
+        self.findings = {}
+        self._keep_the_laws()
+        for provider in self._deck.world.providers.values():
+            try:
+                machines = await provider.list(self._deck.installation.id)
+            except Error as error:
+                log.warning("a cloud could not be listed", provider=provider.name, why=error.sentence)
+                continue
+            now = self._deck.clock.now()
+            known = {node.machine for node in self._book.nodes.values()}
+            for machine in machines:
+                if machine.id not in known:
+                    await self._match(provider, machine, now)
+            await self._look_for_missing(provider, machines, now)
+        self._deck.wake()
+
+    def _keep_the_laws(self) -> None:
+        """What must never be so is looked for here too, not only in tests."""
+        for spec in self._deck.specs.values():
+            for finding in violations(self._book.view(spec, self._deck.started)):
+                log.error("law broken", code=finding.code, sentence=finding.sentence)
+
+    async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
+        if machine.state in (MachineState.GONE, MachineState.STOPPING):
+            return
+        purchase = self._book.purchases.get(machine.intent) or await purchase_of(
+            self._deck.store, machine.intent
+        )
+        if purchase is None:
+            self._note("navarch.foreign_machine", machine, "carries our tag, but nobody here asked for it")
+        elif purchase.state is PurchaseState.INTENDED:
+            # Its answer is still to come, or was lost: this is the answer.
+            self._fleet.buyer.bought(purchase.id, machine)
+        elif machine.created is None or now.since(machine.created) > GRACE:
+            self._note("navarch.orphan", machine, "is not in the book any more and is given back")
+            await provider.terminate(machine.id)
+
+    async def _look_for_missing(self, provider: Provider, machines: Sequence[Machine], now: Instant) -> None:
+        there = {machine.id for machine in machines}
+        for node in list(self._book.nodes.values()):
+            if node.place.provider != provider.name or not node.machine or node.machine in there:
+                self._missing.pop(node.id, None)
+                continue
+            if node.state is NodeState.TERMINATING or now.since(node.born) < GRACE:
+                continue
+            self._missing[node.id] = times = self._missing.get(node.id, 0) + 1
+            if times >= MISSING_TIMES and not self._heard(node, now):
+                await self._confirm(provider, node)
+
+    def _heard(self, node: Node, now: Instant) -> bool:
+        """The second witness: a machine whose agent speaks is there, whatever the list says."""
+        pulse = self._book.pulses.get(node.id)
+        silence = self._deck.spec(node.pool).timing.silence
+        return pulse is not None and pulse.heard is not None and now.since(pulse.heard) < silence
+
+    async def _confirm(self, provider: Provider, node: Node) -> None:
+        try:
+            if (await provider.describe(node.machine)).state is not MachineState.GONE:
+                return
+        except NotFound:
+            pass
+        newest = self._book.nodes.get(node.id)
+        if newest is not None and newest.state is not NodeState.TERMINATING:
+            self._fleet.moves.node(
+                newest, NodeState.TERMINATED, f"{provider.name} has no {node.machine} any more"
+            )
+        self._missing.pop(node.id, None)
+
+    def _note(self, code: str, machine: Machine, words: str) -> None:
+        sentence = f"{machine.id} at {machine.region or 'its cloud'} {words}."
+        self.findings[machine.id] = Finding(
+            Severity.WARNING, code, machine.id, sentence, "look at it in the cloud's console"
+        )
+        log.warning("machine without a node", machine=machine.id, code=code)

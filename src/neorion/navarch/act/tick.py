@@ -1,0 +1,119 @@
+"""The wheel of navarch: a snapshot of each pool, a plan, its actions, and the effects that follow from the records."""
+
+import asyncio
+from functools import partial
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Instant
+from neorion.keel.clock import point
+from neorion.keel.telemetry import logger
+from neorion.navarch.act.apply import Applier
+from neorion.navarch.act.buying import Buyer
+from neorion.navarch.act.deck import Deck
+from neorion.navarch.act.ending import Ender
+from neorion.navarch.act.errands import Errands
+from neorion.navarch.act.marking import Marker
+from neorion.navarch.act.moves import Moves
+from neorion.navarch.act.reports import Reports
+from neorion.navarch.act.treating import Healer
+from neorion.navarch.decide import NoteSilence, PoolPlan, incidents, plan
+from neorion.navarch.model import NodeState, PoolSpec, PoolView, PurchaseState, RepairStep
+
+log = logger(__name__)
+
+
+class Fleet:
+    """All appliers, and the tick that sets them to work."""
+
+    def __init__(self, deck: Deck) -> None:
+        self.deck = deck
+        self.moves = Moves(deck)
+        self.applier = Applier(deck, self.moves)
+        self.buyer = Buyer(deck, self.moves)
+        self.ender = Ender(deck, self.moves)
+        self.marker = Marker(deck, self.moves)
+        self.healer = Healer(deck)
+        self.reports = Reports(deck, self.moves)
+        self.errands = Errands(deck.clock, deck.rng, self._wake)
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def tick(self) -> None:
+        now = self.deck.clock.now()
+        noted = self.deck.journal.noted
+        wakes = [self._turn(spec, now) for spec in self.deck.specs.values()]
+        await self.deck.journal.durable()
+        await point("navarch.tick.decided")
+        self._effects()
+        if self.deck.journal.noted != noted:
+            # What changed may call for more.
+            self.deck.wake()
+        self._wake_at(min((at for at in wakes if at is not None), default=None), now)
+
+    def plan(self, spec: PoolSpec) -> PoolPlan:
+        """What would be done now."""
+        return plan(self.deck.book.view(spec, self.deck.started), self.deck.clock.now())
+
+    def _turn(self, spec: PoolSpec, now: Instant) -> Instant | None:
+        view = self.deck.book.view(spec, self.deck.started)
+        decided = plan(view, now)
+        shelf = self.deck.book.shelf(spec.name)
+        shelf.holds = decided.holds
+        if decided.wish is not None and (not shelf.wishes or shelf.wishes[-1].size != decided.wish.size):
+            shelf.wishes.append(decided.wish)
+        elif decided.wish is not None:
+            shelf.wishes[-1] = decided.wish
+        for action in decided.actions:
+            if isinstance(action, NoteSilence):
+                work = partial(self.reports.silence, action.node, action.since)
+                self.errands.ensure(f"silence {action.node}", work)
+            else:
+                self.applier.apply(action)
+        self._tell(view, decided, now)
+        return decided.wake_at
+
+    def _tell(self, view: PoolView, decided: PoolPlan, now: Instant) -> None:
+        """Holds and incidents are told once, for as long as they last."""
+        pool = view.spec.name
+        current: set[str] = set()
+        for hold in decided.holds:
+            key = f"hold.{hold.code.value}:{hold.detail if hold.code.value == 'common_cause' else ''}"
+            current.add(key)
+            self.moves.tell_once(pool, key, hold.sentence, now)
+        for incident in incidents(view, now):
+            key = f"incident:{incident.signature}"
+            current.add(key)
+            self.moves.tell_once(pool, key, incident.sentence, now)
+        told = self.deck.book.shelf(pool).told
+        for key in [one for one in told if one not in current]:
+            del told[key]
+
+    def _effects(self) -> None:
+        """Level-triggered: whatever the records call for and is not under way is begun."""
+        book, ensure = self.deck.book, self.errands.ensure
+        for purchase in book.purchases.values():
+            if purchase.state is PurchaseState.INTENDED:
+                ensure(f"buy {purchase.id}", partial(self.buyer.buy, purchase.id))
+        for node in book.nodes.values():
+            if self.marker.due(node):
+                ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
+            if node.state is NodeState.TERMINATING:
+                ensure(f"end {node.id}", partial(self.ender.end, node.id))
+            elif node.state is NodeState.DRAINING:
+                ensure(f"drain {node.id}", partial(self.marker.drain, node.id))
+        for repair in book.open_repairs.values():
+            if (
+                repair.step is RepairStep.TREATING
+                and repair.remedy is Remedy.REBOOT
+                and self.healer.by_cloud(repair)
+            ):
+                ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
+
+    def _wake(self) -> None:
+        self.deck.wake()
+
+    def _wake_at(self, at: Instant | None, now: Instant) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if at is not None:
+            self._alarm = asyncio.get_running_loop().call_later(at.since(now).seconds, self.deck.wake)

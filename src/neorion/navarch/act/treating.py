@@ -1,0 +1,42 @@
+"""Reboots that a cloud carries out. Everything else that is done to a machine is done by its agent, on its next heartbeat."""
+
+from dataclasses import replace as changed
+
+from neorion.capacity.gpu import Remedy
+from neorion.capacity.provider import Capability
+from neorion.keel.clock import point
+from neorion.navarch.act.deck import Deck
+from neorion.navarch.model import NodeId, Pulse, Repair, RepairId, RepairStep
+
+
+class Healer:
+    """Asks clouds for reboots, and notes what agents have done."""
+
+    def __init__(self, deck: Deck) -> None:
+        self._deck = deck
+        self._book = deck.book
+
+    def by_cloud(self, repair: Repair) -> bool:
+        node = self._book.nodes.get(repair.node)
+        if node is None or repair.remedy is not Remedy.REBOOT or repair.step is not RepairStep.TREATING:
+            return False
+        provider = self._deck.world.providers.get(node.place.provider)
+        return provider is not None and Capability.REBOOT in provider.capabilities and bool(node.machine)
+
+    async def reboot(self, repair_id: RepairId) -> None:
+        repair = self._book.repairs.get(repair_id)
+        if repair is None or not self.by_cloud(repair):
+            return
+        node = self._book.nodes[repair.node]
+        await self._deck.journal.durable()
+        await point("navarch.treat.before")
+        await self._deck.world.providers[node.place.provider].reboot(node.machine)
+        self.treated(repair.node, repair_id)
+
+    def treated(self, node: NodeId, repair: RepairId) -> None:
+        pulse = self._book.pulses.get(node, Pulse())
+        # What was heard before is no sign of life after; the test before says nothing either.
+        self._book.pulses[node] = changed(
+            pulse, treated=pulse.treated | {str(repair)}, heard=self._deck.clock.now(), tested=None
+        )
+        self._deck.wake()

@@ -1,0 +1,119 @@
+"""The server and the clouds, as the file describes them."""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from pydantic import Field
+
+from neorion.keel.base import Duration, did_you_mean
+from neorion.keel.config import DurationField, Model, Problem
+
+PROVIDER_TYPES: Final = ("aws", "coreweave", "fake", "gcp", "lambda")
+ProviderType = Literal["aws", "coreweave", "fake", "gcp", "lambda"]
+
+
+class Server(Model):
+    """The control plane itself."""
+
+    address: str = Field(default="127.0.0.1:50051", description="Where it listens, as host:port or :port.")
+    external_address: str = Field(default="", description="Where agents reach it, if that is elsewhere.")
+    heartbeat_interval: DurationField = Field(
+        default=Duration.of(seconds=30), description="How often an agent says that it lives."
+    )
+    heartbeat_timeout: DurationField | None = Field(
+        default=None, description="When a silent node counts as lost; three intervals if nothing is said."
+    )
+    health_check_interval: DurationField = Field(
+        default=Duration.of(seconds=60), description="How often an agent looks at what sends no events."
+    )
+    autoscale_interval: DurationField = Field(
+        default=Duration.of(seconds=30), description="How often pools are sized."
+    )
+    health_policy_path: str = Field(default="", description="A file of rules for all pools.")
+    health_policy: str = Field(default="", description="The newer name of health_policy_path.")
+    store: str = Field(
+        default="", description="sqlite:///path or postgresql://…; a file in state_dir if nothing is said."
+    )
+    state_dir: str = Field(default="", description="Where files of its own go.")
+
+    def problems(self) -> Iterable[Problem]:
+        host, _, port = self.address.rpartition(":")
+        if not port.isdecimal() or not int(port) < 65_536 or "/" in host:
+            yield Problem(
+                ("address",), f'"{self.address[:60]}" is no address.', "Write host:port, as in 0.0.0.0:50051."
+            )
+        if self.health_policy and self.health_policy_path:
+            yield Problem(
+                ("health_policy",), '"health_policy" and "health_policy_path" are one thing.', "Remove one."
+            )
+        for key in ("heartbeat_interval", "health_check_interval", "autoscale_interval"):
+            if getattr(self, key) < Duration.of(ms=100):
+                yield Problem((key,), f'"{key}" is too short.', "100ms is the least.")
+
+    @property
+    def policy(self) -> str:
+        return self.health_policy or self.health_policy_path
+
+    @property
+    def silence(self) -> Duration:
+        return self.heartbeat_timeout or self.heartbeat_interval * 3
+
+    @property
+    def place(self) -> tuple[str, int]:
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 -- ":50051" says every address
+
+
+class FakeFault(Model):
+    """Something that goes wrong on purpose."""
+
+    after: DurationField = Field(description="How long after the machine booted.")
+    machine: int = Field(default=1, ge=1, description="Which machine: the first that is made is 1.")
+    xid: int = Field(default=0, ge=0, description="Its error code, if it has one.")
+    kind: str = Field(default="xid", description="What kind of event.")
+    gpu: int = Field(default=0, ge=0, description="Which GPU.")
+
+
+class Provider(Model):
+    """A cloud. Without `type`, its name says which."""
+
+    type: ProviderType | None = Field(default=None, description="Which cloud.")
+    api_key_env: str = Field(default="", description="The environment variable that holds the key.")
+    api_url: str = Field(default="", description="Where its API answers, if not at the usual place.")
+    project: str = Field(default="", description="The project that pays.")
+    region: str = Field(default="", description="The region, if pools name none.")
+    zone: str = Field(default="", description="The zone, if pools name none.")
+    profile: str = Field(default="", description="The named profile of credentials.")
+    kubeconfig: str = Field(default="", description="How the cluster is reached.")
+    namespace: str = Field(default="", description="Where its objects live.")
+    gpu_count: int | None = Field(default=None, ge=0, description="GPUs of each machine.")
+    boot: DurationField | None = Field(default=None, description="How long a machine takes to boot.")
+    lost_answers: float | None = Field(default=None, ge=0, lt=1, description="The chance of a lost answer.")
+    faults: tuple[FakeFault, ...] = Field(default=(), description="What goes wrong on purpose.")
+
+    def kind(self, name: str) -> str:
+        return self.type or name
+
+
+_KEYS: Final = {
+    "aws": {"region", "zone", "profile", "api_url"},
+    "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
+    "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
+    "gcp": {"project", "zone", "region", "api_url"},
+    "lambda": {"api_key_env", "region", "api_url"},
+}
+
+
+def provider_problems(name: str, provider: Provider) -> Iterable[Problem]:
+    kind = provider.kind(name)
+    if kind not in PROVIDER_TYPES:
+        hint = f'Write "type:" and one of {", ".join(PROVIDER_TYPES)}; {did_you_mean(name, PROVIDER_TYPES)}'
+        yield Problem(("providers", name), f'"{name}" does not say which cloud it is.', hint)
+        return
+    written = provider.model_fields_set - {"type"}
+    for key in sorted(written - _KEYS[kind]):
+        yield Problem(
+            ("providers", name, key), f'"{key}" means nothing to {kind}.', did_you_mean(key, _KEYS[kind])
+        )
+    if kind == "gcp" and not provider.project:
+        yield Problem(("providers", name), 'gcp needs "project".')

@@ -1,0 +1,28 @@
+"""Judges in this process: for simulations, and for policies of our own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neorion.keel.base import NotFound, did_you_mean
+from neorion.navarch.decide.policy import Compiled, Policy, compiled, judge
+from neorion.navarch.model import Verdict
+
+
+class InlineJudge:
+    """Evaluates at once, without limits: not for rules that others wrote."""
+
+    def __init__(self, policies: Mapping[str, Policy]) -> None:
+        self._policies = {name: compiled(policy) for name, policy in policies.items()}
+
+    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
+        rules = known(policy, self._policies)
+        return [judge(rules, situation) for situation in situations]
+
+
+def known(policy: str, policies: Mapping[str, Compiled]) -> Compiled:
+    found = policies.get(policy)
+    if found is None:
+        raise NotFound(
+            "navarch.no_policy", f"There is no policy {policy[:80]!r}.", hint=did_you_mean(policy, policies)
+        )
+    return found

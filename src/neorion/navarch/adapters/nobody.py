@@ -1,0 +1,27 @@
+"""Where nobody schedules work and nobody tells of demand: nodes are empty, and nothing is known."""
+
+from neorion.keel.base import Duration
+from neorion.navarch.model import Demand, Node
+from neorion.navarch.ports import Drain
+
+
+class NoScheduler:
+    """Cordons and drains succeed at once: there is nobody to tell and nothing to move."""
+
+    async def cordon(self, node: Node, why: str) -> None:
+        del node, why
+
+    async def uncordon(self, node: Node) -> None:
+        del node
+
+    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+        del node, why, left
+        return Drain(done=True, sentence="nobody schedules work here")
+
+
+class NoDemand:
+    """Knows of no queue. Not knowing is not nothing: queue autoscalers keep the pool as it is."""
+
+    async def demand(self, pool: str) -> Demand:
+        del pool
+        return Demand()

@@ -1,0 +1,32 @@
+"""`navarch serve`."""
+
+from pathlib import Path
+
+import click
+
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Output, require_extra
+
+
+@click.command("serve", cls=Command)
+@click.option("--config", type=click.Path(path_type=Path), required=True, help="The configuration file.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+def serve(out: Output, config: Path, log: str) -> None:
+    """Run the control plane until it is told to stop."""
+    require_extra("server")
+    require_extra("navarch")
+    from neorion.keel.config import load  # noqa: PLC0415 -- the help does not need it
+    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
+    from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.config_file import ConfigFile  # noqa: PLC0415 -- as above
+    from neorion.navarch.app.serving import serving  # noqa: PLC0415 -- as above
+
+    setup(Form(log))
+    file = load(config, ConfigFile, out.env)
+
+    async def main(crew: Crew) -> None:
+        async with serving(file, config.parent, out.env) as running:
+            out.text(f"{running.address}\n")
+            await crew.stopping.wait()
+
+    run_process(main)

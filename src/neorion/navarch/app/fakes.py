@@ -1,0 +1,66 @@
+"""Fake clouds in this process, with a real agent on each of their machines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+
+from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine, FakeProvider, Fault
+from neorion.keel.base import Error
+from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.rpc import Channel
+from neorion.keel.telemetry import logger
+from neorion.navarch.adapters.config_file.sections import FakeFault, Provider
+from neorion.navarch.adapters.probes import FakeProbe
+from neorion.navarch.agent import Agent, Identity
+
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Fake:
+    """A fake cloud and what is to go wrong in it."""
+
+    provider: FakeProvider
+    faults: tuple[FakeFault, ...]
+    gpus: int
+
+
+def fake(name: str, section: Provider, clock: Clock, rng: Rng) -> Fake:
+    behaviour = Behaviour(lost=section.lost_answers or 0.0)
+    if section.boot is not None:
+        behaviour.boot = section.boot
+    return Fake(
+        FakeProvider(name, FakeCloud(clock, rng, behaviour, name=name)),
+        section.faults,
+        section.gpu_count or 0,
+    )
+
+
+async def inhabit(one: Fake, dial: Callable[[str | None], Channel], token: str, ids: Ids) -> None:
+    """Lets an agent live on every machine of a fake cloud."""
+    await one.provider.cloud.run(partial(_reside, one, dial, token, ids))
+
+
+async def _reside(
+    one: Fake, dial: Callable[[str | None], Channel], token: str, ids: Ids, machine: FakeMachine
+) -> None:
+    cloud = one.provider.cloud
+    who = Identity(machine.intent.id, machine=machine.id, instance_type=machine.intent.instance_type)
+    agent = Agent(who, FakeProbe(machine, cloud.clock, gpus=one.gpus), dial, cloud.clock, ids, cloud.rng)
+    number = int(machine.id.rpartition("-")[2])
+    async with anyio.create_task_group() as tasks:
+        for fault in one.faults:
+            if fault.machine == number:
+                tasks.start_soon(_strike, cloud, machine, fault)
+        try:
+            await agent.run(token)
+        except Error as error:
+            log.failure("the agent of a fake machine gave up", error, machine=machine.id)
+        tasks.cancel_scope.cancel()
+
+
+async def _strike(cloud: FakeCloud, machine: FakeMachine, fault: FakeFault) -> None:
+    await cloud.clock.sleep(fault.after)
+    machine.faults.put_nowait(Fault(fault.kind, fault.xid, fault.gpu, "ordered in the configuration"))

@@ -1,0 +1,168 @@
+"""The control plane: one store, one book, its loops, and one port."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.rpc import ANYONE, App, Request, Response, Route, Service
+from neorion.keel.run import Crew, Loop, Pace, Watch
+from neorion.keel.run.loop import unwatched
+from neorion.keel.store import Store, migrations_in
+from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
+from neorion.navarch.act.deck import Deck, World
+from neorion.navarch.act.demand import Surveyor
+from neorion.navarch.act.orders import Orders
+from neorion.navarch.act.retention import Retention
+from neorion.navarch.act.sweep import Sweep
+from neorion.navarch.act.tick import Fleet
+from neorion.navarch.model import PoolSpec
+from neorion.navarch.model.gen.navarch_connect import (
+    AgentServiceASGIApplication,
+    FleetServiceASGIApplication,
+)
+from neorion.navarch.serve.agents import Agents
+from neorion.navarch.serve.fleet import Operators
+from neorion.navarch.serve.keys import JOIN, NODE, OPERATOR, Keys
+from neorion.navarch.serve.metrics import FleetMetrics
+from neorion.navarch.state import Book, Journal, installation, load
+
+SCHEMA = "neorion.navarch.state.schema"
+MIGRATIONS = migrations_in(SCHEMA)
+# Wakes do the work; this only bounds how long a lost one could matter.
+_TICK = Pace(Duration.of(seconds=30))
+_SWEEP = Pace(Duration.of(seconds=60))
+_RETENTION = Pace(Duration.of(minutes=5))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a control plane is told: its pools, its rhythm, and the tokens of those who may speak to it."""
+
+    specs: dict[str, PoolSpec]
+    token: str
+    join_token: str = ""
+    autoscale: Duration = field(default=Duration.of(seconds=30))
+    health_check: Duration = field(default=Duration.of(seconds=60))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What every process has: time, identity, chance, and the store it owns. Simulations go without metrics."""
+
+    store: Store
+    clock: Clock
+    ids: Ids
+    rng: Rng
+    metrics: Metrics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A control plane at work; `app` is what it serves."""
+
+    fleet: Fleet
+    orders: Orders
+    sweep: Sweep
+    keys: Keys
+    app: App
+
+
+@asynccontextmanager
+async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerator[Plane]:
+    """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
+    watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
+    async with Crew(parts.clock, parts.rng) as crew:
+        fleet = await _fleet(settings, world, parts, crew)
+        orders, sweep = Orders(fleet), Sweep(fleet)
+        keys = Keys(fleet.deck.installation.secret, settings.token, settings.join_token)
+        app = App(
+            _services(fleet, orders, sweep, keys, settings.health_check),
+            _routes(fleet, parts.metrics),
+            ids=parts.ids,
+            authenticator=keys,
+        )
+        await _start(settings, fleet, sweep, crew, watch)
+        try:
+            yield Plane(fleet, orders, sweep, keys, app)
+        finally:
+            crew.cancel()
+
+
+async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> Fleet:
+    journal = Journal(parts.store, parts.clock, parts.rng)
+    crew.spawn("navarch.journal", journal.run)
+    book = Book(journal)
+    now = parts.clock.now()
+    await load(parts.store, book, now)
+    deck = Deck(
+        book=book,
+        journal=journal,
+        store=parts.store,
+        world=world,
+        specs=settings.specs,
+        installation=await installation(parts.store, parts.ids),
+        clock=parts.clock,
+        ids=parts.ids,
+        rng=parts.rng,
+        started=now,
+    )
+    return Fleet(deck)
+
+
+async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
+    clock, rng = fleet.deck.clock, fleet.deck.rng
+    turning = Loop("navarch.tick", fleet.tick, _TICK, clock, rng, watch)
+    fleet.deck.wake = turning.wake
+    # Before the first tick: what it begins must not be lost.
+    await crew.start("navarch.errands", fleet.errands.run)
+    crew.loop(turning)
+    survey = Surveyor(fleet.deck).tick
+    crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))
+    crew.loop(Loop("navarch.sweep", sweep.tick, _SWEEP, clock, rng, watch))
+    crew.loop(Loop("navarch.retention", Retention(fleet).tick, _RETENTION, clock, rng, watch))
+
+
+def _services(
+    fleet: Fleet, orders: Orders, sweep: Sweep, keys: Keys, health_check: Duration
+) -> list[Service]:
+    """Every method and who may call it. An operator's token may not speak for a node."""
+    operators = Operators(fleet, orders, sweep)
+    return [
+        Service(
+            AgentServiceASGIApplication,
+            Agents(fleet, keys, health_check),
+            {"Register": {JOIN, NODE}, "Heartbeat": {NODE}, "Report": {NODE}},
+        ),
+        Service(
+            FleetServiceASGIApplication,
+            operators,
+            {method.name: {OPERATOR} for method in operators.desc().methods},
+        ),
+    ]
+
+
+def _routes(fleet: Fleet, metrics: Metrics | None) -> list[Route]:
+    async def live(request: Request) -> Response:
+        del request
+        return Response(b"ok\n")
+
+    async def ready(request: Request) -> Response:
+        """Ready when the store takes what is noted: whoever cannot remember must not be asked."""
+        del request
+        await fleet.deck.journal.durable()
+        return Response(b"ok\n")
+
+    everybody = frozenset({ANYONE})
+    routes = [Route("GET", "/healthz", live, everybody), Route("GET", "/readyz", ready, everybody)]
+    if metrics is not None:
+        numbers = FleetMetrics(metrics, fleet)
+        fleet.deck.watch = numbers.watch
+
+        async def exposition(request: Request) -> Response:
+            del request
+            return Response(numbers.exposition(), content_type=CONTENT_TYPE)
+
+        routes.append(Route("GET", "/metrics", exposition, everybody))
+    return routes

@@ -1,0 +1,139 @@
+"""`navarch serve`: from a file to a control plane that answers."""
+
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+from neorion.capacity.provider import Provider
+from neorion.keel.base import Duration, Invalid
+from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
+from neorion.keel.rpc import Channel, MemoryTransport, connect, serve
+from neorion.keel.run import Crew
+from neorion.keel.store import open_store
+from neorion.keel.telemetry.metrics import Metrics
+from neorion.navarch.act.deck import World
+from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
+from neorion.navarch.adapters.judge import ProcessJudge
+from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
+from neorion.navarch.app.fakes import Fake, fake, inhabit
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.model.tokens import token_file
+
+_GRACE = Duration.of(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A control plane that answers at `address`; `token` is its operator's."""
+
+    address: str
+    token: str
+    plane: Plane
+    fakes: dict[str, Fake] = field(default_factory=dict[str, Fake])
+
+
+@asynccontextmanager
+async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> AsyncGenerator[Serving]:
+    """`folder` is where the configuration lies: relative paths in it start there."""
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    host, port = file.server.place
+    state = Path(file.server.state_dir or _state_dir(env)).expanduser()
+    state.mkdir(parents=True, exist_ok=True)
+    token = _token(env, host, state / "operator.token", ids)
+    specs = pool_specs(file)
+    fakes = {
+        name: fake(name, section, clock, rng)
+        for name, section in file.providers.items()
+        if section.kind(name) == "fake"
+    }
+    providers: dict[str, Provider] = {name: one.provider for name, one in fakes.items()}
+    _refuse_unserved(file, providers)
+    settings = Settings(
+        specs=specs,
+        token=token,
+        join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
+        autoscale=file.server.autoscale_interval,
+        health_check=file.server.health_check_interval,
+    )
+    async with AsyncExitStack() as stack:
+        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
+        where = file.server.store or state / "navarch.db"
+        store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
+        world = World(providers, NoScheduler(), NoDemand(), judge)
+        plane = await stack.enter_async_context(
+            build(settings, world, Parts(store, clock, ids, rng, Metrics()))
+        )
+        crew = await stack.enter_async_context(Crew(clock, rng))
+        stack.callback(crew.cancel)
+        server = await stack.enter_async_context(serve(plane.app, host, port, grace=_GRACE))
+        inner = await stack.enter_async_context(MemoryTransport(plane.app))
+        _leave_token(env, server.port, token)
+        for one in fakes.values():
+            crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
+        yield Serving(server.address, token, plane, fakes)
+
+
+def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function of a token
+    def dial(token: str | None) -> Channel:
+        return connect("navarch", ids=ids, token=token, transport=transport)
+
+    return dial
+
+
+def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> None:
+    """What the file may say and this version does not do is refused, never passed over in silence."""
+    for name, section in file.providers.items():
+        if name not in providers:
+            raise Invalid(
+                "navarch.unserved",
+                f"This version does not buy from {section.kind(name)}.",
+                hint="try the file with type: fake",
+            )
+
+
+def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids) -> str:
+    """The operator's: from the environment, or made once for whoever works on this machine."""
+    given = env.get("NAVARCH_AUTH_TOKEN", "")
+    if given:
+        return given
+    local = host == "localhost" or (host.replace(".", "").replace(":", "").isalnum() and _is_loopback(host))
+    if not local:
+        raise Invalid(
+            "navarch.no_auth",
+            f"Nobody would be asked who they are on {host}.",
+            hint="set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1",
+        )
+    if not path.exists():
+        _write_secret(path, ids.secret())
+    return path.read_text()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _leave_token(env: Mapping[str, str], port: int, token: str) -> None:
+    """For clients of the same user on this machine."""
+    path = Path(token_file(env, port))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_secret(path, token)
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    """Appears whole, and only its owner may read it."""
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secret)
+    fresh.replace(path)
+
+
+def _state_dir(env: Mapping[str, str]) -> str:
+    home = env.get("XDG_STATE_HOME") or f"{env.get('HOME', '/')}/.local/state"
+    return f"{home}/neorion/navarch"

@@ -1,0 +1,43 @@
+"""The command line of navarch, `navarch` or `neorion navarch`: the fleet, seen and steered.
+
+Speaks to a control plane through the client alone. What a command declares stands in the module of its noun; what it
+does is imported when it is called.
+"""
+
+import os
+from typing import Final
+
+from neorion.keel.cli import App, run
+
+_FLEET: Final = "Fleet"
+_WORDS: Final = "Words"
+_PLANE: Final = "Control plane"
+
+app = App("navarch", help="The fleet: pools, nodes, their health and their repair.", env_prefix="NAVARCH")
+app.mount("pool", "neorion.navarch.cli.pool:pool", help="See pools and change their size.", heading=_FLEET)
+app.mount("node", "neorion.navarch.cli.node:node", help="See nodes and take them in and out.", heading=_FLEET)
+app.mount(
+    "explain",
+    "neorion.navarch.cli.words:explain",
+    help="Say what a node or a pool does, why, and what comes next.",
+    heading=_WORDS,
+)
+app.mount("plan", "neorion.navarch.cli.words:plan", help="Say what would be done now.", heading=_WORDS)
+app.mount("doctor", "neorion.navarch.cli.words:doctor", help="Look for what should not be.", heading=_WORDS)
+app.mount(
+    "validate", "neorion.navarch.cli.validate:validate", help="Check a configuration file.", heading=_PLANE
+)
+app.mount(
+    "serve",
+    "neorion.navarch.app.commands:serve",
+    help="Run the control plane until it is told to stop.",
+    heading=_PLANE,
+)
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
+    # them aborts, and the exit code with it.
+    os._exit(run(app))

@@ -1,0 +1,38 @@
+"""A command's conversation with the control plane: open, ask, close; and what to say when nobody answers."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from neorion.keel.base import Retry
+from neorion.keel.cli.kit import Output
+from neorion.keel.run import only_error
+from neorion.navarch.client import NavarchClient
+
+T = TypeVar("T")
+
+
+def ask(out: Output, server: str, question: Callable[[NavarchClient], Awaitable[T]]) -> T:
+    """Runs `question` with a client of its own."""
+
+    async def converse() -> T:
+        async with NavarchClient.remote(server, token=out.env.get("NAVARCH_AUTH_TOKEN") or None) as client:
+            return await question(client)
+
+    try:
+        return anyio.run(converse)
+    except BaseExceptionGroup as group:
+        raise _told(only_error(group), server) from None
+    except Retry as error:
+        raise _told(error, server) from None
+
+
+def _told(error: BaseException, server: str) -> BaseException:
+    if isinstance(error, Retry) and error.code == "rpc.unreachable":
+        return Retry(
+            "navarch.unreachable",
+            f"No control plane answers at {server}.",
+            hint="start one: navarch serve --config FILE; or name another: --server URL",
+        )
+    return error

@@ -1,0 +1,49 @@
+"""The rules of navarch: what ails a node, what is done about it and when, how large a pool is and where it buys.
+
+Pure: views in, plans and reasons out. Nothing here reads a clock, draws by chance, or carries anything out.
+"""
+
+from neorion.navarch.decide.actions import (
+    NOBODY,
+    Action,
+    BuyNode,
+    FailNode,
+    ForgetAilment,
+    MoveNode,
+    NameSuccessor,
+    NoteSilence,
+    OpenRepair,
+    PoolPlan,
+    RetireNode,
+    StepRepair,
+    WantNodes,
+)
+from neorion.navarch.decide.cause import Incident, incidents
+from neorion.navarch.decide.check import violations
+from neorion.navarch.decide.explain import explain_node, explain_pool
+from neorion.navarch.decide.health import diagnose, recovered
+from neorion.navarch.decide.plan import plan
+
+__all__ = [
+    "NOBODY",
+    "Action",
+    "BuyNode",
+    "FailNode",
+    "ForgetAilment",
+    "Incident",
+    "MoveNode",
+    "NameSuccessor",
+    "NoteSilence",
+    "OpenRepair",
+    "PoolPlan",
+    "RetireNode",
+    "StepRepair",
+    "WantNodes",
+    "diagnose",
+    "explain_node",
+    "explain_pool",
+    "incidents",
+    "plan",
+    "recovered",
+    "violations",
+]

@@ -1,0 +1,176 @@
+"""What a decision may say: actions that leave no choice open, each with its sentence, and reasons for what is not done."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Instant
+from neorion.navarch.model import (
+    Hold,
+    NodeId,
+    NodeState,
+    Place,
+    RepairId,
+    RepairStep,
+    Wish,
+)
+
+# No repair: the node is bought for the pool itself.
+NOBODY = RepairId("")
+
+
+@dataclass(frozen=True, slots=True)
+class MoveNode:
+    """The node comes into another state."""
+
+    node: NodeId
+    to: NodeState
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.node} becomes {self.to.value}: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class FailNode:
+    """A new machine that did not come up well: it goes, and the pool remembers that one failed."""
+
+    node: NodeId
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.node} is given back: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class RetireNode:
+    """A node too many: it is cordoned, drained and given back."""
+
+    node: NodeId
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.node} is retired: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetAilment:
+    """What was wrong has not been seen for long enough."""
+
+    node: NodeId
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.node} counts as healthy again: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSilence:
+    """The node's agent has not been heard for too long; to be judged like any other event."""
+
+    node: NodeId
+    since: Instant
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.node} has not been heard since {self.since}."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRepair:
+    """The node needs this remedy. Whether it may have it now is decided when it waits."""
+
+    node: NodeId
+    remedy: Remedy
+    signature: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.node} needs {self.remedy.value}: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class StepRepair:
+    """The repair comes into its next step; `swap` is decided once, when it leaves CORDONING."""
+
+    repair: RepairId
+    to: RepairStep
+    why: str
+    swap: bool = True
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.repair} goes on to {self.to.value}: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class NameSuccessor:
+    """A node takes the place of the one that is replaced; nobody, if the one before did not come up."""
+
+    repair: RepairId
+    node: NodeId
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.repair}: {self.why}{f' ({self.node})' if self.node else ''}."
+
+
+@dataclass(frozen=True, slots=True)
+class BuyNode:
+    """One machine, at this place, as a spare or as the successor of a repair's node."""
+
+    pool: str
+    place: Place
+    why: str
+    spare: bool = False
+    repair: RepairId = NOBODY
+
+    @property
+    def sentence(self) -> str:
+        place = self.place
+        where = "/".join(part for part in (place.provider, place.region, place.zone) if part)
+        price = f" at {place.price:g} dollars an hour" if place.price else ""
+        return f"{self.pool} buys a {place.instance_type} from {where}{price}: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class WantNodes:
+    """The pool is to have this many nodes."""
+
+    pool: str
+    size: int
+    by: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.pool} wants {self.size} nodes: {self.by}."
+
+
+Action: TypeAlias = (
+    MoveNode
+    | FailNode
+    | RetireNode
+    | ForgetAilment
+    | NoteSilence
+    | OpenRepair
+    | StepRepair
+    | NameSuccessor
+    | BuyNode
+    | WantNodes
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """What is to be done for one pool now, what is not and why, and when to look again even if nothing happens."""
+
+    actions: tuple[Action, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    wish: Wish | None = None
+    wake_at: Instant | None = None

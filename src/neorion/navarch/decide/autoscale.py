@@ -1,0 +1,124 @@
+"""How many nodes a pool's autoscaler asks for, and why. Values in, values out; the pool's limits are applied elsewhere."""
+
+from dataclasses import dataclass
+
+from neorion.keel.base import Instant
+from neorion.navarch.decide.window import is_open
+from neorion.navarch.model import Demand
+from neorion.navarch.model.spec import Autoscaler, Composite, Mode, Predictive, Queue, Reactive, Scheduled
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What an autoscaler looks at: `size` is what the pool has, within `least` and `most`."""
+
+    size: int
+    least: int
+    most: int
+    demand: Demand
+    now: Instant
+    gpus_per_node: int = 0
+
+    def clamp(self, size: int) -> int:
+        return max(self.least, min(self.most, size))
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A size and its reason."""
+
+    size: int
+    why: str
+
+
+def advise(scaler: Autoscaler, scene: Scene) -> Advice | None:
+    """None where the autoscaler knows too little to ask for anything: then the pool stays as it is."""
+    match scaler:
+        case Reactive():
+            return _reactive(scaler, scene)
+        case Queue():
+            return _queue(scaler, scene)
+        case Scheduled():
+            return _scheduled(scaler, scene)
+        case Predictive():
+            return _predictive(scaler, scene)
+        case Composite():
+            return _composite(scaler, scene)
+
+
+def _reactive(scaler: Reactive, scene: Scene) -> Advice | None:
+    used = scene.demand.utilisation
+    if used is None:
+        return None
+    if used > scaler.up:
+        return Advice(scene.clamp(scene.size + 1), f"utilisation {used:.0f}% is above {scaler.up:g}%")
+    if used < scaler.down:
+        return Advice(scene.clamp(scene.size - 1), f"utilisation {used:.0f}% is below {scaler.down:g}%")
+    return Advice(
+        scene.clamp(scene.size), f"utilisation {used:.0f}% is between {scaler.down:g}% and {scaler.up:g}%"
+    )
+
+
+def _queue(scaler: Queue, scene: Scene) -> Advice | None:
+    demand = scene.demand
+    if demand.pending is None:
+        return None
+    jobs = demand.pending + (demand.running or 0)
+    nodes = -(-jobs // scaler.jobs_per_node)
+    why = f"{jobs} jobs at {scaler.jobs_per_node} a node"
+    if demand.pending_gpus and scene.gpus_per_node:
+        # Work that asks for whole GPUs needs them whatever the number of jobs says.
+        by_gpus = -(-demand.pending_gpus // scene.gpus_per_node) + -(
+            -(demand.running or 0) // scaler.jobs_per_node
+        )
+        if by_gpus > nodes:
+            nodes, why = by_gpus, f"{demand.pending_gpus} GPUs are waited for"
+    if demand.gang > nodes:
+        # A gang starts whole or not at all: nodes for a part of it would stand idle.
+        nodes, why = demand.gang, f"a gang of {demand.gang} nodes waits"
+    if demand.gang > scene.most:
+        return Advice(
+            scene.clamp(scene.size), f"a gang of {demand.gang} nodes does not fit into {scene.most}"
+        )
+    return Advice(scene.clamp(nodes), why)
+
+
+def _scheduled(scaler: Scheduled, scene: Scene) -> Advice | None:
+    span = next((one for one in scaler.spans if is_open(one.window, scene.now)), None)
+    if span is None:
+        return advise(scaler.fallback, scene) if scaler.fallback else None
+    # A schedule narrows the pool's limits; it cannot widen what an operator set as the most.
+    most = min(span.max_nodes, scene.most)
+    least = min(max(span.min_nodes, scene.least), most)
+    within = Scene(scene.size, least, most, scene.demand, scene.now, scene.gpus_per_node)
+    found = advise(scaler.fallback, within) if scaler.fallback else None
+    if found is not None:
+        return Advice(within.clamp(found.size), f"{found.why}, within the schedule's {least} to {most}")
+    return Advice(within.clamp(scene.size), f"the schedule wants {least} to {most} nodes now")
+
+
+def _predictive(scaler: Predictive, scene: Scene) -> Advice | None:
+    samples = scene.demand.samples[-scaler.lookback :]
+    if len(samples) < scaler.lookback or scene.demand.utilisation is None:
+        return advise(scaler.fallback, scene) if scaler.fallback else None
+    predicted = scene.demand.utilisation + (samples[-1] - samples[0]) * scaler.growth
+    if predicted <= scaler.threshold:
+        return advise(scaler.fallback, scene) if scaler.fallback else None
+    size = max(scene.size + 1, round(scene.size * predicted / scaler.goal))
+    return Advice(scene.clamp(size), f"utilisation goes towards {predicted:.0f}%")
+
+
+def _composite(scaler: Composite, scene: Scene) -> Advice | None:
+    found = [one for part in scaler.parts if (one := advise(part, scene)) is not None]
+    if not found:
+        return None
+    match scaler.mode:
+        case Mode.MAX:
+            chosen = max(found, key=lambda one: one.size)
+            return Advice(chosen.size, f"the most of {len(found)}: {chosen.why}")
+        case Mode.MIN:
+            chosen = min(found, key=lambda one: one.size)
+            return Advice(chosen.size, f"the least of {len(found)}: {chosen.why}")
+        case Mode.AVG:
+            size = -(-sum(one.size for one in found) // len(found))
+            return Advice(scene.clamp(size), "the average of: " + "; ".join(one.why for one in found))

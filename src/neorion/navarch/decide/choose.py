@@ -1,0 +1,109 @@
+"""Where the next machine is bought."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from neorion.keel.base import Duration, Instant
+from neorion.navarch.model import Hold, HoldCode, NodeState, Place, PoolView, PurchaseState, Trouble
+from neorion.navarch.model.spec import Offer, PoolSpec, Strategy
+
+# First wait after a refusal, and the longest, by what was refused. Stock comes back in minutes, quota takes a person.
+_BACKOFF = {
+    "no_capacity": (Duration.of(seconds=30), Duration.of(minutes=10)),
+    "quota": (Duration.of(minutes=5), Duration.of(hours=1)),
+    "denied": (Duration.of(minutes=5), Duration.of(hours=1)),
+    "invalid": (Duration.of(minutes=10), Duration.of(hours=1)),
+    "boot": (Duration.of(minutes=1), Duration.of(minutes=30)),
+}
+
+
+def until(trouble: Trouble) -> Instant:
+    """When the scope may be asked again."""
+    first, most = _BACKOFF[trouble.kind]
+    return trouble.at + min(most, first * 2 ** min(trouble.times - 1, 16))
+
+
+def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Hold:
+    """The best place that can be asked now; `planned` are those that this decision has chosen already."""
+    places = [(offer, place) for offer in view.spec.offers for place in _places(offer, view)]
+    affordable = [pair for pair in places if _affordable(pair[1], view.spec)]
+    if not affordable:
+        dearest = ", ".join(sorted({f"{place.provider} {_price(place)}" for _, place in places}))
+        return Hold(HoldCode.TOO_DEAR, view.spec.name, detail=f"{dearest}; most {view.spec.spending.price:g}")
+    open_now = [pair for pair in affordable if not _waits(pair[1], view, planned, now)]
+    if not open_now:
+        return _backing_off([place for _, place in affordable], view, now)
+    spread = Counter(
+        _where(node.place) for node in view.nodes if node.state is not NodeState.TERMINATED
+    ) + Counter(_where(place) for place in planned)
+    return min(
+        open_now, key=lambda pair: (*_rank(pair[0], pair[1], view, len(planned)), spread[_where(pair[1])])
+    )[1]
+
+
+def _places(offer: Offer, view: PoolView) -> list[Place]:
+    found = [
+        Place(offer.provider, offer.instance_type, region, zone, offer.spot, offer.reservation)
+        for region in offer.regions or ("",)
+        for zone in offer.zones or ("",)
+        if not zone or not region or zone.startswith(region) or len(offer.regions) == 1
+    ]
+    return [
+        replace(place, price=view.stock[place.scopes[0]].price) if place.scopes[0] in view.stock else place
+        for place in found
+    ]
+
+
+def _affordable(place: Place, spec: PoolSpec) -> bool:
+    """With a highest price, a price that nobody knows is too high."""
+    return not spec.spending.price or 0 < place.price <= spec.spending.price
+
+
+def _waits(place: Place, view: PoolView, planned: Sequence[Place], now: Instant) -> bool:
+    """A scope that refused lately is left alone for a while, and then asked with one machine first."""
+    for scope in place.scopes:
+        trouble = view.troubles.get(scope)
+        if trouble is None:
+            continue
+        if now < until(trouble):
+            return True
+        asking = any(
+            scope in purchase.place.scopes
+            for purchase in view.purchases
+            if purchase.state is PurchaseState.INTENDED
+        )
+        if asking or any(scope in other.scopes for other in planned):
+            return True
+    return False
+
+
+def _rank(offer: Offer, place: Place, view: PoolView, ahead: int) -> tuple[float, ...]:
+    match view.spec.strategy:
+        case Strategy.PRIORITY:
+            return (not place.reservation, offer.priority)
+        case Strategy.COST:
+            return (not place.price, place.price, offer.priority)
+        case Strategy.AVAILABILITY:
+            stock = view.stock.get(place.scopes[0])
+            return (0 if stock is not None and stock.available else 1 if stock is None else 2, offer.priority)
+        case Strategy.ROUND_ROBIN:
+            turns = [one for one in view.spec.offers for _ in range(one.weight)]
+            now_at = (view.state.turn + ahead) % len(turns)
+            return (next(step for step in range(len(turns)) if turns[(now_at + step) % len(turns)] == offer),)
+
+
+def _backing_off(places: Sequence[Place], view: PoolView, now: Instant) -> Hold:
+    troubles = [view.troubles[scope] for place in places for scope in place.scopes if scope in view.troubles]
+    later = [at for trouble in troubles if now < (at := until(trouble))]
+    words = "; ".join(sorted({trouble.message or trouble.kind for trouble in troubles}))
+    return Hold(HoldCode.BACKING_OFF, view.spec.name, detail=words, until=min(later, default=None))
+
+
+def _where(place: Place) -> tuple[str, str, str]:
+    return place.provider, place.region, place.zone
+
+
+def _price(place: Place) -> str:
+    return f"{place.price:g}" if place.price else "(price not known)"

@@ -1,0 +1,73 @@
+"""What is so, why, and what comes next, in sentences. The same for the command line, the RPC and the pages."""
+
+from collections.abc import Sequence
+
+from neorion.keel.base import Instant
+from neorion.navarch.decide.actions import PoolPlan
+from neorion.navarch.decide.cause import incidents
+from neorion.navarch.decide.size import seats
+from neorion.navarch.model import Node, NodeState, PoolView, Repair, RepairStep
+
+
+def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
+    told = [f"{node.id} of {node.pool} is {node.state.value} since {node.since}: {node.why or 'as ordered'}."]
+    if node.ailment is None:
+        told.append(f"It is {node.health.value}.")
+    else:
+        ailment = node.ailment
+        times = "once" if ailment.bursts == 1 else f"{ailment.bursts} times"
+        told.append(f"It is {node.health.value}: {ailment.sentence}; seen {times}, first at {ailment.first}.")
+        if node.state.serving and ailment.result.value == "degraded":
+            told.append(
+                f"It counts as unhealthy when that is seen {view.spec.health.unhealthy_after} times within "
+                f"{view.spec.health.window}."
+            )
+    told += [_repair(repair, view) for repair in view.open_repairs if repair.node == node.id]
+    told += [f"{hold.sentence} {hold.hint}".strip() for hold in plan.holds if hold.subject == node.id]
+    told += [f"Next: {action.sentence}" for action in plan.actions if getattr(action, "node", "") == node.id]
+    if len(told) == 2 and node.state is NodeState.ACTIVE:
+        told.append(f"Nothing is to be done ({now}).")
+    return told
+
+
+def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
+    spec, state = view.spec, view.state
+    have = len(seats(view))
+    limits = f"between {spec.scaling.least} and {spec.scaling.most}"
+    wants = max(state.wanted, spec.scaling.least)
+    told = [
+        f"{spec.name} has {have} nodes and wants {wants}, {limits}: {state.wanted_by or 'as configured'}."
+    ]
+    if state.paused:
+        told.append(f"It is paused: {state.paused}.")
+    sick = [node for node in view.nodes if node.ailment is not None]
+    if sick:
+        told.append(f"{len(sick)} of its nodes are not healthy: {_some([node.id for node in sick])}.")
+    told += [incident.sentence for incident in incidents(view, now)]
+    told += [_repair(repair, view) for repair in view.open_repairs]
+    told += _grouped_holds(plan)
+    told += [f"Next: {action.sentence}" for action in plan.actions]
+    return told
+
+
+def _repair(repair: Repair, view: PoolView) -> str:
+    order = "its successor comes before the drain" if repair.swap else "it is drained first"
+    if repair.step is RepairStep.WAITING:
+        return f"{repair.node} waits for {repair.remedy.value}: {repair.why}."
+    successor = view.node(repair.successor) if repair.successor else None
+    who = f"; {successor.id} takes its place and is {successor.state.value}" if successor else ""
+    return f"{repair.node} is being repaired ({repair.remedy.value}, {repair.step.value} since {repair.since}, {order}){who}."
+
+
+def _grouped_holds(plan: PoolPlan) -> list[str]:
+    """Twenty nodes that wait for the same reason are one sentence."""
+    told: dict[str, list[str]] = {}
+    for hold in plan.holds:
+        told.setdefault(
+            f"{hold.sentence} {hold.hint if hold.subject not in hold.hint else ''}".strip(), []
+        ).append(hold.subject)
+    return [f"{_some(subjects)} waits: {words}" for words, subjects in told.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

@@ -1,0 +1,63 @@
+"""Which rung of the repair ladder comes next for a node, and which hosts are not worth another purchase."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Instant
+from neorion.navarch.model import Ailment, Hold, HoldCode, Node, Repair, RepairStep
+from neorion.navarch.model.spec import Ladder
+
+
+def next_remedy(node: Node, ailment: Ailment, past: Iterable[Repair], ladder: Ladder, now: Instant) -> Remedy:
+    """What the policy advises, or harder if that was tried often enough. Advice that costs nothing stays as it is."""
+    remedy = ailment.remedy
+    if remedy.rung < Remedy.RESET_GPU.rung:
+        return remedy
+    history = list(past)
+    tried = Counter(repair.remedy for repair in _tried(node, history, ladder, now))
+    while not remedy.costs_the_node and tried[remedy] >= ladder.tries:
+        remedy = remedy.next
+    if not remedy.costs_the_node and tried.total() >= ladder.most:
+        remedy = Remedy.REPLACE
+    if remedy is Remedy.REPLACE and node.host and _cost(node.host, history, ladder, now) >= ladder.lemon - 1:
+        return Remedy.RMA
+    return remedy
+
+
+def resting(node: Node, remedy: Remedy, past: Iterable[Repair], ladder: Ladder, now: Instant) -> Hold | None:
+    """A node that was just treated is given time to show whether it helped; a replacement helps at once."""
+    if remedy.costs_the_node:
+        return None
+    ended = [repair.ended for repair in _tried(node, past, ladder, now) if repair.ended is not None]
+    if not ended:
+        return None
+    until = max(ended) + ladder.pause
+    return Hold(HoldCode.COOL_DOWN, node.id, until=until) if now < until else None
+
+
+def lemons(past: Iterable[Repair], ladder: Ladder, now: Instant) -> frozenset[str]:
+    """Hosts that cost so many nodes that another purchase on them would be wasted."""
+    history = list(past)
+    hosts = {repair.host for repair in history if repair.host}
+    return frozenset(host for host in hosts if _cost(host, history, ladder, now) >= ladder.lemon)
+
+
+def _tried(node: Node, past: Iterable[Repair], ladder: Ladder, now: Instant) -> list[Repair]:
+    return [
+        repair
+        for repair in past
+        if repair.node == node.id
+        and repair.step in (RepairStep.DONE, RepairStep.FAILED)
+        and now.since(repair.opened) <= ladder.memory
+    ]
+
+
+def _cost(host: str, past: Iterable[Repair], ladder: Ladder, now: Instant) -> int:
+    return sum(
+        repair.host == host
+        and repair.remedy.costs_the_node
+        and repair.step is RepairStep.DONE
+        and now.since(repair.opened) <= ladder.host_memory
+        for repair in past
+    )

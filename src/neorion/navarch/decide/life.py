@@ -1,0 +1,74 @@
+"""What time does to nodes: machines that do not come up, nodes that are ready to serve, nodes on their way out."""
+
+from collections.abc import Iterator
+
+from neorion.keel.base import Instant
+from neorion.navarch.decide.actions import Action, FailNode, ForgetAilment, MoveNode, NoteSilence
+from neorion.navarch.decide.health import faded
+from neorion.navarch.decide.ladder import lemons
+from neorion.navarch.model import EventKind, Health, Node, NodeState, PoolView, Pulse
+
+
+def live(view: PoolView, now: Instant) -> Iterator[Action]:
+    under_repair = {repair.node for repair in view.open_repairs}
+    bad_hosts = lemons(view.repairs, view.spec.health.ladder, now)
+    for node in view.nodes:
+        pulse = view.pulses.get(node.id, Pulse())
+        repaired = node.id in under_repair
+        match node.state:
+            case NodeState.BOOTING if now.since(node.since) > view.spec.timing.boot:
+                yield FailNode(node.id, f"its agent did not register within {view.spec.timing.boot}")
+            case NodeState.VERIFYING if not repaired and node.host in bad_hosts:
+                yield FailNode(node.id, f"its host {node.host} cost too many nodes before")
+            case NodeState.VERIFYING:
+                yield from _verify(node, pulse, view, now, repaired=repaired)
+            case NodeState.CORDONED | NodeState.DRAINED:
+                yield from _go_on(node, pulse, repaired=repaired)
+            case _:
+                pass
+        yield from _notice(node, pulse, view, now)
+
+
+def _verify(node: Node, pulse: Pulse, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
+    timing = view.spec.timing
+    sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
+    if repaired and (sick or pulse.tested is False):
+        # The repair notices, and decides what comes next.
+        return
+    if sick and node.ailment is not None:
+        yield FailNode(node.id, f"sick before it served: {node.ailment.sentence}")
+    elif pulse.tested is False:
+        yield FailNode(node.id, "it did not pass its own test")
+    elif now.since(node.since) > timing.verify_most:
+        yield FailNode(node.id, f"not verified within {timing.verify_most}")
+    elif not now.since(node.since) < timing.verify and not node.held and pulse.heard is not None:
+        if node.spare:
+            yield MoveNode(node.id, NodeState.SPARE, "verified, and kept as a spare")
+        else:
+            yield MoveNode(node.id, NodeState.ACTIVE, "verified")
+
+
+def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
+    """A node that nobody holds goes one way or the other."""
+    if repaired:
+        return
+    if node.retiring:
+        if node.state is NodeState.CORDONED and pulse.marked:
+            yield MoveNode(node.id, NodeState.DRAINING, node.why)
+        elif node.state is NodeState.DRAINED:
+            yield MoveNode(node.id, NodeState.TERMINATING, node.why)
+    elif not node.held and (node.ailment is None or node.ailment.result is not Health.UNHEALTHY):
+        if node.state is NodeState.CORDONED:
+            yield MoveNode(node.id, NodeState.ACTIVE, "nothing keeps it from working")
+        else:
+            yield MoveNode(node.id, NodeState.CORDONED, "nothing keeps it from working")
+
+
+def _notice(node: Node, pulse: Pulse, view: PoolView, now: Instant) -> Iterator[Action]:
+    """Silence is seen from here; doubts that nothing confirmed are let go."""
+    if node.ailment is not None and faded(node.ailment, view.spec.health, now):
+        yield ForgetAilment(node.id, f"not seen again within {view.spec.health.window}")
+    speaks = node.state in (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+    known = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
+    if speaks and not known and pulse.heard is not None and now.since(pulse.heard) > view.spec.timing.silence:
+        yield NoteSilence(node.id, pulse.heard)

@@ -1,0 +1,46 @@
+"""The whole decision for one pool."""
+
+from collections.abc import Iterable
+
+from neorion.keel.base import Duration, Instant
+from neorion.navarch.decide import life, repair, size
+from neorion.navarch.decide.actions import Action, PoolPlan
+from neorion.navarch.decide.choose import until
+from neorion.navarch.model import Hold, NodeState, PoolView, RepairStep
+
+# A moment after a limit, so that the next look finds it passed.
+_PAST = Duration.of(ms=1)
+
+
+def plan(view: PoolView, now: Instant) -> PoolPlan:
+    """What is to be done now. Life first, then repairs, then size: each sees the pool as it stood at the start."""
+    found: list[Action | Hold] = [*life.live(view, now), *repair.needed(view, now)]
+    found += repair.advance(view, now)
+    found += repair.begin(view, now)
+    goal = size.target(view, now)
+    found += size.resize(view, goal, now)
+    actions = tuple(one for one in found if not isinstance(one, Hold))
+    holds = tuple(one for one in found if isinstance(one, Hold))
+    return PoolPlan(actions, holds, goal.wish, _wake_at(view, holds, now))
+
+
+def _wake_at(view: PoolView, holds: Iterable[Hold], now: Instant) -> Instant | None:
+    """The next moment at which time alone changes the answer."""
+    timing = view.spec.timing
+    moments = [hold.until for hold in holds if hold.until is not None]
+    for node in view.nodes:
+        if node.state is NodeState.BOOTING:
+            moments.append(node.since + timing.boot)
+        elif node.state is NodeState.VERIFYING:
+            moments.append(node.since + timing.verify)
+            moments.append(node.since + timing.verify_most)
+        pulse = view.pulses.get(node.id)
+        if pulse is not None and pulse.heard is not None and node.state in _SPEAKING:
+            moments.append(pulse.heard + timing.silence)
+    moments += [one.since + timing.treat for one in view.open_repairs if one.step is RepairStep.TREATING]
+    moments += [until(trouble) for trouble in view.troubles.values()]
+    later = [moment + _PAST for moment in moments if not moment + _PAST < now]
+    return min(later, default=None)
+
+
+_SPEAKING = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)

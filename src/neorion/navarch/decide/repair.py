@@ -1,0 +1,252 @@
+"""Repairs: which nodes need one, which may begin, and the next step of each that has."""
+
+from collections.abc import Iterator, Sequence
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Instant
+from neorion.navarch.decide.actions import (
+    Action,
+    MoveNode,
+    NameSuccessor,
+    OpenRepair,
+    StepRepair,
+)
+from neorion.navarch.decide.budget import admit, begun
+from neorion.navarch.decide.cause import common_causes
+from neorion.navarch.decide.ladder import next_remedy, resting
+from neorion.navarch.model import (
+    Health,
+    Hold,
+    HoldCode,
+    Node,
+    NodeId,
+    NodeState,
+    Origin,
+    PoolView,
+    Pulse,
+    Repair,
+    RepairStep,
+)
+
+_SICKBAY = (NodeState.ACTIVE, NodeState.SPARE, NodeState.CORDONED, NodeState.DRAINED)
+
+
+def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
+    """Unhealthy nodes whom nobody repairs yet. Application errors ask for nothing that a node could be given."""
+    under_repair = {repair.node for repair in view.open_repairs}
+    for node in view.nodes:
+        ailment = node.ailment
+        if ailment is None or ailment.result is not Health.UNHEALTHY or node.id in under_repair:
+            continue
+        if node.retiring or node.state not in _SICKBAY:
+            continue
+        remedy = next_remedy(node, ailment, view.repairs, view.spec.health.ladder, now)
+        if remedy.rung >= Remedy.RESET_GPU.rung:
+            yield OpenRepair(node.id, remedy, ailment.signature, ailment.sentence)
+
+
+def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
+    """Waiting repairs that may begin now, and why the others may not. Those that people asked for go first."""
+    waiting = [repair for repair in view.open_repairs if repair.step is RepairStep.WAITING]
+    waiting.sort(key=lambda repair: (not repair.approved, repair.opened.ns, repair.id))
+    at_work = [repair for repair in view.repairs if begun(repair)]
+    serving = sum(node.state.serving for node in view.nodes)
+    causes = common_causes(view.nodes, serving, view.spec.health.cause, now)
+    for repair in waiting:
+        node = view.node(repair.node)
+        if node is None or _pointless(repair, node):
+            yield StepRepair(repair.id, RepairStep.CANCELLED, "it is not needed any more")
+            continue
+        hold = (
+            _hold(repair, node, view, now)
+            or _cause(repair, causes)
+            or admit(repair, node, view, at_work, now)
+        )
+        if hold is not None:
+            yield hold
+            continue
+        at_work.append(repair)
+        yield StepRepair(repair.id, RepairStep.CORDONING, repair.why)
+        if node.state in (NodeState.ACTIVE, NodeState.SPARE):
+            yield MoveNode(node.id, NodeState.CORDONED, repair.why)
+
+
+def advance(view: PoolView, now: Instant) -> Iterator[Action]:
+    """The next step of every repair that has begun, where what it waits for has come."""
+    promised: set[NodeId] = {repair.successor for repair in view.open_repairs if repair.successor}
+    for repair in view.open_repairs:
+        node = view.node(repair.node)
+        if repair.step is RepairStep.WAITING:
+            continue
+        if node is None or node.state is NodeState.TERMINATED:
+            yield from _gone(repair)
+            continue
+        yield from _step(repair, node, view, promised, now)
+
+
+def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
+    """What keeps this repair from beginning, budgets and common causes apart."""
+    if view.state.paused:
+        return Hold(HoldCode.PAUSED, node.id, detail=view.state.paused)
+    if repair.approved:
+        return None
+    if node.held:
+        return Hold(HoldCode.HELD_BY_OPERATOR, node.id, detail=node.why)
+    return _consent(repair, node, view) or resting(
+        node, repair.remedy, view.repairs, view.spec.health.ladder, now
+    )
+
+
+def _consent(repair: Repair, node: Node, view: PoolView) -> Hold | None:
+    """What only a person may begin."""
+    rules = view.spec.health
+    if repair.remedy.costs_the_node and not rules.auto_replace:
+        return Hold(HoldCode.AUTO_REPLACE_OFF, node.id)
+    if repair.remedy in rules.approval:
+        return Hold(HoldCode.APPROVAL, node.id, detail=f"{repair.remedy.value} for {repair.why}")
+    if repair.remedy.costs_the_node and node.origin is Origin.JOINED:
+        return Hold(HoldCode.APPROVAL, node.id, detail="navarch did not buy this machine")
+    return None
+
+
+def _cause(repair: Repair, causes: dict[str, Hold]) -> Hold | None:
+    found = causes.get(repair.signature)
+    if found is None or repair.approved:
+        return None
+    return Hold(found.code, repair.node, found.have, found.most, found.detail, found.until)
+
+
+def _pointless(repair: Repair, node: Node) -> bool:
+    if node.state.leaving or node.retiring:
+        return True
+    return not repair.by and (node.ailment is None or node.ailment.result is not Health.UNHEALTHY)
+
+
+def _gone(repair: Repair) -> Iterator[Action]:
+    if repair.step is RepairStep.CORDONING:
+        yield StepRepair(repair.id, RepairStep.CANCELLED, "its machine is gone")
+    elif repair.step is RepairStep.VERIFYING:
+        yield StepRepair(repair.id, RepairStep.FAILED, "its machine is gone")
+    else:
+        yield StepRepair(repair.id, RepairStep.DONE, "its machine is gone")
+
+
+def _step(
+    repair: Repair, node: Node, view: PoolView, promised: set[NodeId], now: Instant
+) -> Iterator[Action]:
+    match repair.step:
+        case RepairStep.CORDONING:
+            yield from _after_cordon(repair, node, view)
+        case RepairStep.BUYING:
+            yield from _find_successor(repair, node, view, promised)
+        case RepairStep.DRAINING if node.state is NodeState.DRAINED:
+            if repair.remedy.costs_the_node:
+                yield StepRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
+                yield MoveNode(node.id, NodeState.TERMINATING, repair.why)
+            else:
+                yield StepRepair(repair.id, RepairStep.TREATING, "nothing runs on it")
+        case RepairStep.TREATING:
+            yield from _treat(repair, node, view, now)
+        case RepairStep.VERIFYING:
+            yield from _verify(repair, node, view, now)
+        case _:
+            pass
+
+
+def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action]:
+    pulse = view.pulses.get(node.id, Pulse())
+    if not pulse.marked:
+        return
+    if node.state is NodeState.DRAINED:
+        # An operator emptied it before: straight on.
+        yield StepRepair(repair.id, RepairStep.DRAINING, "nothing runs on it")
+        return
+    if repair.remedy.costs_the_node and not node.spare and has_room(view, repair):
+        yield StepRepair(repair.id, RepairStep.BUYING, "its successor comes first")
+        return
+    why = (
+        repair.why if node.spare or not repair.remedy.costs_the_node else "no room for a successor beside it"
+    )
+    yield StepRepair(repair.id, RepairStep.DRAINING, why, swap=False)
+    yield MoveNode(node.id, NodeState.DRAINING, why)
+
+
+def has_room(view: PoolView, repair: Repair) -> bool:
+    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and the clouds have quota."""
+    if any(ready_spare(node) for node in view.nodes):
+        return True
+    scaling = view.spec.scaling
+    alive = sum(not node.state.leaving and not node.spare for node in view.nodes)
+    beside = sum(
+        one.swap and one.step is RepairStep.BUYING and one.id != repair.id and not one.successor
+        for one in view.open_repairs
+    )
+    if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):
+        return False
+    return not all(
+        any(
+            trouble.kind == "quota" and trouble.scope.startswith(f"{offer.provider}/")
+            for trouble in view.troubles.values()
+        )
+        for offer in view.spec.offers
+    )
+
+
+def ready_spare(node: Node) -> bool:
+    return node.state is NodeState.SPARE and not node.held and node.ailment is None
+
+
+def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[NodeId]) -> Iterator[Action]:
+    """A spare at once, if there is one; otherwise `size` buys. Once the successor serves, the old node is drained."""
+    successor = view.node(repair.successor) if repair.successor else None
+    if repair.successor and (successor is None or successor.state.leaving):
+        yield NameSuccessor(repair.id, NodeId(""), "its successor did not come up")
+    elif successor is not None and successor.state is NodeState.ACTIVE:
+        yield StepRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")
+        yield MoveNode(node.id, NodeState.DRAINING, repair.why)
+    elif successor is None:
+        spare = _spare_near(
+            node, [each for each in view.nodes if ready_spare(each) and each.id not in promised]
+        )
+        if spare is not None:
+            promised.add(spare.id)
+            yield NameSuccessor(repair.id, spare.id, "a spare takes its place")
+            yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
+        elif _no_room_any_more(repair, view):
+            yield StepRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
+            yield MoveNode(node.id, NodeState.DRAINING, repair.why)
+
+
+def _no_room_any_more(repair: Repair, view: PoolView) -> bool:
+    """The clouds' quota turned out to be used up: then one has to go before one can come."""
+    return not repair.successor and not has_room(view, repair)
+
+
+def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:
+    """One of the same zone if possible; the one that waited longest."""
+    return min(
+        spares,
+        key=lambda spare: (spare.place.zone != node.place.zone, spare.since.ns, spare.id),
+        default=None,
+    )
+
+
+def _treat(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
+    pulse = view.pulses.get(node.id, Pulse())
+    if repair.id in pulse.treated:
+        yield StepRepair(repair.id, RepairStep.VERIFYING, f"{repair.remedy.value} was carried out")
+        yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
+    elif now.since(repair.since) > view.spec.timing.treat:
+        yield StepRepair(repair.id, RepairStep.FAILED, f"{repair.remedy.value} was not carried out in time")
+
+
+def _verify(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
+    if node.state in (NodeState.ACTIVE, NodeState.SPARE):
+        yield StepRepair(repair.id, RepairStep.DONE, "healthy again")
+        return
+    sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
+    late = now.since(repair.since) > view.spec.timing.verify_most
+    if sick or late:
+        why = node.ailment.sentence if sick and node.ailment is not None else "not verified in time"
+        yield StepRepair(repair.id, RepairStep.FAILED, why)
+        yield MoveNode(node.id, NodeState.CORDONED, why)

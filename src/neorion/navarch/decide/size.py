@@ -1,0 +1,170 @@
+"""The size of a pool: what it should have, what it has, and what to buy or give back to get there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from neorion.capacity.gpu import shape_of
+from neorion.keel.base import Duration, Instant
+from neorion.navarch.decide.actions import NOBODY, Action, BuyNode, RetireNode, WantNodes
+from neorion.navarch.decide.autoscale import Scene, advise
+from neorion.navarch.decide.choose import choose, until
+from neorion.navarch.model import (
+    Hold,
+    HoldCode,
+    Node,
+    NodeId,
+    NodeState,
+    Origin,
+    Place,
+    PoolView,
+    Pulse,
+    PurchaseState,
+    RepairId,
+    RepairStep,
+    Wish,
+)
+
+_HOUR = Duration.of(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the pool should have and who says so; `wish` is what its autoscaler asked for, before any brake."""
+
+    size: int
+    by: str
+    wish: Wish | None = None
+
+
+def seats(view: PoolView) -> list[Node]:
+    """The nodes that count: an old node and its successor are one, and what others bought is not ours to count."""
+    replaced = {repair.node for repair in view.open_repairs if repair.successor}
+    return [
+        node
+        for node in view.nodes
+        if node.origin is Origin.BOUGHT
+        and not node.state.leaving
+        and not node.spare
+        and not node.retiring
+        and node.id not in replaced
+    ]
+
+
+def target(view: PoolView, now: Instant) -> Target:
+    """An operator's word or the autoscaler's, held back by cooldown, stabilisation and step, within the limits."""
+    scaling, state = view.spec.scaling, view.state
+    least, most = scaling.least, scaling.most
+    held = max(least, min(most, state.wanted if state.wanted >= 0 else least))
+    if scaling.autoscaler is None:
+        return Target(held, state.wanted_by or f"at least {least}")
+    shape = shape_of(view.spec.offers[0].instance_type)
+    scene = Scene(held, least, most, view.demand, now, shape.gpus if shape else 0)
+    advice = advise(scaling.autoscaler, scene)
+    if advice is None:
+        return Target(held, state.wanted_by or "the autoscaler knows too little to ask for more or less")
+    wish = Wish(now, advice.size)
+    if advice.size == held or (state.scaled is not None and now.since(state.scaled) < scaling.cooldown):
+        return Target(held, state.wanted_by or advice.why, wish)
+    if advice.size > held:
+        return Target(min(advice.size, held + scaling.step_up), advice.why, wish)
+    recent = [one.size for one in view.wishes if now.since(one.at) < scaling.stable]
+    # Shrinking must have been right for a while: what was needed a minute ago may be needed in a minute.
+    size = max([advice.size, *recent]) if view.wishes else held
+    return Target(max(min(size, held), held - scaling.step_down), advice.why, wish)
+
+
+def resize(view: PoolView, goal: Target, now: Instant) -> Iterator[Action | Hold]:
+    if goal.size != view.state.wanted:
+        yield WantNodes(view.spec.name, goal.size, goal.by)
+    if view.state.paused:
+        return
+    have = seats(view)
+    shopping = list(_shopping(view, goal, len(have)))
+    yield from _buy(view, shopping, now)
+    if len(have) > goal.size:
+        yield from _retire(view, have, len(have) - goal.size, goal.by)
+    yield from _spare_too_many(view)
+
+
+@dataclass(frozen=True, slots=True)
+class _Want:
+    why: str
+    spare: bool = False
+    repair: RepairId = NOBODY
+
+
+def _shopping(view: PoolView, goal: Target, have: int) -> Iterator[_Want]:
+    """Successors first, because somebody waits for them; then the pool's own size; then spares."""
+    for repair in view.open_repairs:
+        if repair.step is RepairStep.BUYING and not repair.successor and repair.swap:
+            yield _Want(f"takes the place of {repair.node}", repair=repair.id)
+    for _ in range(goal.size - have):
+        yield _Want(f"{have} of {goal.size} nodes: {goal.by}")
+    kept = sum(node.spare and not node.state.leaving for node in view.nodes)
+    for _ in range(view.spec.scaling.spares - kept):
+        yield _Want(f"{kept} of {view.spec.scaling.spares} spares", spare=True)
+
+
+def _buy(view: PoolView, shopping: list[_Want], now: Instant) -> Iterator[BuyNode | Hold]:
+    planned: list[Place] = []
+    for want in shopping:
+        hold = _brakes(view, len(planned), sum(place.price for place in planned), now)
+        found = hold or choose(view, planned, now)
+        if isinstance(found, Hold):
+            # What stops one stops the rest.
+            yield found
+            return
+        planned.append(found)
+        yield BuyNode(view.spec.name, found, want.why, want.spare, want.repair)
+
+
+def _brakes(view: PoolView, planned: int, price: float, now: Instant) -> Hold | None:
+    name, spending, scaling = view.spec.name, view.spec.spending, view.spec.scaling
+    alive = [node for node in view.nodes if not node.state.leaving]
+    most = scaling.most + scaling.spares + scaling.surge.of(scaling.most)
+    if len(alive) + planned >= most:
+        return Hold(HoldCode.POOL_MAX, name, have=len(alive) + planned, most=most)
+    lately = planned + sum(
+        purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
+        and now.since(purchase.intended) < _HOUR
+        for purchase in view.purchases
+    )
+    if lately >= spending.per_hour:
+        return Hold(HoldCode.PURCHASES, name, have=lately, most=spending.per_hour)
+    trouble = view.troubles.get(name)
+    if trouble is not None and trouble.times >= spending.breaker:
+        coming = planned + sum(node.state.coming for node in alive)
+        if now < until(trouble) or coming:
+            later = until(trouble) if now < until(trouble) else None
+            return Hold(HoldCode.BREAKER, name, have=trouble.times, until=later)
+    spent = price + sum(node.place.price for node in alive)
+    if spending.total and spent >= spending.total:
+        return Hold(HoldCode.SPEND, name, have=round(spent), most=round(spending.total))
+    return None
+
+
+def _retire(view: PoolView, have: list[Node], surplus: int, why: str) -> Iterator[RetireNode]:
+    """Whom nobody will miss goes first: not yet serving, sick, idle for longest, least used."""
+    busy = {repair.node for repair in view.open_repairs} | {
+        repair.successor for repair in view.open_repairs if repair.successor
+    }
+    willing = [node for node in have if node.id not in busy and not node.held and node.state in _RETIRABLE]
+    willing.sort(key=lambda node: _missed(node, view.pulses.get(node.id, Pulse())))
+    for node in willing[:surplus]:
+        yield RetireNode(node.id, f"the pool is too large: {why}")
+
+
+_RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, NodeState.ACTIVE, NodeState.CORDONED)
+
+
+def _missed(node: Node, pulse: Pulse) -> tuple[object, ...]:
+    idle = pulse.idle.ns if pulse.idle is not None else 2**63
+    used = pulse.utilisation if pulse.utilisation is not None else 100.0
+    return (not node.state.coming, node.ailment is None, idle, used, NodeId(node.id))
+
+
+def _spare_too_many(view: PoolView) -> Iterator[RetireNode]:
+    spares = [node for node in view.nodes if node.state is NodeState.SPARE and not node.held]
+    kept = sum(node.spare and not node.state.leaving for node in view.nodes)
+    for node in spares[: max(0, kept - view.spec.scaling.spares)]:
+        yield RetireNode(node.id, "more spares than the pool keeps")

@@ -1,0 +1,87 @@
+"""What agents report, what a policy makes of it, and what ails a node."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from neorion.capacity.gpu import Remedy, xid
+from neorion.keel.base import Instant
+
+
+class Health(StrEnum):
+    """UNKNOWN: nobody has spoken for it, or not for too long."""
+
+    UNKNOWN = "unknown"
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+
+
+class EventKind(StrEnum):
+    """What kind of thing an agent saw. SILENCE is seen by the control plane."""
+
+    XID = "xid"
+    ECC_DOUBLE_BIT = "ecc_dbe"
+    ECC_SINGLE_BIT = "ecc_sbe"
+    ROW_REMAP = "row_remap"
+    THERMAL = "thermal"
+    POWER = "power"
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    GPU_MISSING = "gpu_missing"
+    INFINIBAND = "infiniband"
+    RECOVERY_ACTION = "recovery_action"
+    DRIVER = "driver"
+    SELF_TEST = "self_test"
+    PREEMPTION = "preemption"
+    SILENCE = "silence"
+
+
+class HealthEvent(Struct, frozen=True, omit_defaults=True):
+    """One thing that an agent saw. `gpu` is -1 where it is about the whole machine."""
+
+    at: Instant
+    kind: EventKind
+    gpu: int = -1
+    gpu_uuid: str = ""
+    xid: int = 0
+    message: str = ""
+    metrics: dict[str, float] = {}
+
+    @property
+    def signature(self) -> str:
+        """Events of one signature may have one cause: "xid 79", "thermal"."""
+        return f"xid {self.xid}" if self.kind is EventKind.XID else self.kind.value
+
+    @property
+    def words(self) -> str:
+        """The signature with its meaning: "XID 79 (GPU has fallen off the bus)"."""
+        if self.kind is EventKind.XID:
+            return f"XID {self.xid} ({xid(self.xid).name})"
+        return self.kind.value.replace("_", " ")
+
+
+class Verdict(Struct, frozen=True, omit_defaults=True):
+    """What the policy says of one event: the rule that matched first, and why."""
+
+    rule: str
+    result: Health
+    remedy: Remedy = Remedy.NOTHING
+    # One such event is enough; the pool's threshold is not waited for.
+    certain: bool = False
+    sentence: str = ""
+
+
+class Ailment(Struct, frozen=True, omit_defaults=True):
+    """What is wrong with a node, for as long as it is. `bursts` counts sightings with silence between them."""
+
+    signature: str
+    sentence: str
+    remedy: Remedy
+    result: Health
+    first: Instant
+    last: Instant
+    rule: str = ""
+    bursts: int = 1
+    certain: bool = False
+    gpu: int = -1

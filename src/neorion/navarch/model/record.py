@@ -1,0 +1,133 @@
+"""What navarch remembers of each thing. Records are values: a change is a new record."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from neorion.capacity.gpu import Remedy
+from neorion.capacity.provider import IntentId, MachineId
+from neorion.keel.base import Instant
+from neorion.navarch.model.health import Ailment, Health
+from neorion.navarch.model.ids import NodeId, RepairId
+from neorion.navarch.model.state import NodeState, PurchaseState, RepairStep
+
+
+class Origin(StrEnum):
+    """JOINED: bought by somebody else. It is watched and cordoned; it is given back only when a person approves."""
+
+    BOUGHT = "bought"
+    JOINED = "joined"
+
+
+class Place(Struct, frozen=True, omit_defaults=True):
+    """Where a machine is, or is to be bought, and for how much. `price` is dollars an hour; 0 is not known."""
+
+    provider: str
+    instance_type: str
+    region: str = ""
+    zone: str = ""
+    spot: bool = False
+    reservation: str = ""
+    price: float = 0.0
+
+    @property
+    def scopes(self) -> tuple[str, str, str]:
+        """From the narrowest to the widest: a refusal in one says nothing of the next."""
+        return (
+            f"{self.provider}/{self.region}/{self.zone}/{self.instance_type}",
+            f"{self.provider}/{self.region}/{self.instance_type}",
+            self.provider,
+        )
+
+
+class Node(Struct, frozen=True, omit_defaults=True):
+    """One node. `since` is when it came into its state and `why` the reason; `born` is when it was ordered.
+
+    `held` means that a person keeps it as it is: nothing is repaired, returned to work or given back by itself.
+    """
+
+    id: NodeId
+    pool: str
+    place: Place
+    born: Instant
+    since: Instant
+    state: NodeState = NodeState.ORDERED
+    why: str = ""
+    origin: Origin = Origin.BOUGHT
+    purchase: IntentId = IntentId("")
+    machine: MachineId = MachineId("")
+    machine_name: str = ""
+    kube_name: str = ""
+    agent: str = ""
+    host: str = ""
+    address: str = ""
+    gpus: int = 0
+    spare: bool = False
+    held: bool = False
+    health: Health = Health.UNKNOWN
+    ailment: Ailment | None = None
+    # Since when it is to go for good, because the pool is too large.
+    retiring: bool = False
+    served: Instant | None = None
+
+
+class Purchase(Struct, frozen=True, omit_defaults=True):
+    """The decision to buy one machine, and what became of it. `asked` counts the calls that brought no certain answer."""
+
+    id: IntentId
+    node: NodeId
+    pool: str
+    place: Place
+    intended: Instant
+    state: PurchaseState = PurchaseState.INTENDED
+    asked: int = 0
+    settled: Instant | None = None
+    machine: MachineId = MachineId("")
+    refusal: str = ""
+    message: str = ""
+
+
+class Repair(Struct, frozen=True, omit_defaults=True):
+    """One node's way back to health, or out. `successor` takes its place; `swap` means that it comes before the drain."""
+
+    id: RepairId
+    node: NodeId
+    pool: str
+    remedy: Remedy
+    signature: str
+    why: str
+    opened: Instant
+    since: Instant
+    step: RepairStep = RepairStep.WAITING
+    successor: NodeId = NodeId("")
+    swap: bool = True
+    approved: bool = False
+    by: str = ""
+    host: str = ""
+    # Why it stands still, if it does.
+    hold: str = ""
+    ended: Instant | None = None
+    # When each step began, by its name.
+    times: dict[str, Instant] = {}
+
+
+class Trouble(Struct, frozen=True, omit_defaults=True):
+    """A scope that refused, or a pool whose machines did not come up: `times` in a row, `at` the last time."""
+
+    scope: str
+    kind: str
+    times: int
+    at: Instant
+    message: str = ""
+
+
+class PoolState(Struct, frozen=True, omit_defaults=True):
+    """What a pool remembers beyond its configuration. `wanted` is what an operator or the autoscaler asked for last."""
+
+    name: str
+    wanted: int = -1
+    wanted_by: str = ""
+    paused: str = ""
+    scaled: Instant | None = None
+    scaled_up: Instant | None = None
+    turn: int = 0

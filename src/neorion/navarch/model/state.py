@@ -1,0 +1,144 @@
+"""States, and the moves between them."""
+
+from enum import StrEnum
+
+from neorion.keel.table import Table
+
+
+class NodeState(StrEnum):
+    """A node serves only while ACTIVE. SPARE is verified and waits, with nothing on it."""
+
+    ORDERED = "ordered"
+    BOOTING = "booting"
+    VERIFYING = "verifying"
+    SPARE = "spare"
+    ACTIVE = "active"
+    CORDONED = "cordoned"
+    DRAINING = "draining"
+    DRAINED = "drained"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+
+    @property
+    def coming(self) -> bool:
+        return self in (NodeState.ORDERED, NodeState.BOOTING, NodeState.VERIFYING)
+
+    @property
+    def serving(self) -> bool:
+        """Takes new work, or still runs old work."""
+        return self in (NodeState.ACTIVE, NodeState.CORDONED, NodeState.DRAINING)
+
+    @property
+    def leaving(self) -> bool:
+        return self in (NodeState.TERMINATING, NodeState.TERMINATED)
+
+
+class PurchaseState(StrEnum):
+    """INTENDED is durable before the cloud hears of it, and stays until the cloud has answered for certain."""
+
+    INTENDED = "intended"
+    BOUGHT = "bought"
+    REFUSED = "refused"
+    ABANDONED = "abandoned"
+
+
+class RepairStep(StrEnum):
+    """Where a repair is. A reset or reboot goes by TREATING, a replacement by BUYING and TERMINATING."""
+
+    WAITING = "waiting"
+    CORDONING = "cordoning"
+    BUYING = "buying"
+    DRAINING = "draining"
+    TREATING = "treating"
+    VERIFYING = "verifying"
+    TERMINATING = "terminating"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def over(self) -> bool:
+        return self in (RepairStep.DONE, RepairStep.FAILED, RepairStep.CANCELLED)
+
+
+_N = NodeState
+NODE = Table(
+    "node",
+    NodeState.ORDERED,
+    {
+        (_N.ORDERED, _N.BOOTING): "the cloud made the machine",
+        (
+            _N.ORDERED,
+            _N.TERMINATED,
+        ): "the cloud refused, or the order was given up before there was a machine",
+        (_N.BOOTING, _N.VERIFYING): "its agent registered",
+        (_N.BOOTING, _N.TERMINATING): "its agent did not register in time, or it is not wanted any more",
+        (_N.BOOTING, _N.TERMINATED): "its machine is gone",
+        (_N.VERIFYING, _N.ACTIVE): "verified",
+        (_N.VERIFYING, _N.SPARE): "verified, and kept as a spare",
+        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service",
+        (_N.VERIFYING, _N.TERMINATING): "did not pass, or is not wanted any more",
+        (_N.VERIFYING, _N.TERMINATED): "its machine is gone",
+        (_N.SPARE, _N.ACTIVE): "takes a place in the pool",
+        (_N.SPARE, _N.CORDONED): "sick, or held by an operator",
+        (_N.SPARE, _N.TERMINATING): "not wanted any more",
+        (_N.SPARE, _N.TERMINATED): "its machine is gone",
+        (_N.ACTIVE, _N.CORDONED): "takes no new work",
+        (_N.ACTIVE, _N.TERMINATED): "its machine is gone",
+        (_N.CORDONED, _N.ACTIVE): "takes work again",
+        (_N.CORDONED, _N.DRAINING): "its work is being moved",
+        (_N.CORDONED, _N.TERMINATED): "its machine is gone",
+        (_N.DRAINING, _N.DRAINED): "nothing runs on it",
+        (_N.DRAINING, _N.CORDONED): "the drain was called off",
+        (_N.DRAINING, _N.TERMINATED): "its machine is gone",
+        (_N.DRAINED, _N.VERIFYING): "treated, to be verified again",
+        (_N.DRAINED, _N.CORDONED): "kept, empty",
+        (_N.DRAINED, _N.TERMINATING): "given back to its cloud",
+        (_N.DRAINED, _N.TERMINATED): "its machine is gone",
+        (_N.TERMINATING, _N.TERMINATED): "its machine is gone",
+    },
+)
+
+_P = PurchaseState
+PURCHASE = Table(
+    "purchase",
+    PurchaseState.INTENDED,
+    {
+        (_P.INTENDED, _P.BOUGHT): "the cloud made the machine",
+        (_P.INTENDED, _P.REFUSED): "the cloud said no",
+        (
+            _P.INTENDED,
+            _P.ABANDONED,
+        ): "nobody could say for too long; a machine that appears late is given back",
+    },
+)
+
+_R = RepairStep
+REPAIR = Table(
+    "repair",
+    RepairStep.WAITING,
+    {
+        (_R.WAITING, _R.CORDONING): "admitted by its budgets",
+        (_R.WAITING, _R.CANCELLED): "vetoed, or no longer needed",
+        (_R.CORDONING, _R.BUYING): "cordoned; a successor comes first",
+        (
+            _R.CORDONING,
+            _R.DRAINING,
+        ): "cordoned; there is no room for a successor beside it, or none is needed",
+        (_R.CORDONING, _R.TREATING): "cordoned; nothing has to be moved",
+        (_R.CORDONING, _R.CANCELLED): "vetoed, or no longer needed",
+        (_R.BUYING, _R.DRAINING): "its successor serves",
+        (_R.BUYING, _R.CANCELLED): "vetoed, or no longer needed",
+        (_R.BUYING, _R.DONE): "its machine is gone already",
+        (_R.DRAINING, _R.TREATING): "empty; to be treated",
+        (_R.DRAINING, _R.TERMINATING): "empty; to be given back",
+        (_R.DRAINING, _R.DONE): "its machine is gone already",
+        (_R.DRAINING, _R.CANCELLED): "vetoed",
+        (_R.TREATING, _R.VERIFYING): "the agent says that it is done",
+        (_R.TREATING, _R.FAILED): "it was not done in time",
+        (_R.TREATING, _R.DONE): "its machine is gone already",
+        (_R.VERIFYING, _R.DONE): "healthy again",
+        (_R.VERIFYING, _R.FAILED): "not healthy after the treatment",
+        (_R.TERMINATING, _R.DONE): "its machine is gone",
+    },
+)

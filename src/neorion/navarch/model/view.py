@@ -1,0 +1,93 @@
+"""What a decision sees: one pool at one moment, as values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from neorion.keel.base import Instant
+from neorion.navarch.model.health import HealthEvent
+from neorion.navarch.model.ids import NodeId
+from neorion.navarch.model.record import Node, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.spec import PoolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The latest of a node that is not worth writing down. `heard` is None until its agent spoke to this process.
+
+    `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out.
+    `marked` says that the scheduler of its work knows that the node takes nothing new.
+    """
+
+    heard: Instant | None = None
+    marked: bool = False
+    utilisation: float | None = None
+    idle: Instant | None = None
+    tested: bool | None = None
+    treated: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the pool's users want. None is not known, which is not the same as nothing.
+
+    `utilisation` is in percent; `samples` are its averages over the pool, the oldest first.
+    """
+
+    utilisation: float | None = None
+    samples: tuple[float, ...] = ()
+    pending: int | None = None
+    running: int | None = None
+    # GPUs that waiting work asks for, where that is known, and the largest gang in nodes.
+    pending_gpus: int | None = None
+    gang: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What a provider says of one place: its price, and whether it has any."""
+
+    price: float = 0.0
+    available: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an autoscaler asked for, and when: shrinking looks back over these."""
+
+    at: Instant
+    size: int
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """One pool. `repairs` are the open ones and those that still count; `purchases` those of the last hour and the open ones.
+
+    Without slots, so that what follows from it is worked out once.
+    """
+
+    spec: PoolSpec
+    state: PoolState
+    nodes: Sequence[Node] = ()
+    repairs: Sequence[Repair] = ()
+    purchases: Sequence[Purchase] = ()
+    pulses: Mapping[NodeId, Pulse] = field(default_factory=dict[NodeId, Pulse])
+    demand: Demand = Demand()
+    wishes: Sequence[Wish] = ()
+    # By scope; the pool's own stands under its name.
+    troubles: Mapping[str, Trouble] = field(default_factory=dict[str, Trouble])
+    stock: Mapping[str, Stock] = field(default_factory=dict[str, Stock])
+    events: Mapping[NodeId, Sequence[HealthEvent]] = field(
+        default_factory=dict[NodeId, Sequence[HealthEvent]]
+    )
+
+    def node(self, node: NodeId) -> Node | None:
+        return self._by_id.get(node)
+
+    @cached_property
+    def open_repairs(self) -> Sequence[Repair]:
+        return [repair for repair in self.repairs if not repair.step.over]
+
+    @cached_property
+    def _by_id(self) -> Mapping[NodeId, Node]:
+        return {node.id: node for node in self.nodes}

@@ -1,0 +1,147 @@
+"""The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
+
+import math
+from collections.abc import Iterable
+
+from neorion.capacity.node import Claim
+from neorion.keel.base import Finding, Instant, Invalid, did_you_mean
+from neorion.navarch.model.gen import navarch_pb as pb
+from neorion.navarch.model.health import EventKind, HealthEvent
+from neorion.navarch.model.reason import Hold
+from neorion.navarch.model.record import Node, Place, Repair
+from neorion.navarch.model.view import Pulse
+
+# A whole rack's worth of trouble on one machine; an agent with more sends another batch.
+EVENTS_MAX = 500
+METRICS_MAX = 32
+TEXT_MAX = 1_000
+GPUS_MAX = 64
+_KINDS = {kind.value: kind for kind in EventKind if kind is not EventKind.SILENCE}
+# Clocks of machines go wrong; an event from tomorrow must not shadow those of today.
+_AHEAD_MAX_NS = 5 * 60 * 10**9
+
+
+def ms(at: Instant | None) -> int:
+    return at.ns // 1_000_000 if at is not None else 0
+
+
+def moment(ms_since: int) -> Instant:
+    return Instant(ms_since * 1_000_000)
+
+
+def claim(message: pb.RegisterRequest) -> Claim:
+    for key in ("node_id", "machine_id", "provider_id", "host_name", "kube_name", "pool", "instance_type"):
+        _text(key, getattr(message, key), 300)
+    if not message.node_id:
+        raise Invalid("navarch.no_name", "The agent does not say who it is.", hint="start it with --node-id")
+    if len(message.gpus) > GPUS_MAX or len(message.facts) > METRICS_MAX:
+        raise Invalid("navarch.too_much", "The agent says more than any machine has.")
+    return Claim(message.node_id, message.machine_id, message.provider_id, message.host_name)
+
+
+def events(messages: Iterable[pb.HealthEvent], now: Instant) -> list[HealthEvent]:
+    found = list(messages)
+    if len(found) > EVENTS_MAX:
+        raise Invalid(
+            "navarch.too_much", f"More than {EVENTS_MAX} events came at once.", hint="send several batches"
+        )
+    return [_event(message, now) for message in found]
+
+
+def _event(message: pb.HealthEvent, now: Instant) -> HealthEvent:
+    kind = _KINDS.get(message.kind)
+    if kind is None:
+        raise Invalid(
+            "navarch.event_kind",
+            f"There is no kind of event {message.kind[:40]!r}.",
+            hint=did_you_mean(message.kind, _KINDS),
+        )
+    if len(message.metrics) > METRICS_MAX or not all(math.isfinite(one) for one in message.metrics.values()):
+        raise Invalid("navarch.metrics", f"An event has at most {METRICS_MAX} finite numbers.")
+    for key in message.metrics:
+        _text("a metric's name", key, 100)
+    at = min(max(0, message.at_ms), (now.ns + _AHEAD_MAX_NS) // 1_000_000)
+    gpu = message.gpu if message.has_field("gpu") else -1
+    if not -1 <= gpu < GPUS_MAX or not 0 <= message.xid < 10_000:
+        raise Invalid("navarch.event", "No GPU and no error code has such a number.")
+    return HealthEvent(
+        at=moment(at) if at else now,
+        kind=kind,
+        gpu=gpu,
+        gpu_uuid=_text("gpu_uuid", message.gpu_uuid, 100),
+        xid=message.xid,
+        message=_text("message", message.message, TEXT_MAX),
+        metrics=dict(message.metrics),
+    )
+
+
+def _text(key: str, value: str, most: int) -> str:
+    if len(value) > most:
+        raise Invalid("navarch.too_long", f"{key} is longer than {most} characters.")
+    return value
+
+
+def place_message(place: Place) -> pb.Place:
+    return pb.Place(
+        provider=place.provider,
+        instance_type=place.instance_type,
+        region=place.region,
+        zone=place.zone,
+        spot=place.spot,
+        price=place.price,
+    )
+
+
+def repair_message(repair: Repair) -> pb.Repair:
+    return pb.Repair(
+        id=repair.id,
+        node=repair.node,
+        remedy=repair.remedy.value,
+        step=repair.step.value,
+        why=repair.why,
+        successor=repair.successor,
+        swap=repair.swap,
+        approved=repair.approved,
+        by=repair.by,
+        opened_ms=ms(repair.opened),
+        times_ms={step: ms(at) for step, at in repair.times.items()},
+    )
+
+
+def node_message(node: Node, pulse: Pulse | None, repair: Repair | None) -> pb.Node:
+    message = pb.Node(
+        id=node.id,
+        pool=node.pool,
+        state=node.state.value,
+        health=node.health.value,
+        why=node.why,
+        place=place_message(node.place),
+        machine=node.machine,
+        kube_name=node.kube_name,
+        host=node.host,
+        gpus=node.gpus,
+        born_ms=ms(node.born),
+        since_ms=ms(node.since),
+        heard_ms=ms(pulse.heard if pulse else None),
+        held=node.held,
+        spare=node.spare,
+        ailment=node.ailment.sentence if node.ailment else "",
+        repair=repair_message(repair) if repair else None,
+    )
+    if pulse is not None and pulse.utilisation is not None:
+        message.utilisation_percent = pulse.utilisation
+    return message
+
+
+def reason_message(hold: Hold) -> pb.Reason:
+    return pb.Reason(code=hold.code.value, subject=hold.subject, sentence=hold.sentence, hint=hold.hint)
+
+
+def found_message(finding: Finding) -> pb.Found:
+    return pb.Found(
+        severity=finding.severity.value,
+        code=finding.code,
+        subject=finding.subject,
+        sentence=finding.sentence,
+        hint=finding.hint,
+    )

@@ -1,0 +1,85 @@
+"""What navarch needs from outside: the scheduler of the nodes' work, signs of demand, and a judge of health events.
+
+The port to clouds is `neorion.capacity.provider.Provider`.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Duration
+from neorion.navarch.model import Demand, HealthEvent, Node, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How far a drain has come. `left` is how much still runs, and `sentence` what it waits for."""
+
+    done: bool
+    left: int = 0
+    sentence: str = ""
+
+
+class Scheduler(Protocol):
+    """Whoever places work on nodes: Kubernetes, another scheduler behind a webhook, or nobody.
+
+    Every verb says how the node should be, may be repeated, and is no error for a node that the scheduler does not know yet.
+    """
+
+    async def cordon(self, node: Node, why: str) -> None:
+        """No new work from now on: when this returns, the scheduler has taken note."""
+        ...
+
+    async def uncordon(self, node: Node) -> None: ...
+
+    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+        """Asks the work to leave, and tells how far that is. Called again until it is done; `left` is the patience that remains."""
+        ...
+
+
+class DemandSource(Protocol):
+    """What users of a pool wait for. A part that is not known is None, never 0."""
+
+    async def demand(self, pool: str) -> Demand: ...
+
+
+class Judge(Protocol):
+    """Judges situations by a policy, within limits of time and memory. Situations are those of `decide.policy`."""
+
+    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
+        """One verdict for each, in order. NotFound for a policy that does not exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as a probe finds it now."""
+
+    index: int
+    uuid: str = ""
+    model: str = ""
+    temperature: float = 0.0
+    power: float = 0.0
+    utilisation: float = 0.0
+    memory_used: int = 0
+
+
+class Probe(Protocol):
+    """What an agent looks at on its machine: the real driver's library, or a stand-in that somebody chose by name."""
+
+    async def gpus(self) -> Sequence[Gpu]:
+        """Every GPU there is now; fewer than expected is for the agent to notice."""
+        ...
+
+    def events(self) -> AsyncIterator[HealthEvent]:
+        """What goes wrong, as it does. Never ends by itself."""
+        ...
+
+    async def self_test(self) -> bool:
+        """Whether the machine is fit for work, before it gets any."""
+        ...
+
+    async def treat(self, remedy: Remedy, gpu: int) -> None:
+        """Resets a GPU, or reboots the machine."""
+        ...

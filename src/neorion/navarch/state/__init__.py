@@ -1,0 +1,21 @@
+"""What navarch knows: the book in memory, the journal that makes it durable, and the schema of the store.
+
+Keeps records and answers questions about them. Which record should come next is not decided here.
+"""
+
+from neorion.navarch.state.book import Book, Shelf
+from neorion.navarch.state.codec import Installation, Line
+from neorion.navarch.state.journal import Journal
+from neorion.navarch.state.load import installation, load, purchase_of, story_of
+
+__all__ = [
+    "Book",
+    "Installation",
+    "Journal",
+    "Line",
+    "Shelf",
+    "installation",
+    "load",
+    "purchase_of",
+    "story_of",
+]

@@ -1,0 +1,175 @@
+"""Everything the control plane knows, in memory, by pool."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from neorion.capacity.provider import IntentId
+from neorion.keel.base import Duration, Instant
+from neorion.navarch.model import (
+    Demand,
+    HealthEvent,
+    Hold,
+    Node,
+    NodeId,
+    NodeState,
+    PoolSpec,
+    PoolState,
+    PoolView,
+    Pulse,
+    Purchase,
+    PurchaseState,
+    Repair,
+    RepairId,
+    Stock,
+    Trouble,
+    Wish,
+)
+from neorion.navarch.state.codec import Line, to_text
+from neorion.navarch.state.journal import HEALTH, STORY, Journal
+
+# What a decision looks back on; older purchases are rows of the store.
+PURCHASES_FOR = Duration.of(hours=1)
+WISHES_MAX = 1_000
+EVENTS_MAX = 64
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The records of one pool, and what is known of it but not written down."""
+
+    state: PoolState
+    nodes: dict[NodeId, Node] = field(default_factory=dict[NodeId, Node])
+    repairs: dict[RepairId, Repair] = field(default_factory=dict[RepairId, Repair])
+    purchases: dict[IntentId, Purchase] = field(default_factory=dict[IntentId, Purchase])
+    wishes: deque[Wish] = field(default_factory=lambda: deque[Wish](maxlen=WISHES_MAX))
+    demand: Demand = field(default_factory=Demand)
+    holds: tuple[Hold, ...] = ()
+    told: dict[str, Instant] = field(default_factory=dict[str, Instant])
+
+
+class Book:
+    """Records by id. `put_…` is the only way in: it keeps every index and notes the change."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.shelves: dict[str, Shelf] = {}
+        self.nodes: dict[NodeId, Node] = {}
+        self.repairs: dict[RepairId, Repair] = {}
+        self.purchases: dict[IntentId, Purchase] = {}
+        self.troubles: dict[str, Trouble] = {}
+        self.stock: dict[str, Stock] = {}
+        self.pulses: dict[NodeId, Pulse] = {}
+        self.events: dict[NodeId, deque[HealthEvent]] = {}
+        # At most one for each node.
+        self.open_repairs: dict[NodeId, Repair] = {}
+
+    # Ways in.
+
+    def put_node(self, node: Node) -> None:
+        """A node that is gone is forgotten here; its story stays."""
+        if node.state is NodeState.TERMINATED:
+            self._journal.note("node", node.id, None)
+            self.nodes.pop(node.id, None)
+            self.shelf(node.pool).nodes.pop(node.id, None)
+            self.pulses.pop(node.id, None)
+            self.events.pop(node.id, None)
+        else:
+            self._journal.note("node", node.id, node)
+            self.index_node(node)
+
+    def put_purchase(self, purchase: Purchase) -> None:
+        self._journal.note("purchase", purchase.id, purchase)
+        self.index_purchase(purchase)
+
+    def put_repair(self, repair: Repair) -> None:
+        self._journal.note("repair", repair.id, repair)
+        self.index_repair(repair)
+
+    def put_pool(self, state: PoolState) -> None:
+        self._journal.note("pool", state.name, state)
+        self.shelf(state.name).state = state
+
+    def put_trouble(self, trouble: Trouble) -> None:
+        self._journal.note("trouble", trouble.scope, trouble)
+        self.troubles[trouble.scope] = trouble
+
+    def drop_trouble(self, scope: str) -> None:
+        if self.troubles.pop(scope, None) is not None:
+            self._journal.note("trouble", scope, None)
+
+    def add_event(self, node: NodeId, event: HealthEvent) -> None:
+        self._journal.tell(HEALTH, node, event.at, to_text(event))
+        self.index_event(node, event)
+
+    def tell(self, subject: str, at: Instant, line: Line) -> None:
+        """One line of the subject's story."""
+        self._journal.tell(STORY, subject, at, to_text(line))
+
+    # Ways out.
+
+    def forget_purchases(self, now: Instant) -> None:
+        """Settled ones that no decision looks at; their rows stay."""
+        for purchase in list(self.purchases.values()):
+            settled = purchase.state is not PurchaseState.INTENDED
+            if settled and now.since(purchase.intended) > PURCHASES_FOR:
+                del self.purchases[purchase.id]
+                self.shelf(purchase.pool).purchases.pop(purchase.id, None)
+
+    def drop_repair(self, repair: Repair) -> None:
+        self._journal.note("repair", repair.id, None)
+        del self.repairs[repair.id]
+        self.shelf(repair.pool).repairs.pop(repair.id, None)
+
+    # Indexes: also how the book is filled from the store, where there is nothing to note.
+
+    def index_node(self, node: Node) -> None:
+        self.nodes[node.id] = node
+        self.shelf(node.pool).nodes[node.id] = node
+
+    def index_purchase(self, purchase: Purchase) -> None:
+        self.purchases[purchase.id] = purchase
+        self.shelf(purchase.pool).purchases[purchase.id] = purchase
+
+    def index_repair(self, repair: Repair) -> None:
+        self.repairs[repair.id] = repair
+        self.shelf(repair.pool).repairs[repair.id] = repair
+        if not repair.step.over:
+            self.open_repairs[repair.node] = repair
+        elif (known := self.open_repairs.get(repair.node)) is not None and known.id == repair.id:
+            del self.open_repairs[repair.node]
+
+    def index_event(self, node: NodeId, event: HealthEvent) -> None:
+        self.events.setdefault(node, deque(maxlen=EVENTS_MAX)).append(event)
+
+    def shelf(self, pool: str) -> Shelf:
+        found = self.shelves.get(pool)
+        if found is None:
+            found = self.shelves[pool] = Shelf(PoolState(pool))
+        return found
+
+    # Views.
+
+    def view(self, spec: PoolSpec, started: Instant) -> PoolView:
+        """`started` stands in for the last word of nodes that have not spoken to this process yet."""
+        shelf = self.shelf(spec.name)
+        return PoolView(
+            spec=spec,
+            state=shelf.state,
+            nodes=tuple(shelf.nodes.values()),
+            repairs=tuple(shelf.repairs.values()),
+            purchases=tuple(shelf.purchases.values()),
+            pulses={node: self._pulse(node, started) for node in shelf.nodes},
+            demand=shelf.demand,
+            wishes=tuple(shelf.wishes),
+            troubles=self.troubles,
+            stock=self.stock,
+            events={node: tuple(self.events[node]) for node in shelf.nodes if node in self.events},
+        )
+
+    def _pulse(self, node: NodeId, started: Instant) -> Pulse:
+        found = self.pulses.get(node)
+        if found is None:
+            return Pulse(heard=started)
+        if found.heard is None:
+            return Pulse(started, found.marked, found.utilisation, found.idle, found.tested, found.treated)
+        return found

@@ -1,0 +1,76 @@
+"""What every judge of health events promises."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from neorion.keel.base import NotFound
+from neorion.navarch.adapters.config_file import default_policy
+from neorion.navarch.adapters.judge import InlineJudge, ProcessJudge
+from neorion.navarch.decide.policy import Policy, Rule, situation
+from neorion.navarch.model import EventKind, Health, HealthEvent
+from neorion.navarch.ports import Judge
+from neorion.navarch.testing import NOW, node
+
+pytestmark = pytest.mark.anyio
+
+POLICIES = {
+    "default": default_policy(),
+    "strict": Policy("strict", (Rule("everything", "true", Health.UNHEALTHY),)),
+}
+
+
+def seen(code: int) -> dict[str, Any]:
+    return situation(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), (), (), NOW)
+
+
+@pytest.fixture(params=["inline", "process"])
+async def judge(request: pytest.FixtureRequest) -> AsyncGenerator[Judge]:
+    if request.param == "inline":
+        yield InlineJudge(POLICIES)
+        return
+    async with ProcessJudge(POLICIES) as found:
+        yield found
+
+
+async def test_every_situation_gets_its_verdict_in_order(judge: Judge):
+    verdicts = await judge.judge("default", [seen(79), seen(13), seen(74)])
+    assert [one.result for one in verdicts] == [Health.UNHEALTHY, Health.HEALTHY, Health.UNHEALTHY]
+    assert [one.certain for one in verdicts] == [True, False, False]
+
+
+async def test_each_policy_judges_by_its_own_rules(judge: Judge):
+    (found,) = await judge.judge("strict", [seen(13)])
+    assert (found.rule, found.result) == ("everything", Health.UNHEALTHY)
+
+
+async def test_nothing_to_judge_is_no_verdict(judge: Judge):
+    assert await judge.judge("default", []) == []
+
+
+async def test_a_policy_that_does_not_exist_is_told_with_a_suggestion(judge: Judge):
+    with pytest.raises(NotFound) as missing:
+        await judge.judge("defualt", [seen(79)])
+    assert "default" in missing.value.hint
+
+
+# What only walls can promise.
+
+LOOP = "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"
+SLOW = (
+    f"{LOOP}.all(a, {LOOP}.all(b, {LOOP}.all(c, {LOOP}.all(d, {LOOP}.all(e, {LOOP}.all(f, "
+    "a + b + c + d + e + f > 0))))))"
+)
+
+
+@pytest.mark.timeout(180)  # a child is started three times, and each may use up its second of processor time
+async def test_a_rule_that_never_ends_costs_a_verdict_and_nothing_else():
+    policies = {"slow": Policy("slow", (Rule("bomb", f"event.xid == 1 && {SLOW}", Health.UNHEALTHY),))}
+    async with ProcessJudge(policies) as judge:
+        harmless, bomb, after = await judge.judge("slow", [seen(2), seen(1), seen(2)])
+        assert (harmless.result, after.result) == (Health.HEALTHY, Health.HEALTHY)
+        assert bomb.result is Health.DEGRADED
+        assert "too long or too much memory" in bomb.sentence
+        (again,) = await judge.judge("slow", [seen(2)])
+        assert again.result is Health.HEALTHY

@@ -1,0 +1,65 @@
+"""Which claims get a volume, and which volumes go."""
+
+import pytest
+
+from neorion.drydock.storage.volumes import (
+    CLASS,
+    Volume,
+    VolumeSpec,
+    VolumeStatus,
+    is_left,
+    name_of,
+    volume_for,
+    wants_volume,
+)
+from neorion.keel.kube import Meta
+from neorion.keel.kube.core import Claim
+from neorion.keel.kube.core.basics import ClaimResources, ClaimSpec
+
+CLAIM = Claim(
+    meta=Meta(name="home", namespace="dev", uid="u-1"),
+    spec=ClaimSpec(
+        access_modes=("ReadWriteOnce",),
+        resources=ClaimResources({"storage": "5Gi"}),
+        storage_class_name=CLASS,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "wants"),
+    [
+        (ClaimSpec(storage_class_name=CLASS), True),
+        (ClaimSpec(storage_class_name=CLASS, volume_name="v"), False),
+        (ClaimSpec(storage_class_name="other"), False),
+        (ClaimSpec(), False),
+    ],
+)
+def test_only_open_claims_of_our_class_get_a_volume(spec: ClaimSpec, wants: bool):  # noqa: FBT001 -- a column of the table
+    assert wants_volume(Claim(spec=spec)) is wants
+
+
+def test_a_claim_that_is_being_deleted_gets_none():
+    assert not wants_volume(Claim(meta=Meta(deleted="2026-01-01T00:00:00Z"), spec=CLAIM.spec))
+
+
+@pytest.mark.parametrize(
+    ("phase", "of_class", "left"),
+    [
+        ("Released", CLASS, True),
+        ("Bound", CLASS, False),
+        ("Released", "other", False),
+        ("Available", CLASS, False),
+    ],
+)
+def test_only_volumes_of_our_class_whose_claim_is_gone_go(phase: str, of_class: str, left: bool):  # noqa: FBT001 -- a column of the table
+    assert is_left(Volume(spec=VolumeSpec(of_class), status=VolumeStatus(phase))) is left
+
+
+def test_the_volume_is_bound_to_its_claim_and_to_no_other_of_its_name():
+    volume = volume_for(CLAIM, "/volumes/x")
+    spec = volume["spec"]
+    assert isinstance(spec, dict)
+    assert spec["claimRef"]["uid"] == "u-1"
+    assert spec["capacity"] == {"storage": "5Gi"}
+    assert name_of(CLAIM) == "pvc-u-1"

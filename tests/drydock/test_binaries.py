@@ -1,0 +1,111 @@
+"""How the cluster's programs come to be on this machine."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from neorion.drydock.binaries import GIVEN, PRODUCTS, Product, Shelf, build, product_named, product_of
+from neorion.keel.base import NotFound, Terminal
+
+pytestmark = pytest.mark.anyio
+
+HELLO = """package main
+
+import "fmt"
+
+var version = "none"
+
+func main() { fmt.Println("hello", version) }
+"""
+
+
+def _hello(tools: Path) -> Product:
+    (tools / "hello").mkdir()
+    (tools / "hello" / "go.mod").write_text("module hello\n\ngo 1.21\n\nrequire example.com/hello v1.2.3\n")
+    (tools / "hello" / "main.go").write_text(HELLO)
+    stamp = {"main.version": "v1.2.3"}
+    return Product("hello", "example.com/hello", ".", ("hello", "hallo"), lambda _: stamp, tools)
+
+
+def _program(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o755)
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
+def test_every_product_is_pinned_with_the_sums_of_all_it_needs(product: Product):
+    assert product.version.startswith("v")
+    assert (product.source / "go.sum").read_text()
+
+
+def test_what_a_person_gives_comes_before_what_was_built(tmp_path: Path):
+    shelf = Shelf.of({"XDG_CACHE_HOME": str(tmp_path / "cache"), GIVEN: str(tmp_path / "given")})
+    built = shelf.folder(product_of("etcd")) / "etcd"
+    with pytest.raises(NotFound, match="etcd is not built yet"):
+        shelf.path("etcd")
+    _program(built)
+    assert shelf.path("etcd") == built
+    _program(tmp_path / "given" / "etcd")
+    assert shelf.path("etcd") == tmp_path / "given" / "etcd"
+
+
+def test_what_is_missing_is_named_once(tmp_path: Path):
+    shelf = Shelf(tmp_path)
+    _program(shelf.folder(product_of("etcd")) / "etcd")
+    missing = shelf.missing(["etcd", "kubelet", "kube-apiserver"])
+    assert [product.name for product in missing] == ["kubernetes"]
+
+
+def test_a_change_of_the_pins_is_another_build(tmp_path: Path):
+    product = _hello(tmp_path)
+    before = product.digest
+    (tmp_path / "hello" / "go.mod").write_text("module hello\n")
+    assert product.digest != before
+
+
+def test_an_unknown_product_is_answered_with_the_nearest():
+    with pytest.raises(NotFound) as caught:
+        product_named("kueu")
+    assert caught.value.hint == 'did you mean "kueue"?'
+
+
+@pytest.mark.needs("go")
+@pytest.mark.timeout(120)
+async def test_two_builders_do_the_work_once(tmp_path: Path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    product, shelf, told = _hello(tools), Shelf(tmp_path / "cache"), list[str]()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(build, product, shelf, told.append)
+    assert told.count("hello v1.2.3") == 1
+    for name in product.programs:
+        done = await anyio.run_process([str(shelf.folder(product) / name)])
+        assert done.stdout == b"hello v1.2.3\n"
+
+
+@pytest.mark.needs("go")
+@pytest.mark.timeout(120)
+async def test_a_build_that_failed_leaves_nothing_that_looks_built(tmp_path: Path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    product, shelf = _hello(tools), Shelf(tmp_path / "cache")
+    (tools / "hello" / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
+    with pytest.raises(Terminal, match="undefined: undefined"):
+        await build(product, shelf, lambda _: None)
+    assert not shelf.folder(product).exists()
+    (tools / "hello" / "main.go").write_text(HELLO)
+    await build(product, shelf, lambda _: None)
+    assert os.access(shelf.folder(product) / "hello", os.X_OK)
+
+
+async def test_without_go_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    product = replace(product_of("etcd"))
+    with pytest.raises(Terminal, match="needs Go") as caught:
+        await build(product, Shelf(tmp_path / "cache"), lambda _: None)
+    assert "Install Go 1.26" in caught.value.hint

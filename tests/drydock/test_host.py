@@ -1,0 +1,114 @@
+"""What a cluster does to the machine, and that it can always be found and taken back."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neorion.drydock.host import Effect, Ledger, Part, alive, end, locked, marked_clusters, running, start
+
+pytestmark = pytest.mark.anyio
+
+WAITS = (sys.executable, "-c", "import signal; signal.pause()")
+# A child that would outlive its parent, in a session of its own.
+BEARS = (
+    sys.executable,
+    "-c",
+    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import signal; signal.pause()'], start_new_session=True)",
+)
+
+
+async def test_a_process_is_found_by_the_cluster_it_belongs_to(tmp_path: Path):
+    pid = start(tmp_path, Part("waits", WAITS), tmp_path / "log")
+    try:
+        assert [(process.pid, process.part) for process in running(tmp_path)] == [(pid, "waits")]
+        assert running(tmp_path / "other") == []
+        assert running(tmp_path, "another part") == []
+        assert str(tmp_path) in marked_clusters()
+    finally:
+        await end(tmp_path)
+    assert running(tmp_path) == []
+    assert not alive(pid)
+
+
+async def test_the_end_of_a_part_is_the_end_of_what_it_started(tmp_path: Path):
+    start(tmp_path, Part("bears", BEARS), tmp_path / "log")
+    with anyio.fail_after(20):
+        while len(running(tmp_path, "bears")) < 2:
+            await anyio.lowlevel.checkpoint()
+    await end(tmp_path, "bears")
+    assert running(tmp_path) == []
+
+
+async def test_ending_one_part_leaves_the_others(tmp_path: Path):
+    start(tmp_path, Part("one", WAITS), tmp_path / "log")
+    two = start(tmp_path, Part("two", WAITS), tmp_path / "log")
+    await end(tmp_path, "one", signal.SIGTERM)
+    assert [process.pid for process in running(tmp_path)] == [two]
+    await end(tmp_path)
+
+
+def test_a_part_says_its_words_into_its_log(tmp_path: Path):
+    pid = start(
+        tmp_path, Part("speaks", ("/bin/sh", "-c", 'echo "$WORD"'), {"WORD": "hello"}), tmp_path / "log"
+    )
+    os.waitpid(pid, 0)
+    assert (tmp_path / "log").read_text() == "hello\n"
+
+
+async def test_only_one_holds_a_folder_and_none_a_removed_one(tmp_path: Path):
+    folder, order = tmp_path / "it", list[str]()
+
+    async def second() -> None:
+        async with locked(folder):
+            order.append("second")
+            assert folder.exists()
+
+    async with anyio.create_task_group() as tasks, locked(folder):
+        tasks.start_soon(second)
+        await anyio.wait_all_tasks_blocked()
+        order.append("first")
+        folder.rmdir()
+    assert order == ["first", "second"]
+
+
+EFFECTS = st.builds(
+    Effect,
+    st.sampled_from(["link", "namespace", "folder"]),
+    st.text(alphabet="abc /0", min_size=1).map(str.strip),
+).filter(lambda effect: bool(effect.name))
+
+
+@given(st.lists(EFFECTS, max_size=8), st.integers(0, 8))
+async def test_whatever_was_recorded_is_undone_newest_first_and_once(
+    tmp_path_factory: pytest.TempPathFactory, effects: list[Effect], killed_after: int
+):
+    """A kill between two undoings loses none of them and repeats one at most."""
+    ledger = Ledger(tmp_path_factory.mktemp("ledger"))
+    for effect in effects:
+        ledger.record(effect.kind, effect.name)
+    undone = list[Effect]()
+
+    def undo(kind: str):
+        async def act(name: str) -> None:
+            undone.append(Effect(kind, name))
+            if len(undone) == killed_after:
+                raise KeyboardInterrupt
+
+        return act
+
+    undos = {kind: undo(kind) for kind in ("link", "namespace", "folder")}
+    try:
+        await ledger.undo_all(undos)
+    except KeyboardInterrupt:
+        await ledger.undo_all(undos)
+    assert ledger.effects() == []
+    assert set(undone) == set(effects)
+    distinct = list(dict.fromkeys(effects))
+    assert list(dict.fromkeys(undone)) == distinct[::-1]
+    assert len(undone) <= len(distinct) + 1

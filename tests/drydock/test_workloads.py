@@ -1,0 +1,168 @@
+"""Simulated nodes and Kueue: pods are placed, run and end as on machines that exist."""
+
+import json
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.simulated import (
+    EXIT_CODE,
+    LABEL,
+    RUNS_FOR,
+    TYPES,
+    Group,
+    add_simulated,
+    guard_simulated,
+    machine_type,
+    remove_simulated,
+)
+from neorion.drydock.yard import Wishes, Yard
+from neorion.keel.base import Invalid, NotFound
+
+GPU = "nvidia.com/gpu"
+FLEET = Wishes(simulated=(Group(3, "h100x8"),), kueue=True)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
+    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("fleet"))})
+    try:
+        yield anyio.run(yard.up, "fleet", FLEET)
+    finally:
+        anyio.run(yard.down, "fleet")
+
+
+def _pod(annotations: dict[str, str], gpus: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "any", "resources": {"limits": {GPU: str(gpus)}}}
+    # Where there are real nodes, simulated ones are kept for those who ask for them.
+    tolerations = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
+    spec = {"restartPolicy": "Never", "containers": [container], "tolerations": tolerations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": annotations}, "spec": spec}
+
+
+def _job(name: str, queue: str, runs_for: str) -> dict[str, Any]:
+    pod = _pod({RUNS_FOR: runs_for}, 8)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": queue}},
+        "spec": {"template": {key: pod[key] for key in ("metadata", "spec")}},
+    }
+
+
+def _queue(name: str, gpus: int) -> list[dict[str, Any]]:
+    version = "kueue.x-k8s.io/v1beta2"
+    flavors = [{"name": name, "resources": [{"name": GPU, "nominalQuota": gpus}]}]
+    groups = [{"coveredResources": [GPU], "flavors": flavors}]
+    specs = {
+        "ResourceFlavor": {},
+        "ClusterQueue": {"namespaceSelector": {}, "resourceGroups": groups},
+        "LocalQueue": {"clusterQueue": name},
+    }
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, spec in specs.items()
+    ]
+
+
+async def _apply(cluster: Cluster, *objects: dict[str, Any]) -> None:
+    items = {"apiVersion": "v1", "kind": "List", "items": objects}
+    await cluster.kubectl("apply", "-f", "-", say=json.dumps(items))
+
+
+async def _wait(cluster: Cluster, what: str, until: str) -> None:
+    await cluster.kubectl("wait", what, f"--for={until}", "--timeout=60s")
+
+
+@pytest.mark.anyio
+@pytest.mark.needs("drydock")
+@pytest.mark.timeout(240)
+async def test_nodes_have_what_their_machines_have(fleet: Cluster):
+    async with fleet.api() as api:
+        nodes = (await api.get(f"/api/v1/nodes?labelSelector={LABEL}=h100x8"))["items"]
+    assert [node["metadata"]["name"] for node in nodes] == ["h100x8-0000", "h100x8-0001", "h100x8-0002"]
+    labels = [node["metadata"]["labels"] for node in nodes]
+    assert {each["node.kubernetes.io/instance-type"] for each in labels} == {"gd-8xh100ib-i128"}
+    assert len({each["topology.kubernetes.io/zone"] for each in labels}) == 2
+    assert {node["status"]["allocatable"][GPU] for node in nodes} == {"8"}
+    assert len({node["status"]["addresses"][0]["address"] for node in nodes}) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.needs("drydock")
+@pytest.mark.timeout(240)
+async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
+    fails, stays = _pod({RUNS_FOR: "10ms", EXIT_CODE: "3"}, 1), _pod({}, 1)
+    fails["metadata"]["name"], stays["metadata"]["name"] = "fails", "stays"
+    await _apply(fleet, fails, stays)
+    await _wait(fleet, "pod/stays", "condition=Ready")
+    await _wait(fleet, "pod/fails", "jsonpath={.status.phase}=Failed")
+    async with fleet.api() as api:
+        failed = await api.get("/api/v1/namespaces/default/pods/fails")
+        running = await api.get("/api/v1/namespaces/default/pods/stays")
+        await api.delete("/api/v1/namespaces/default/pods/stays")
+    assert failed["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert running["status"]["phase"] == "Running"
+
+
+@pytest.mark.anyio
+@pytest.mark.needs("drydock")
+@pytest.mark.timeout(240)
+async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
+    await _apply(fleet, *_queue("small", gpus=8))
+    await _apply(fleet, _job("first", "small", "1h"))
+    await _wait(fleet, "job/first", "jsonpath={.status.ready}=1")
+    await _apply(fleet, _job("second", "small", "10ms"))
+    # It waits for quota alone: two of three machines are free.
+    await _wait(fleet, "job/second", "condition=Suspended")
+    await fleet.kubectl("delete", "job", "first")
+    await _wait(fleet, "job/second", "condition=Complete")
+
+
+@pytest.mark.anyio
+@pytest.mark.needs("drydock")
+@pytest.mark.timeout(240)
+async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
+    await add_simulated(fleet, Group(2, "cpu"))
+    await remove_simulated(fleet, "cpu-0000")
+    with pytest.raises(NotFound) as caught:
+        await remove_simulated(fleet, "cpu-000")
+    assert caught.value.hint == 'did you mean "cpu-0001"?'
+    # A free name is taken before a new one.
+    await add_simulated(fleet, Group(1, "cpu"))
+    await guard_simulated(fleet)
+    async with fleet.api() as api:
+        nodes = (await api.get(f"/api/v1/nodes?labelSelector={LABEL}=cpu"))["items"]
+        for name in ("cpu-0000", "cpu-0001"):
+            await api.delete(f"/api/v1/nodes/{name}")
+    assert [node["metadata"]["name"] for node in nodes] == ["cpu-0000", "cpu-0001"]
+    assert all("NoSchedule" in str(node["spec"]["taints"]) for node in nodes)
+
+
+@pytest.mark.anyio
+@pytest.mark.needs("drydock")
+@pytest.mark.timeout(240)
+async def test_nothing_was_written_outside_the_clusters_folder(fleet: Cluster):
+    """Kueue, left to itself, keeps certificates in folders of the machine."""
+    assert fleet.layout.folder.exists()
+    assert not Path("/visibility").exists()
+    assert not Path("/etc/kueue").exists()
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-1", "5001", "3:", ":cpu", "3:h100"])
+def test_what_does_not_say_how_many_of_what_is_refused(text: str):
+    if text == "3:":
+        assert Group.parse(text) == Group(3)
+        return
+    with pytest.raises(Invalid):
+        Group.parse(text)
+
+
+def test_a_machine_type_is_known_by_both_its_names():
+    for name, kind in TYPES.items():
+        assert machine_type(name) == machine_type(kind.instance) == kind

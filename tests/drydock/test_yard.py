@@ -1,0 +1,118 @@
+"""Clusters side by side, and what is refused."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from neorion.drydock.binaries import Shelf
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.host import UNDO, Ledger, Part, running, start
+from neorion.drydock.layout import Door, Layout
+from neorion.drydock.network import SLOTS
+from neorion.drydock.slots import claim_slot
+from neorion.drydock.yard import Record, Yard
+from neorion.keel.base import Invalid, NoCapacity, NotFound
+from neorion.keel.clock import SystemClock
+
+pytestmark = pytest.mark.anyio
+
+
+def _yard(folder: Path) -> Yard:
+    return Yard(folder, Shelf.of(), SystemClock())
+
+
+def _pretend(yard: Yard, name: str, slot: int) -> None:
+    (yard.folder / name).mkdir(parents=True)
+    yard.save(name, Record(slot))
+
+
+@pytest.mark.usefixtures("cluster")
+async def test_a_second_cluster_stands_beside_the_first_and_goes_alone(cluster: Cluster, tmp_path: Path):
+    yard = _yard(tmp_path)
+    async with yard.cluster("second") as second:
+        assert second.layout.slot != cluster.layout.slot
+        for each in (cluster, second):
+            async with each.api() as api:
+                assert (await api.get("/readyz"))["text"] == "ok"
+        # Neither knows the other's administrator.
+        stranger = Cluster(Layout(second.layout.folder, cluster.layout.slot), yard.shelf, yard.clock)
+        async with stranger.api() as api:
+            with pytest.raises(Exception, match="does not answer"):
+                await api.get("/readyz")
+    assert list(tmp_path.iterdir()) == []
+    assert running(tmp_path / "second") == []
+    assert {process.part for process in running(cluster.layout.folder)} >= {"etcd", "kube-apiserver"}
+
+
+async def test_clusters_that_come_at_once_take_different_slots(tmp_path: Path):
+    def claim(number: int) -> int:
+        # Each kept in another place, as those of different users.
+        folder = tmp_path / f"home{number}" / "cluster"
+        folder.mkdir(parents=True)
+        return claim_slot(tmp_path / "claims", folder, Ledger(folder))
+
+    with ThreadPoolExecutor(8) as pool:
+        slots = list(pool.map(claim, range(8)))
+    assert len(set(slots)) == 8
+
+
+async def test_a_full_machine_says_so_until_a_cluster_is_gone(tmp_path: Path):
+    claims, mine = tmp_path / "claims", tmp_path / "mine"
+    claims.mkdir()
+    mine.mkdir()
+    for slot in range(SLOTS):
+        (tmp_path / f"c{slot}").mkdir()
+        (claims / str(slot)).symlink_to(tmp_path / f"c{slot}")
+    ledger = Ledger(mine)
+    with pytest.raises(NoCapacity, match="room for no more"):
+        claim_slot(claims, mine, ledger)
+    assert ledger.effects() == []
+    # Those of other tests and users are in use, whatever these links say.
+    for slot in range(SLOTS):
+        (tmp_path / f"c{slot}").rmdir()
+    slot = claim_slot(claims, mine, ledger)
+    assert claim_slot(claims, mine, ledger) == slot
+    await ledger.undo_all(UNDO)
+    assert not (claims / str(slot)).is_symlink()
+
+
+async def test_undoing_a_claim_leaves_one_that_became_anothers(tmp_path: Path):
+    (tmp_path / "0").symlink_to(tmp_path / "theirs")
+    ledger = Ledger(tmp_path)
+    ledger.record("claim", f"{tmp_path / '0'} -> {tmp_path / 'mine'}")
+    await ledger.undo_all(UNDO)
+    assert (tmp_path / "0").is_symlink()
+
+
+def test_no_two_slots_share_a_port_or_an_address():
+    layouts = [Layout(Path("x"), slot) for slot in range(SLOTS)]
+    ports = [layout.port(door) for layout in layouts for door in Door]
+    assert len(set(ports)) == len(ports)
+    assert max(ports) < 32768
+    assert len({layout.addresses.block for layout in layouts}) == SLOTS
+
+
+async def test_a_name_that_cannot_be_one_is_refused_before_anything_is_made(tmp_path: Path):
+    with pytest.raises(Invalid, match="cannot be a name"):
+        await _yard(tmp_path).up("../elsewhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_cluster_is_answered_with_the_nearest(tmp_path: Path):
+    yard = _yard(tmp_path)
+    _pretend(yard, "training", 0)
+    with pytest.raises(NotFound) as caught:
+        yard.find("trainig")
+    assert caught.value.hint == 'did you mean "training"?'
+
+
+async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
+    await _yard(tmp_path).down("nobody")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path: Path):
+    start(tmp_path / "gone", Part("waits", ("/bin/sh", "-c", "read forever < /dev/zero")), tmp_path / "log")
+    await _yard(tmp_path).down("gone")
+    assert running(tmp_path / "gone") == []

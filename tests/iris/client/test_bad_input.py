@@ -1,0 +1,364 @@
+"""Bad input, one row each: what is sent, and the exact code and hint that come back."""
+
+import hashlib
+import io
+import stat
+import struct
+import threading
+import zipfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from protobuf import Oneof
+
+from neorion.iris.client import AsyncIrisClient, IrisClient
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Error
+from tests.iris.processes import Cluster, Program
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+LOCK = threading.Lock()
+HEX = hashlib.sha256(b"body").hexdigest()
+ABSENT = "0" * 64
+PLAIN = "pass plain data, and open files, locks and connections inside of the function"
+AMOUNT = 'write an amount like 2, "500m" or "8Gi"'
+TIME = 'write a time like 90, "30s" or "2h"'
+NAME = "letters, digits, '.', '_' and '-', up to 63 of them, beginning and ending with a letter or digit"
+RULE = 'write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"'
+LISTS = "at most 10000, each of at most 131072 characters; send data as files or arguments"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
+    """A cluster whose largest machine has four GPUs."""
+    folder = tmp_path_factory.mktemp("iris")
+    with Cluster(folder, workers=0) as found:
+        machine = Program(
+            folder / "gpus",
+            *(
+                "worker",
+                "serve",
+                "--controller",
+                found.url,
+                "--folder",
+                str(folder / "gpus"),
+                "--token-stdin",
+            ),
+            *("--gpus", "4", "--gpu-variant", "H100"),
+        )
+        found.workers.append(machine)
+        found.start_worker(machine)
+        with IrisClient.remote(found.url, user="root") as client:
+            # It has joined when something has run on it.
+            client.wait(client.submit("true", "trained"), timeout=60)
+        yield found
+
+
+async def refusal(call: Callable[[], Any]) -> Error:
+    with pytest.raises(Error) as refused:
+        await call()
+    return refused.value
+
+
+# Through the client, as a user writes it.
+
+Submit = Callable[[AsyncIrisClient], Any]
+
+
+def submit(work: Any = "true", name: str = "bad", **options: Any) -> Submit:
+    return lambda client: client.submit(work, name, **options)
+
+
+USER: dict[str, tuple[Submit, str, str]] = {
+    "a function that cannot be pickled": (submit(lambda: LOCK), "iris.unpicklable", PLAIN),
+    "an argument that cannot be pickled": (submit(print, args=(LOCK,)), "iris.unpicklable", PLAIN),
+    "an item that cannot be pickled": (lambda client: client.map(print, [LOCK]), "iris.unpicklable", PLAIN),
+    "arguments for a command": (submit(args=(1,)), "iris.arguments", "put them into the command"),
+    "a misspelt option": (submit(retires=3), "iris.option", 'did you mean "retries"?'),
+    "an option of map for submit": (
+        submit(chunk=3),
+        "iris.option",
+        "the options stand in docs/guides/iris.md",
+    ),
+    "a misspelt resource": (submit(resources={"cpus": 1}), "iris.resources", 'did you mean "cpu"?'),
+    "an amount that is none": (submit(resources={"memory": "lots"}), "iris.resources", AMOUNT),
+    "GPUs that are no number": (
+        submit(resources={"gpu": "H100:many"}),
+        "iris.resources",
+        'write 8, "H100" or "H100:8"',
+    ),
+    "less than nothing": (submit(resources={"cpu": -1}), "iris.resources", AMOUNT),
+    "8 GPUs where the largest machine has 4": (
+        submit(resources={"gpu": 8}),
+        "iris.infeasible",
+        "ask for 4 GPUs or fewer per task, and for more tasks",
+    ),
+    "GPUs of a kind there is none of": (
+        submit(resources={"gpu": "H10:1"}),
+        "iris.infeasible",
+        'did you mean "H100"?',
+    ),
+    "more memory than any machine has": (
+        submit(resources={"memory": "900Ti"}),
+        "iris.infeasible",
+        "ask for 7629Mi or less",
+    ),
+    "a constraint nobody meets": (
+        submit(require=["zone=moon"]),
+        "iris.infeasible",
+        "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+    ),
+    "a constraint that is none": (submit(require=["=="]), "iris.constraint", RULE),
+    "a misspelt priority": (submit(priority="batsch"), "iris.band", 'did you mean "batch"?'),
+    "a time that is none": (submit(timeout="soon"), "iris.limits", TIME),
+    "a name with spaces": (submit(name="a b"), "iris.name", NAME),
+    "no name": (submit(name=""), "iris.name", NAME),
+    "too many tasks": (
+        submit(replicas=100_001),
+        "iris.replicas",
+        "put more work into each task, or submit several jobs",
+    ),
+    "fewer tries than none": (submit(retries=-1), "iris.budget", "give a number of retries from 0"),
+    "a variable that is none": (
+        submit(env={"A=B": "c"}),
+        "iris.variable",
+        "a name has no '=', and neither name nor value a NUL character",
+    ),
+    "an oversize variable": (submit(env={"A": "x" * 200_000}), "iris.too_long", LISTS),
+    "an oversize command": (submit(["echo", "x" * 200_000]), "iris.too_long", LISTS),
+    "too many setup commands": (submit(setup=["true"] * 10_001), "iris.too_long", LISTS),
+    "an oversize submission": (
+        submit(["echo", *["x" * 100_000] * 50]),
+        "rpc.too_large",
+        "Send less, or in several calls.",
+    ),
+    "a job that is not there": (
+        lambda client: client.get("/root/trainde"),
+        "iris.no_job",
+        'did you mean "trained"?',
+    ),
+    "a task that is not there": (
+        lambda client: client.logs("/root/trained", 7),
+        "iris.no_task",
+        "see them with: iris task list /root/trained",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", USER)
+async def test_a_users_mistake_is_told_with_a_hint(world: Cluster, case: str):
+    call, code, hint = USER[case]
+    async with AsyncIrisClient.remote(world.url, user="root") as client:
+        error = await refusal(lambda: call(client))
+    assert (error.code, error.hint) == (code, hint)
+    assert error.sentence.endswith(".")
+
+
+# Tokens.
+
+
+@pytest.mark.parametrize(
+    ("token", "code", "hint"),
+    [
+        ("guessed", "rpc.bad_token", "Get a new token."),
+        ("task.attempt-1.guessed", "rpc.bad_token", "Get a new token."),
+        ("two words", "rpc.token", "Check how it was read."),
+    ],
+)
+async def test_a_token_that_is_not_known_is_refused(world: Cluster, token: str, code: str, hint: str):
+    async def call() -> None:
+        async with AsyncIrisClient.remote(world.url, token=token) as client:
+            await client.jobs()
+
+    error = await refusal(call)
+    assert (error.code, error.hint) == (code, hint)
+
+
+async def test_no_token_at_all_is_refused(world: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with AsyncIrisClient.remote(world.url) as client:
+        error = await refusal(client.jobs)
+    assert (error.code, error.hint) == ("rpc.no_token", "Send the header Authorization: Bearer TOKEN.")
+
+
+async def test_a_workers_token_submits_nothing(world: Cluster):
+    token = (world.controller.folder / "worker.token").read_text()
+    async with AsyncIrisClient.remote(world.url, token=token) as client:
+        error = await refusal(lambda: client.submit("true", "bad"))
+    assert (error.code, error.hint) == ("rpc.role", "It takes one of the roles: admin, task, user.")
+
+
+# Over the raw calls, as no client of ours would.
+
+
+def spec(**fields: Any) -> pb.SubmitRequest:
+    whole: dict[str, Any] = {
+        "name": "/root/raw",
+        "entry": Oneof("command", pb.Command(argv=["true"])),
+        "resources": pb.Resources(cpu_milli=100),
+        "replicas": 1,
+    }
+    return pb.SubmitRequest(spec=pb.JobSpec(**(whole | fields)), key="")
+
+
+def call_of(function: str) -> Any:
+    return Oneof("call", pb.Call(function=function))
+
+
+def put(digest: str, body: bytes, offset: int = 0, *, last: bool = True) -> pb.PutBlobRequest:
+    return pb.PutBlobRequest(digest=digest, offset=offset, body=body, last=last)
+
+
+SHA = "send it under the SHA-256 of its bytes"
+DIGITS = "a blob goes by 64 hexadecimal digits in lower case"
+with_wrong_blob = spec(entry=call_of(HEX))
+with_wrong_blob.blobs = [pb.Blob(digest=HEX, body=b"other")]
+
+RAW: dict[str, tuple[str, Any, str, str]] = {
+    "a submission of nothing": ("submit", pb.SubmitRequest(), "iris.spec", "fill in its spec"),
+    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "give one of both"),
+    "a command of no words": (
+        "submit",
+        spec(entry=Oneof("command", pb.Command())),
+        "iris.entry",
+        "give one of both",
+    ),
+    "a function nobody sent": (
+        "submit",
+        spec(entry=call_of(ABSENT)),
+        "iris.blob_missing",
+        "send it first, or along",
+    ),
+    "a function under a wrong hash": ("submit", with_wrong_blob, "iris.blob_hash", SHA),
+    "a hash that is none": ("submit", spec(entry=call_of("../../etc/passwd")), "iris.digest", DIGITS),
+    "inputs that do not fit": (
+        "submit",
+        spec(inputs=[HEX, HEX]),
+        "iris.inputs",
+        "give one for each task, or none",
+    ),
+    "less than nothing": (
+        "submit",
+        spec(resources=pb.Resources(cpu_milli=-1)),
+        "iris.resources",
+        "give amounts of 0 or more",
+    ),
+    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "leave it out for no limit"),
+    "a comparison that is none": (
+        "submit",
+        spec(constraints=[pb.Constraint(key="a", op="~", values=["b"])]),
+        "iris.constraint",
+        "known: !=, <, <=, =, >, >=, absent, exists, in",
+    ),
+    "a comparison with nothing": (
+        "submit",
+        spec(constraints=[pb.Constraint(key="a", op="=")]),
+        "iris.constraint",
+        'write "key", "!key", "key=value" or "key in a,b"',
+    ),
+    "a name that leads out": ("submit", spec(name="/root/../ann"), "iris.name", NAME),
+    "a blob under a wrong hash": ("put_blob", put(HEX, b"other"), "iris.blob_hash", SHA),
+    "a blob under a name of its own": ("put_blob", put("name", b"body"), "iris.digest", DIGITS),
+    "a part that came too early": (
+        "put_blob",
+        put(ABSENT, b"late", 10, last=False),
+        "iris.blob_part",
+        "send it again from 0",
+    ),
+    "a part from before the beginning": (
+        "put_blob",
+        put(ABSENT, b"x", -1, last=False),
+        "iris.blob_part",
+        "send it again from 0",
+    ),
+    "a part that is too large": (
+        "put_blob",
+        put(ABSENT, bytes(5 * 2**20)),
+        "rpc.too_large",
+        "Send less, or in several calls.",
+    ),
+    "a blob that is not there": (
+        "get_blob",
+        pb.GetBlobRequest(digest=ABSENT),
+        "iris.no_blob",
+        "Its job may be past its retention.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RAW)
+async def test_a_hand_made_call_is_refused_whole(world: Cluster, case: str):
+    verb, request, code, hint = RAW[case]
+    async with AsyncIrisClient.remote(world.url, user="root") as client:
+        before = len(await client.jobs())
+        error = await refusal(lambda: getattr(client.calls, verb)(request))
+        assert (error.code, error.hint) == (code, hint)
+        assert len(await client.jobs()) == before
+
+
+# Bundles.
+
+
+def archive(*entries: tuple[str, bytes, int]) -> bytes:
+    """A zip file of names, contents and kinds of files."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, body, kind in entries:
+            entry = zipfile.ZipInfo(name)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (kind | 0o644) << 16
+            file.writestr(entry, body)
+    return packed.getvalue()
+
+
+def bomb() -> bytes:
+    return archive(("zeros", bytes(64 * 2**20), stat.S_IFREG))
+
+
+def liar() -> bytes:
+    """Says that it holds one byte."""
+    body = bytearray(archive(("zeros", bytes(2**20), stat.S_IFREG)))
+    central = body.rindex(b"PK\x01\x02")
+    struct.pack_into("<I", body, central + 24, 1)
+    return bytes(body)
+
+
+BUNDLES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "zip-slip": (lambda: archive(("../../evil", b"x", stat.S_IFREG)), "leads out of the working directory"),
+    "an absolute name": (
+        lambda: archive(("/etc/evil", b"x", stat.S_IFREG)),
+        "leads out of the working directory",
+    ),
+    "a link that leads out": (
+        lambda: archive(("link", b"/etc/passwd", stat.S_IFLNK)),
+        "neither a file nor a directory",
+    ),
+    "a file through a link": (
+        lambda: archive(("link", b"/tmp", stat.S_IFLNK), ("link/evil", b"x", stat.S_IFREG)),
+        "neither a file nor a directory",
+    ),
+    "a device": (lambda: archive(("null", b"", stat.S_IFCHR)), "neither a file nor a directory"),
+    "a pipe": (lambda: archive(("pipe", b"", stat.S_IFIFO)), "neither a file nor a directory"),
+    "a bomb": (bomb, "times its size, 200 times at most"),
+    "an archive that lies about sizes": (liar, "it is damaged"),
+    "no archive": (lambda: b"this is no zip", "it is damaged"),
+}
+
+
+@pytest.mark.parametrize("case", BUNDLES)
+async def test_a_hostile_bundle_is_refused_by_the_worker(world: Cluster, case: str):
+    make, words = BUNDLES[case]
+    body = make()
+    digest = hashlib.sha256(body).hexdigest()
+    async with AsyncIrisClient.remote(world.url, user="root") as client:
+        await client.put_blob(digest, body)
+        request = spec(environment=pb.Environment(bundle=digest))
+        job = await client.calls.submit(request)
+        error = await refusal(lambda: client.wait(job.id, timeout=60))
+        ended = (await client.get(job.id)).ending
+    assert (error.code, error.hint) == ("iris.not_built", "see what it wrote: iris job logs /root/raw")
+    assert "The bundle is refused: " in error.sentence
+    assert words in cast("pb.Ending", ended).message

@@ -1,0 +1,109 @@
+"""A controller in memory, and its callers: each with a token of their own."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from protobuf import Oneof
+
+from neorion.iris.act.badges import JOINER, Callers
+from neorion.iris.act.deck import Deck
+from neorion.iris.act.meters import Measured
+from neorion.iris.app.controller import SCHEMA, Settings, services, start
+from neorion.iris.model import SliceId, SliceState
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient, WorkerServiceClient
+from neorion.iris.model.record import Slice
+from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.rights import BY_HAND
+from neorion.keel.base import Instant
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
+from neorion.keel.rpc import App, Channel, MemoryTransport, Principal, Tokens, connect
+from neorion.keel.run import Crew
+from neorion.keel.store import migrations_in, open_store
+from neorion.keel.telemetry.metrics import Metrics
+
+ACCOUNTS = Tokens(
+    {
+        "root": Principal("root", frozenset({"admin", "user"})),
+        "ada": Principal("ada", frozenset({"user"})),
+        "bob": Principal("bob", frozenset({"user"})),
+        BY_HAND: Principal(BY_HAND, frozenset({JOINER})),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Office:
+    desk: Desk
+    metrics: Metrics
+    transport: MemoryTransport
+
+    def channel(self, token: str) -> Channel:
+        return connect("memory:1", ids=SystemIds(), token=token, transport=self.transport)
+
+    def jobs(self, token: str) -> JobServiceClient:
+        return self.channel(token).client(JobServiceClient)
+
+    def cluster(self, token: str) -> ClusterServiceClient:
+        return self.channel(token).client(ClusterServiceClient)
+
+    def worker(self, token: str) -> WorkerServiceClient:
+        return self.channel(token).client(WorkerServiceClient)
+
+    def slice(self, name: str) -> str:
+        """A slice of the platform's; what its machines show."""
+        piece = SliceId(name)
+        self.desk.deck.book.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
+        return self.desk.badges.of_slice(piece)
+
+    async def join(self, token: str, piece: str = "by-hand-1") -> pb.JoinResponse:
+        return await self.worker(token).join(joining(piece))
+
+    async def started(self, job: str) -> pb.Task:
+        """The job's first task, as soon as it has a place."""
+        async for change in self.jobs("root").watch(pb.WatchRequest(job=job)):
+            for task in change.tasks:
+                if task.attempt:
+                    return task
+        raise AssertionError("it ended before it started")
+
+
+def joining(piece: str) -> pb.JoinRequest:
+    total = pb.Resources(cpu_milli=4000, memory_bytes=2**32, disk_bytes=2**32)
+    return pb.JoinRequest(slice=piece, host="host", total=total)
+
+
+def asking(name: str, *, replicas: int = 1, cpu_milli: int = 1000) -> pb.SubmitRequest:
+    spec = pb.JobSpec(
+        name=name,
+        entry=Oneof("command", pb.Command(argv=["true"])),
+        resources=pb.Resources(cpu_milli=cpu_milli),
+        replicas=replicas,
+    )
+    return pb.SubmitRequest(spec=spec, key=name)
+
+
+@asynccontextmanager
+async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Office]:
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    settings = settings or Settings(folder, secret="a secret")
+    async with (
+        open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
+        Crew(clock, rng) as crew,
+    ):
+        metrics = Metrics()
+        deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+        desk = await start(settings, deck, store, crew, _unwatched)
+        app = App(services(desk), ids=ids, authenticator=Callers(desk.badges, ACCOUNTS))
+        with anyio.fail_after(20):
+            async with MemoryTransport(app) as transport:
+                yield Office(desk, metrics, transport)
+        await desk.deck.journal.durable()
+        crew.cancel()
+
+
+def _unwatched(name: str, seconds: float, *, failed: bool) -> None:
+    pass

@@ -1,0 +1,59 @@
+"""What cannot be is refused when it is submitted, whole."""
+
+from pathlib import Path
+
+import pytest
+
+from neorion.iris.app.controller import Settings
+from neorion.iris.model import Cap, Caps, Resources, WorkerShape
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Invalid
+from tests.iris.serve.office import asking, office
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_bundle_that_nobody_sent_is_refused(tmp_path: Path):
+    async with office(tmp_path) as there:
+        request = asking("/ada/job")
+        assert request.spec is not None
+        request.spec.environment = pb.Environment(bundle="ab" * 32)
+        with pytest.raises(Invalid, match="was not sent") as refused:
+            await there.jobs("ada").submit(request)
+        assert refused.value.code == "iris.blob_missing"
+        assert not there.desk.deck.book.jobs
+
+
+async def test_a_description_that_is_too_large_is_refused_and_many_inputs_are_not(tmp_path: Path):
+    async with office(tmp_path) as there:
+        request = asking("/ada/job")
+        assert request.spec is not None
+        request.spec.environment = pb.Environment(variables={f"V{n}": "x" * 100_000 for n in range(11)})
+        with pytest.raises(Invalid) as refused:
+            await there.jobs("ada").submit(request)
+        assert refused.value.code == "iris.spec_too_large"
+        body = b"{}"
+        many = asking("/ada/many", replicas=20_000)
+        assert many.spec is not None
+        digest = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+        many.spec.inputs = [digest] * 20_000
+        many.blobs = [pb.Blob(digest=digest, body=body)]
+        assert (await there.jobs("ada").submit(many)).id
+
+
+async def test_what_never_fits_is_refused_with_what_would(tmp_path: Path):
+    shapes = [WorkerShape(Resources(4000, 2**34, 2**34, 4, "H100"), {})]
+    caps = Caps(Cap(cpu_milli=3000))
+    settings = Settings(tmp_path, secret="a secret", shapes=shapes, caps=caps)
+    async with office(tmp_path, settings) as there:
+        for cpu, gpus, says in (
+            (1000, 8, "It needs 8 GPUs on one worker; the largest has 4 GPUs."),
+            (4000, 1, "It needs more cores at once than the 3 cores that ada may have."),
+        ):
+            request = asking("/ada/job", cpu_milli=cpu)
+            assert request.spec is not None
+            request.spec.resources = pb.Resources(cpu_milli=cpu, gpus=gpus)
+            with pytest.raises(Invalid) as refused:
+                await there.jobs("ada").submit(request)
+            assert (refused.value.code, refused.value.sentence) == ("iris.infeasible", says)
+            assert refused.value.hint

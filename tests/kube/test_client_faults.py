@@ -1,0 +1,198 @@
+"""A real API server that dies, comes back, goes silent, throttles, and no longer knows a token."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import anyio
+import pytest
+from aiohttp import web
+
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.layout import Door
+from neorion.keel.base import Conflict, Deadline, Duration, Retry, Unauthenticated
+from neorion.keel.clock import SystemClock
+from neorion.keel.kube import Added, Merge, Meta
+from neorion.keel.kube.client import Client, StaticToken, TokenFile, connect, read_kubeconfig, transport
+from neorion.keel.kube.core import (
+    CONFIG_MAP,
+    LEASE,
+    SERVICE_ACCOUNT,
+    ConfigMap,
+    Lease,
+    LeaseSpec,
+    ServiceAccount,
+)
+from tests.contracts.kube_api import config, take
+from tests.keel.kube.stage import LeapClock, staged
+from tests.kube.wire_trouble import Wire, wire_to
+
+pytestmark = pytest.mark.anyio
+
+NAMESPACE = "default"
+
+
+@asynccontextmanager
+async def client_of(cluster: Cluster) -> AsyncGenerator[Client]:
+    async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "faults/1") as client:
+        yield client
+
+
+@asynccontextmanager
+async def over_a_wire(cluster: Cluster) -> AsyncGenerator[tuple[Client, Wire]]:
+    async with wire_to(cluster.layout.port(Door.API)) as wire:
+        target = replace(read_kubeconfig([cluster.kubeconfig]).cluster(), server=wire.address)
+        async with connect(target, "faults/1") as client:
+            yield client, wire
+
+
+async def test_a_client_outlives_its_server(own_cluster: Cluster):
+    async with client_of(own_cluster) as client:
+        before = await client.create(CONFIG_MAP, config(NAMESPACE, "outlives"))
+        async with client.watch(CONFIG_MAP, NAMESPACE, since=before.meta.resource_version) as events:
+            await own_cluster.stop("kube-apiserver")
+            with pytest.raises(Deadline) as cut:
+                await anext(events)
+        assert cut.value.code == "kube.lost"
+        with pytest.raises(Retry) as away:
+            await client.create(CONFIG_MAP, config(NAMESPACE, "never"))
+        assert away.value.code == "kube.unreachable"
+        await own_cluster.start_control_plane()
+        after = await client.create(CONFIG_MAP, config(NAMESPACE, "after"))
+        async with client.watch(CONFIG_MAP, NAMESPACE, since=before.meta.resource_version) as events:
+            (seen,) = await take(events, 1)
+    assert seen == Added(after)
+
+
+async def test_a_server_that_restarts_is_waited_for(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    patient = replace(transport.BACKOFF, attempts=500, most=Duration.of(ms=200))
+    monkeypatch.setattr(transport, "BACKOFF", patient)
+    async with client_of(own_cluster) as client, anyio.create_task_group() as group:
+        await own_cluster.stop("kube-apiserver")
+        group.start_soon(own_cluster.start_control_plane)
+        # The namespace may be read before the server's caches are full; what is read is true.
+        assert (await client.list(LEASE, NAMESPACE)).version
+
+
+async def test_a_broken_wire_hides_a_read_and_tells_of_a_write(own_cluster: Cluster):
+    async with over_a_wire(own_cluster) as (client, wire):
+        made = await client.create(CONFIG_MAP, config(NAMESPACE, "wire"))
+        wire.silence()
+        async with anyio.create_task_group() as group:
+
+            async def write() -> None:
+                with pytest.raises(Deadline) as unknown:
+                    await client.patch(CONFIG_MAP, "wire", Merge({"data": {"a": "1"}}), NAMESPACE)
+                assert unknown.value.code == "kube.lost"
+
+            async def read() -> None:
+                assert (await client.get(CONFIG_MAP, "wire", NAMESPACE)).meta.uid == made.meta.uid
+
+            group.start_soon(write)
+            group.start_soon(read)
+            # Both are on their way when nothing moves any more.
+            await anyio.wait_all_tasks_blocked()
+            wire.cut()
+            wire.speak()
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
+    own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(transport, "ORDINARY", aiohttp.ClientTimeout(total=0.5))
+    async with over_a_wire(own_cluster) as (client, wire):
+        await client.list(CONFIG_MAP, NAMESPACE)
+        wire.silence()
+        with pytest.raises(Deadline) as slow:
+            await client.list(CONFIG_MAP, NAMESPACE)
+        assert slow.value.code == "kube.slow"
+        wire.speak()
+        await client.list(CONFIG_MAP, NAMESPACE)
+
+
+async def test_a_revoked_token_is_replaced_by_the_one_in_the_file(own_cluster: Cluster, tmp_path: Path):
+    file = tmp_path / "token"
+    account = ServiceAccount(Meta(name="worker", namespace=NAMESPACE))
+    async with client_of(own_cluster) as admin:
+        await admin.create(SERVICE_ACCOUNT, account)
+        token = await admin.token("worker", NAMESPACE)
+        assert token.expires > SystemClock().now() + Duration.of(minutes=50)
+        assert token.text not in repr(token)
+        file.write_text(token.text)
+        target = replace(admin.transport.cluster, certificate=None, source=TokenFile(file))
+        async with connect(target) as worker:
+            await worker.read("/version")
+            # The account of the old token is gone, and with it the token.
+            await admin.delete(SERVICE_ACCOUNT, "worker", NAMESPACE)
+            await admin.create(SERVICE_ACCOUNT, account)
+            await _until_refused(replace(target, source=StaticToken(token.text)))
+            file.write_text((await admin.token("worker", NAMESPACE)).text)
+            await worker.read("/version")
+
+
+async def _until_refused(target) -> None:
+    """The server remembers for some seconds that a token was good."""
+    async with connect(target) as late:
+        while True:
+            try:
+                await late.read("/version")
+            except Unauthenticated:
+                return
+            await SystemClock().sleep(Duration.of(ms=200))
+
+
+async def test_a_throttled_client_waits_until_it_is_let_in(own_cluster: Cluster):
+    refusals = 2
+
+    async def guard(request: web.Request) -> web.Response:
+        nonlocal refusals
+        body = await request.read()
+        if refusals:
+            refusals -= 1
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        passed = transport.Request(request.method, request.path, (), body, request.content_type)
+        return web.Response(body=await admin.transport.call(passed), content_type="application/json")
+
+    clock = LeapClock()
+    async with client_of(own_cluster) as admin, staged(guard, clock) as client:
+        made = await client.create(CONFIG_MAP, config(NAMESPACE, "throttled"))
+        assert made == await admin.get(CONFIG_MAP, "throttled", NAMESPACE)
+    assert [wait >= 1 for wait in clock.slept] == [True, True]
+
+
+async def test_in_a_storm_of_conflicts_no_write_is_lost(own_cluster: Cluster):
+    async with client_of(own_cluster) as client:
+        storm = Lease(Meta(name="storm", namespace=NAMESPACE), LeaseSpec(lease_transitions=0))
+        await client.create(LEASE, storm)
+        conflicts = 0
+
+        async def add_one() -> None:
+            nonlocal conflicts
+            while True:
+                found = await client.get(LEASE, "storm", NAMESPACE)
+                count = (found.spec.lease_transitions or 0) + 1
+                try:
+                    await client.replace(LEASE, Lease(found.meta, LeaseSpec(lease_transitions=count)))
+                except Conflict:
+                    conflicts += 1
+                else:
+                    return
+
+        async with anyio.create_task_group() as group:
+            for _ in range(40):
+                group.start_soon(add_one)
+        assert (await client.get(LEASE, "storm", NAMESPACE)).spec.lease_transitions == 40
+        assert conflicts > 0
+
+
+async def test_many_requests_at_once_wait_for_connections_and_all_arrive(own_cluster: Cluster):
+    async with client_of(own_cluster) as client:
+        async with anyio.create_task_group() as group:
+            for number in range(3 * transport.CONNECTIONS_MAX):
+                group.start_soon(
+                    client.create, CONFIG_MAP, ConfigMap(Meta(name=f"m-{number}", namespace=NAMESPACE))
+                )
+        names = {one.meta.name for one in (await client.list(CONFIG_MAP, NAMESPACE)).items}
+    assert {f"m-{number}" for number in range(3 * transport.CONNECTIONS_MAX)} <= names

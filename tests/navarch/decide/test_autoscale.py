@@ -1,0 +1,132 @@
+"""Autoscalers, and the brakes between what they ask for and what is done."""
+
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neorion.keel.base import Duration
+from neorion.navarch.decide.autoscale import Scene, advise
+from neorion.navarch.decide.size import target
+from neorion.navarch.model import Demand, PoolState, Wish
+from neorion.navarch.model.spec import (
+    Autoscaler,
+    Composite,
+    Mode,
+    Predictive,
+    Queue,
+    Reactive,
+    Scaling,
+    Scheduled,
+    Span,
+    Window,
+)
+from neorion.navarch.testing import NOW, later, nodes, pool_view, spec
+
+
+def size(
+    scaler: Autoscaler, have: int = 5, demand: Demand | None = None, least: int = 2, most: int = 10
+) -> int | None:
+    found = advise(scaler, Scene(have, least, most, demand or Demand(), NOW, gpus_per_node=8))
+    return found.size if found else None
+
+
+@pytest.mark.parametrize(("used", "wants"), [(81, 6), (80, 5), (50, 5), (20, 5), (19, 4)])
+def test_reactive_follows_utilisation_one_node_at_a_time(used: float, wants: int):
+    assert size(Reactive(80, 20), demand=Demand(utilisation=used)) == wants
+
+
+@pytest.mark.parametrize(("pending", "running", "wants"), [(0, 0, 2), (17, 0, 3), (8, 8, 2), (1_000, 0, 10)])
+def test_queue_has_room_for_every_job(pending: int, running: int, wants: int):
+    assert size(Queue(8), demand=Demand(pending=pending, running=running)) == wants
+
+
+def test_queue_counts_gpus_where_they_are_known():
+    assert size(Queue(8), demand=Demand(pending=1, running=0, pending_gpus=33)) == 5
+
+
+def test_a_gang_brings_all_of_its_nodes_or_none():
+    assert size(Queue(8), demand=Demand(pending=1, running=0, gang=7)) == 7
+    assert size(Queue(8), have=3, demand=Demand(pending=1, running=0, gang=11)) == 3
+
+
+@pytest.mark.parametrize(
+    "scaler", [Reactive(), Queue(), Predictive(), Composite(Mode.MAX, (Reactive(), Queue()))]
+)
+def test_not_knowing_is_not_the_same_as_nothing(scaler: Autoscaler):
+    assert size(scaler) is None
+
+
+def test_a_schedule_narrows_the_limits_in_its_own_time_zone():
+    # NOW is Thursday 00:00 in UTC, which is Thursday 09:00 in Tokyo.
+    hours = Window(frozenset({3}), 9 * 60, 18 * 60, ZoneInfo("Asia/Tokyo"))
+    busy = Scheduled((Span(hours, 8, 20),))
+    assert size(busy) == 8
+    quiet = Scheduled((Span(replace(hours, zone=ZoneInfo("UTC")), 8, 20),))
+    assert size(quiet) is None
+
+
+def test_a_schedule_cannot_ask_for_more_than_the_pool_may_have():
+    always = Window(frozenset(range(7)), 0, 24 * 60, ZoneInfo("UTC"))
+    assert size(Scheduled((Span(always, 50, 100),))) == 10
+
+
+def test_predictive_follows_the_trend_before_the_threshold_is_reached():
+    rising = Demand(utilisation=70, samples=(40.0, 50.0, 60.0, 70.0))
+    assert size(Predictive(lookback=4), demand=rising) == 8
+    flat = Demand(utilisation=70, samples=(70.0,) * 4)
+    assert size(Predictive(lookback=4, fallback=Reactive()), demand=flat) == 5
+
+
+@pytest.mark.parametrize(("mode", "wants"), [(Mode.MAX, 8), (Mode.MIN, 4), (Mode.AVG, 6)])
+def test_composite_joins_its_parts(mode: Mode, wants: int):
+    both = Composite(mode, (Reactive(), Queue(8)))
+    assert size(both, demand=Demand(utilisation=10, pending=64, running=0)) == wants
+
+
+@given(st.floats(0, 100), st.integers(0, 500), st.integers(0, 30), st.sampled_from(Mode))
+def test_whatever_is_asked_lies_within_the_limits(used: float, pending: int, have: int, mode: Mode):
+    wanted = size(
+        Composite(mode, (Reactive(), Queue(8))), have, Demand(utilisation=used, pending=pending, running=0)
+    )
+    assert wanted is not None
+    assert 2 <= wanted <= 10
+
+
+def brakes(state: PoolState, *, wishes: tuple[Wish, ...] = (), used: float = 10, **scaling: object) -> int:
+    limits = replace(Scaling(2, 20, autoscaler=Reactive()), **scaling)
+    view = pool_view(
+        spec(2, scaling=limits), nodes(10), state=state, demand=Demand(utilisation=used), wishes=wishes
+    )
+    return target(view, NOW).size
+
+
+def test_nothing_changes_while_the_last_change_cools_down():
+    just = PoolState("training", wanted=10, scaled=later(-60))
+    assert brakes(just, used=90) == 10
+    assert brakes(just, used=90, cooldown=Duration.of(seconds=30)) == 11
+
+
+def test_a_pool_shrinks_only_after_less_was_enough_for_a_while():
+    state = PoolState("training", wanted=10)
+    assert brakes(state) == 10
+    assert brakes(state, wishes=(Wish(later(-60), 10),)) == 10
+    assert brakes(state, wishes=(Wish(later(-600), 10), Wish(later(-60), 9))) == 9
+
+
+def test_one_change_is_no_larger_than_a_step():
+    state = PoolState("training", wanted=2)
+    view = pool_view(
+        spec(2, scaling=Scaling(2, 100, step_up=5, autoscaler=Queue(1))),
+        nodes(2),
+        state=state,
+        demand=Demand(pending=50, running=0),
+    )
+    assert target(view, NOW).size == 7
+
+
+def test_without_an_autoscaler_a_pool_has_what_a_person_asked_for():
+    view = pool_view(spec(2, scaling=Scaling(2, 20)), nodes(2), state=PoolState("training", wanted=7))
+    assert target(view, NOW).size == 7

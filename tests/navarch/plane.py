@@ -1,0 +1,93 @@
+"""A control plane in this process, without sockets and without waiting: a fake cloud, real agents on request."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
+from neorion.keel.rpc import Channel, MemoryTransport, connect
+from neorion.keel.store import InlineLane, MemoryDisk, open_store
+from neorion.keel.telemetry.metrics import Metrics
+from neorion.navarch.act.deck import World
+from neorion.navarch.adapters.config_file import default_policy
+from neorion.navarch.adapters.judge import InlineJudge
+from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.model import Node, NodeState, PoolSpec
+from neorion.navarch.model.gen import navarch_pb as pb
+from neorion.navarch.model.gen.navarch_connect import AgentServiceClient, FleetServiceClient
+
+OPERATOR = "operator-secret"
+JOIN = "join-secret"
+INSTANT = Behaviour(boot=Duration(0), stop=Duration(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One control plane, and how to speak to it as anybody."""
+
+    plane: Plane
+    cloud: FakeCloud
+    provider: FakeProvider
+    dial: Callable[[str | None], Channel]
+
+    @property
+    def operator(self) -> FleetServiceClient:
+        return self.dial(OPERATOR).client(FleetServiceClient)
+
+    def agent(self, token: str | None) -> AgentServiceClient:
+        return self.dial(token).client(AgentServiceClient)
+
+    def nodes(self, state: NodeState | None = None) -> list[Node]:
+        found = self.plane.fleet.deck.book.nodes.values()
+        return [node for node in found if state in (None, node.state)]
+
+    async def turn(self) -> None:
+        """Until nothing is under way any more."""
+        fleet = self.plane.fleet
+        noted = -1
+        while fleet.deck.journal.noted != noted or fleet.errands.busy:
+            noted = fleet.deck.journal.noted
+            await fleet.tick()
+            await fleet.errands.idle()
+
+    async def register(self, node: Node, token: str = JOIN) -> pb.RegisterResponse:
+        return await self.agent(token).register(pb.RegisterRequest(node_id=node.machine))
+
+    async def serving(self, count: int) -> list[Node]:
+        """So many nodes that have registered and serve."""
+        await self.turn()
+        for node in self.nodes(NodeState.BOOTING):
+            await self.register(node)
+        await self.turn()
+        found = self.nodes(NodeState.ACTIVE)
+        assert len(found) == count
+        return found
+
+
+@asynccontextmanager
+async def running(
+    spec: PoolSpec,
+    *,
+    behaviour: Behaviour = INSTANT,
+    disk: MemoryDisk | None = None,
+    cloud: FakeCloud | None = None,
+) -> AsyncGenerator[Running]:
+    clock, rng = SystemClock(), seeded_rng(1)
+    found = cloud or FakeCloud(clock, rng, behaviour)
+    provider = FakeProvider("fake", found)
+    judge = InlineJudge({"default": default_policy()})
+    world = World({"fake": provider}, NoScheduler(), NoDemand(), judge)
+    settings = Settings({spec.name: spec}, OPERATOR, JOIN)
+    async with open_store(
+        disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineLane()
+    ) as store:
+        parts = Parts(store, clock, SystemIds(), rng, Metrics())
+        async with build(settings, world, parts) as plane, MemoryTransport(plane.app) as transport:
+
+            def dial(token: str | None) -> Channel:
+                return connect("navarch", ids=SystemIds(), token=token, transport=transport)
+
+            yield Running(plane, found, provider, dial)

@@ -1,0 +1,41 @@
+"""One cluster with two real nodes for everything in this folder; each test has its own namespace."""
+
+import hashlib
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from neorion.drydock.binaries import ready
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PROGRAMS
+from neorion.drydock.images import BUSYBOX, ImageStore, Registry, provide
+from neorion.drydock.testing import namespace, shared_cluster
+from neorion.drydock.yard import Wishes, Yard
+from tests.node.pods import Kubectl
+
+# Of this checkout: two of them may be tested at the same time.
+_NAME = f"nodes-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
+
+
+async def _push_test_image(cluster: Cluster) -> None:
+    store = ImageStore.of(cluster.shelf)
+    await provide(store, [BUSYBOX.name])
+    await store.push(BUSYBOX.name, Registry.of(cluster.layout).address)
+
+
+@pytest.fixture(scope="session")
+def node_cluster() -> Generator[Cluster]:
+    if not ready(*PROGRAMS, "kubelet", "coredns"):
+        pytest.skip("the cluster's programs are not built (neorion drydock build)")
+    with shared_cluster(_NAME, Yard.of(), Wishes(nodes=2)) as cluster:
+        anyio.run(_push_test_image, cluster)
+        yield cluster
+
+
+@pytest.fixture
+async def kubectl(node_cluster: Cluster) -> AsyncGenerator[Kubectl]:
+    """As the administrator, in a namespace of the test's own."""
+    async with namespace(node_cluster) as name:
+        yield Kubectl(node_cluster, name)

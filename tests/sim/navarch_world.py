@@ -1,0 +1,201 @@
+"""A whole navarch in one simulated world: control plane, fake cloud, and a real agent on every machine."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+
+from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine, FakeProvider, Fault
+from neorion.keel.base import Duration, Finding, Instant, Severity
+from neorion.keel.rpc import Channel, connect
+from neorion.keel.sim import Host, World
+from neorion.keel.store import Event, InlineLane, MemoryDisk, Store, open_store
+from neorion.navarch.act.deck import World as Outside
+from neorion.navarch.adapters.config_file import default_policy
+from neorion.navarch.adapters.judge import InlineJudge
+from neorion.navarch.adapters.nobody import NoDemand
+from neorion.navarch.adapters.probes import FakeProbe
+from neorion.navarch.agent import Agent, Identity
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.decide import violations
+from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
+from neorion.navarch.model.spec import HealthRules, Offer, Scaling
+from neorion.navarch.ports import Drain
+from neorion.navarch.state import Line, story_of
+from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
+
+TOKEN = "operator-secret"
+_JUDGE = InlineJudge({"default": default_policy()})
+
+
+def pool(
+    size: int, name: str = "training", *, spares: int = 0, health: HealthRules | None = None
+) -> PoolSpec:
+    """A pool of so many eight-GPU machines of the fake cloud, as the document's example has it but for its size."""
+    return PoolSpec(
+        name=name,
+        offers=(Offer("fake", "gpu_8x_h100_sxm5", ("us-west-2",)),),
+        scaling=Scaling(least=size, most=size, spares=spares),
+        health=health or HealthRules(),
+    )
+
+
+class Work:
+    """A scheduler of work: each node's takes its time to leave. Knows what a person would be angry about."""
+
+    def __init__(self, world: World, leaves_after: Duration) -> None:
+        self._world = world
+        self._leaves_after = leaves_after
+        self.cordoned: set[NodeId] = set()
+        self.drained: dict[NodeId, Instant] = {}
+        self._begun: dict[NodeId, Instant] = {}
+
+    async def cordon(self, node: Node, why: str) -> None:
+        del why
+        self.cordoned.add(node.id)
+
+    async def uncordon(self, node: Node) -> None:
+        self.cordoned.discard(node.id)
+
+    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+        del why
+        now = self._world.clock.now()
+        begun = self._begun.setdefault(node.id, now)
+        if now.since(begun) < self._leaves_after and left:
+            return Drain(done=False, left=1, sentence="one job is still running")
+        self.drained[node.id] = now
+        return Drain(done=True, sentence="its jobs have left")
+
+
+class Fleet:
+    """The hosts and what runs on them. `plane` is that of the present life of the control plane."""
+
+    def __init__(self, world: World, specs: list[PoolSpec], behaviour: Behaviour) -> None:
+        self.world = world
+        self.specs = {spec.name: spec for spec in specs}
+        self.cloud = FakeCloud(world.clock, world.chance("cloud"), behaviour)
+        self.provider = FakeProvider("fake", self.cloud)
+        self.work = Work(world, Duration.of(seconds=30))
+        self.control = world.host("controller")
+        self.machines = world.host("machines")
+        self.plane: Plane | None = None
+        self.store: Store | None = None
+        self.lives = 0
+        self._disk = MemoryDisk()
+        self._inspected = -1
+
+    def start(self) -> None:
+        self.world.check(self._violations)
+        self.machines.start(self._run_machines)
+        self.control.start(self._run_plane)
+
+    # What a scenario asks and does.
+
+    def nodes(self, *states: NodeState) -> list[Node]:
+        if self.plane is None:
+            return []
+        found = self.plane.fleet.deck.book.nodes.values()
+        return [node for node in found if not states or node.state in states]
+
+    def machine_of(self, node: Node) -> FakeMachine:
+        return self.cloud.machines[node.machine]
+
+    def strike(self, node: Node, xid: int, gpu: int = 0) -> None:
+        self.machine_of(node).faults.put_nowait(Fault(xid=xid, gpu=gpu))
+
+    async def until(self, condition: Callable[[], bool], most_s: float = 7_200) -> None:
+        with anyio.fail_after(most_s):
+            while not condition():
+                await self.world.sleep(0.25)
+
+    async def settled(self, active: int, most_s: float = 7_200) -> None:
+        """So many nodes serve, nothing is under way, and the cloud has no machine beyond them."""
+
+        def quiet() -> bool:
+            return (
+                self.plane is not None
+                and len(self.nodes(NodeState.ACTIVE)) == active
+                and len(self.nodes()) == active + len(self.nodes(NodeState.SPARE))
+                and all(repair.step.over for repair in self.plane.fleet.deck.book.repairs.values())
+                and len(self.cloud.alive()) == len(self.nodes())
+            )
+
+        await self.until(quiet, most_s)
+
+    async def story(self, subject: str) -> list[tuple[Event, Line]]:
+        assert self.plane is not None
+        await self.plane.fleet.deck.journal.durable()
+        return await story_of(self.plane.fleet.deck.store, subject, 500)
+
+    # The hosts' programs.
+
+    async def _run_plane(self, host: Host) -> None:
+        self.plane = None
+        self._disk.crash()
+        self.lives += 1
+        outside = Outside({"fake": self.provider}, self.work, NoDemand(), _JUDGE)
+        settings = Settings(specs=self.specs, token=TOKEN)
+        async with open_store(
+            self._disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineLane()
+        ) as store:
+            parts = Parts(store, host.clock, host.ids, host.rng)
+            async with build(settings, outside, parts) as plane:
+                # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
+                await host.clock.sleep(Duration.of(ms=1))
+                self.plane = plane
+                with self.world.network.listen(ADDRESS, partial(attend, plane.app)):
+                    await anyio.sleep_forever()
+
+    async def _run_machines(self, host: Host) -> None:
+        async def reside(machine: FakeMachine) -> None:
+            who = Identity(machine.intent.id, machine=machine.id)
+            probe = FakeProbe(machine, host.clock)
+            await Agent(who, probe, partial(self._dial, host), host.clock, host.ids, host.rng).run(TOKEN)
+
+        await self.cloud.run(reside)
+
+    def _dial(self, host: Host, token: str | None) -> Channel:
+        transport = StreamTransport(self.world.network)
+        return connect("controller:1", ids=host.ids, token=token, transport=transport)
+
+    def _violations(self) -> list[Finding]:
+        twice = [intent for intent, times in self.cloud.bought.items() if times > 1]
+        if twice:
+            return [Finding(Severity.ERROR, "navarch.double", twice[0], "one intent bought two machines")]
+        if self.plane is None or self.plane.fleet.deck.journal.noted == self._inspected:
+            return []
+        deck = self.plane.fleet.deck
+        self._inspected = deck.journal.noted
+        return [
+            found for spec in deck.specs.values() for found in violations(deck.book.view(spec, deck.started))
+        ]
+
+
+class _Errors(logging.Handler):
+    """Whatever is logged as an error in a run that should have none."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        extra: Any = getattr(record, "neorion_fields", {})
+        self.said.append(f"{record.getMessage()} {extra} {record.exc_info[1] if record.exc_info else ''}")
+
+
+@asynccontextmanager
+async def fleet(
+    world: World, specs: list[PoolSpec], behaviour: Behaviour | None = None
+) -> AsyncGenerator[Fleet]:
+    found = Fleet(world, specs, behaviour or Behaviour())
+    errors = _Errors()
+    logging.getLogger().addHandler(errors)
+    try:
+        found.start()
+        yield found
+    finally:
+        logging.getLogger().removeHandler(errors)
+    assert errors.said == []
