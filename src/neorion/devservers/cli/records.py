@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from neorion.devservers.cli.words import TONES, ago, moment, until
+from neorion.devservers.cli.words import TONES, age, ago, moment, until
 from neorion.devservers.client import STOPS, obstacle, when
 from neorion.devservers.decide import accrued
 from neorion.devservers.model.objects import DevServer, DevServerFlavor
@@ -70,7 +70,7 @@ def servers_table(now: Instant) -> Table[ServerRecord]:
             Column("STATUS", lambda one: one.phase, tone=lambda one: TONES.get(one.phase)),
             Column("READY", lambda one: one.ready, priority=4),
             Column("STOPS", lambda one: until(now, one.stops), priority=1),
-            Column("AGE", lambda one: ago(now, one.created), priority=3),
+            Column("AGE", lambda one: age(now, one.created), priority=3),
             Column("OWNER", lambda one: one.owner, wide=True),
             Column("IMAGE", lambda one: one.image, wide=True),
             Column("HOME", lambda one: one.home, wide=True),

@@ -1,7 +1,6 @@
 """A server on its way, told line by line: each step as it is done, each obstacle as it appears."""
 
 from neorion.devservers.client import Progress
-from neorion.keel.base import Duration
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import Clock
 
@@ -26,7 +25,7 @@ class StepTeller:
         self._obstacle = ""
 
     def __call__(self, progress: Progress) -> None:
-        took = Duration.of(ms=round(self._clock.monotonic() - self._began, 1) * 1000)
+        took = f"{self._clock.monotonic() - self._began:.1f}s"
         for step in progress.steps:
             if step.done and step.name not in self._told:
                 self._told.add(step.name)

@@ -29,6 +29,10 @@ def moment(time: datetime | str | None) -> Instant | None:
     return Instant(int(known.timestamp()) * 1_000_000_000)
 
 
+def age(now: Instant, born: Instant | None) -> str:
+    return short(now.since(born)) if born else ""
+
+
 def ago(now: Instant, then: Instant | None) -> str:
     return f"{short(now.since(then))} ago" if then else ""
 

@@ -78,12 +78,12 @@ def _renamed(member: tarfile.TarInfo, root: str, called: str) -> tarfile.TarInfo
         raise _Outside(member.name)
     name = str(PurePosixPath(called, *parts[1:]))
     if not member.islnk():
-        return member.replace(name=name)
+        return member.replace(name=name, deep=False)
     # A hard link names another member, which is renamed as well.
     linked = PurePosixPath(member.linkname).parts
     if not linked or linked[0] != root:
         raise _Outside(member.linkname)
-    return member.replace(name=name, linkname=str(PurePosixPath(called, *linked[1:])))
+    return member.replace(name=name, linkname=str(PurePosixPath(called, *linked[1:])), deep=False)
 
 
 def _pack(source: Path, called: str, archive: BinaryIO) -> None:
@@ -94,7 +94,7 @@ def _pack(source: Path, called: str, archive: BinaryIO) -> None:
 
 def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Owners of this machine mean nothing on the other."""
-    return member.replace(uid=0, gid=0, uname="", gname="")
+    return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
 
 
 async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: BinaryIO) -> None:
@@ -124,7 +124,7 @@ async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archi
 
 def _check(code: int | None, complaint: bytes) -> None:
     if code:
-        told = complaint.decode(errors="replace").strip() or f"tar ended with {code}"
+        told = complaint.decode(errors="replace").strip().partition("\n")[0] or f"tar ended with {code}"
         raise Terminal(
             "devservers.copy",
             f"The files could not be copied: {told}.",

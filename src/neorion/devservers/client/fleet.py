@@ -14,7 +14,7 @@ from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevSer
 from neorion.devservers.model.words import span
 from neorion.keel.base import Conflict, Duration, NotFound, QuotaExceeded, Retry, did_you_mean
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Added, Bookmark, Deleted, Expired, Merge, Modified, Select, UnknownKind
+from neorion.keel.kube import Added, Bookmark, Deleted, Exists, Expired, Merge, Modified, Select, UnknownKind
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import EVENT, POD, Event, Pod
 
@@ -100,8 +100,15 @@ class Fleet:
     async def create(self, wish: Wish) -> DevServer:
         """Refuses what cannot be before anything is written."""
         manifest = await self.checked(wish)
-        with _explained(self.namespace):
-            return await self.client.create(SERVERS, manifest)
+        try:
+            with _explained(self.namespace):
+                return await self.client.create(SERVERS, manifest)
+        except Exists:
+            raise Conflict(
+                "devservers.exists",
+                f'There is a server "{wish.name}" already.',
+                hint=f"Enter it: devctl ssh {wish.name}; or choose another name.",
+            ) from None
 
     async def delete(self, name: str) -> None:
         """The server goes; its home stays for its retention."""

@@ -45,8 +45,8 @@ async def until_ready(
         async with aclosing(fleet.versions(name)) as versions:
             async for last in versions:
                 server = _still_there(last, name)
-                tell(Progress(steps(server), obstacle(server)))
                 _still_hopeful(server, flavor)
+                tell(Progress(steps(server), obstacle(server)))
                 if is_ready(server) and _on(server, flavor):
                     return server
     why = diagnosis(last) if last is not None else None
