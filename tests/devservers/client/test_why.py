@@ -62,7 +62,7 @@ CASES = {
     "unseen": Case(
         a_server(SPEC),
         "No operator has looked at mydev since it was last changed.",
-        "Ask whoever runs the cluster whether the operator runs: devctl status.",
+        "Ask whoever runs the cluster whether the operator runs.",
     ),
     "unknown flavor": Case(
         observed(SPEC, known=False),

@@ -36,5 +36,5 @@ def patience(text: str) -> Duration:
         return Duration.parse(text)
     except UnitError:
         raise Invalid(
-            "devservers.timeout", f'"{text}" is no time to wait.', hint="Write one such as 30s or 10m."
+            "devservers.timeout", f'"{text}" is no length of time.', hint="Write one such as 30s or 10m."
         ) from None

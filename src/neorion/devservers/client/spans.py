@@ -14,16 +14,18 @@ def parse_span(text: str) -> timedelta:
     """`30m`, `2h30m`, `1d`."""
     try:
         given = Duration.parse(text)
-    except UnitError as error:
+    except UnitError:
         raise Invalid(
-            "devservers.time", f"{_sentence(str(error))}.", hint="Write a time such as 30m, 2h30m or 1d."
+            "devservers.time",
+            f'"{text[:40]}" is no length of time.',
+            hint="Write one such as 30m, 2h30m or 1d, the largest unit first.",
         ) from None
     found = timedelta(seconds=int(given.seconds))
     if not SHORTEST <= found <= LONGEST:
         raise Invalid(
             "devservers.time_range",
             f"{text} is too {'short' if found < SHORTEST else 'long'}: a time lies between 1m and 9999d.",
-            hint="Write a time such as 30m, 2h30m or 1d.",
+            hint="Write one such as 30m, 2h30m or 1d.",
         )
     return found
 
@@ -31,7 +33,3 @@ def parse_span(text: str) -> timedelta:
 def span_text(span: timedelta) -> str:
     """The form that both people and the API server read: `2h30m`."""
     return str(Duration.of(seconds=int(span.total_seconds())))
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

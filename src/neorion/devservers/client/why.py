@@ -55,7 +55,7 @@ def diagnosis(server: DevServer, warning: str = "") -> Diagnosis:
         return Diagnosis(
             False,
             f"No operator has looked at {name} since it was last changed.",
-            "Ask whoever runs the cluster whether the operator runs: devctl status.",
+            "Ask whoever runs the cluster whether the operator runs.",
         )
     return _at_work(server, warning) if server.spec.running else _at_rest(server)
 

@@ -49,6 +49,12 @@ class Wish:
                 f'"{self.image[:60]}" is no image.',
                 hint="Write it as a registry does: pytorch/pytorch:latest.",
             )
+        if self.shared_volume and not all(map(is_name, self.shared_volume.split("."))):
+            raise Invalid(
+                "devservers.claim",
+                f'"{self.shared_volume}" cannot be the name of a volume claim.',
+                hint="Use small letters, digits, hyphens and dots.",
+            )
         if self.time:
             parse_span(self.time)
 
