@@ -14,7 +14,7 @@ import pytest
 import yaml
 from anyio.from_thread import start_blocking_portal
 
-from neorion.devservers.client import DevServer, Wanted
+from neorion.devservers.client import DevServer, Where
 from neorion.devservers.model import Phase
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
@@ -267,9 +267,9 @@ def test_what_the_operator_refuses_is_told_in_its_words(devctl: Devctl, box: str
 
 def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box: str, tmp_path: Path):
     del box
-    where = {"namespace": devctl.namespace, "kubeconfig": devctl.cluster.kubeconfig}
+    where: Where = {"namespace": devctl.namespace, "kubeconfig": devctl.cluster.kubeconfig}
     (tmp_path / "script").write_text("echo from the script")
-    with DevServer.create("block", Wanted(flavor="cpu-small", home_size="1Gi", time="1h"), **where) as server:
+    with DevServer.create("block", flavor="cpu-small", home_size="1Gi", time="1h", **where) as server:
         server.copy_to(tmp_path / "script", "script")
         done = server.exec(["sh", "script"])
         assert (done.code, done.stdout) == (0, b"from the script\n")

@@ -32,8 +32,8 @@ class Where(TypedDict, total=False):
     kubeconfig: Path | None
 
 
-class Wanted(TypedDict, total=False):
-    """What a new server is to be like, in the words of `devctl create`."""
+class Wanted(Where, total=False):
+    """What a new server is to be like, in the words of `devctl create`, and where."""
 
     flavor: str
     image: str
@@ -46,7 +46,7 @@ class Wanted(TypedDict, total=False):
 class AsyncDevServer:
     """A server for as long as a block lasts.
 
-    async with AsyncDevServer.create("mydev", Wanted(flavor="cpu-small")) as server:
+    async with AsyncDevServer.create("mydev", flavor="cpu-small") as server:
         done = await server.exec(["python", "train.py"])
 
     The block of `create` begins when the server is ready, and deletes it at its end unless it is to be kept; its home
@@ -62,11 +62,18 @@ class AsyncDevServer:
         self._fleet: Fleet | None = None
 
     @classmethod
-    def create(
-        cls, name: str, wanted: Wanted | None = None, *, keep: bool = False, **where: Unpack[Where]
-    ) -> Self:
-        given: Wanted = {"owner": user_name(), **(wanted or {})}
-        return cls(name, find_place(**where), Wish(name=name, **given), keep=keep)
+    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[Wanted]) -> Self:
+        place = find_place(wanted.get("namespace", ""), wanted.get("context", ""), wanted.get("kubeconfig"))
+        wish = Wish(
+            name=name,
+            flavor=wanted.get("flavor", ""),
+            image=wanted.get("image", ""),
+            home_size=wanted.get("home_size", ""),
+            time=wanted.get("time", ""),
+            shared_volume=wanted.get("shared_volume", ""),
+            owner=wanted.get("owner") or user_name(),
+        )
+        return cls(name, place, wish, keep=keep)
 
     @classmethod
     def get(cls, name: str, **where: Unpack[Where]) -> Self:

@@ -1,5 +1,6 @@
 """The development servers of one namespace: asked for, changed and watched."""
 
+import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -9,15 +10,18 @@ from neorion.devservers.client.extension import Extension, extended
 from neorion.devservers.client.spans import parse_span
 from neorion.devservers.client.why import diagnosis
 from neorion.devservers.client.wish import Wish
-from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.devservers.model.words import span
 from neorion.keel.base import Conflict, Duration, NotFound, QuotaExceeded, Retry, did_you_mean
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Added, Bookmark, Deleted, Exists, Expired, Merge, Modified, Select, UnknownKind
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import EVENT, POD, Event, Pod
+from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
 
+# What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
+_CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
+_MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
 
@@ -206,13 +210,12 @@ def when(event: Event) -> str:
 
 
 def _is_about(event: Event, name: str) -> bool:
-    """A server's objects carry its name, alone or with something behind a hyphen."""
     about = event.regarding
-    if about.kind == SERVERS.name:
-        return about.name == name
-    if about.kind == "PersistentVolumeClaim":
-        return about.name == f"{name}-home"
-    return about.name == name or (about.kind in {"Pod", "ReplicaSet"} and about.name.startswith(f"{name}-"))
+    if about.kind == CLAIM.name:
+        return about.name == home_name(name)
+    if about.kind in _MADE:
+        return re.fullmatch(re.escape(name) + _MADE[about.kind], about.name) is not None
+    return about.name == name
 
 
 def _at_most(flavor: DevServerFlavor, asked: timedelta, most: str) -> None:

@@ -19,7 +19,7 @@ from neorion.keel.kube.streams import Finished
 class DevServer:
     """A server for as long as a block lasts.
 
-    with DevServer.create("mydev", Wanted(flavor="cpu-small", time="2h")) as server:
+    with DevServer.create("mydev", flavor="cpu-small", time="2h") as server:
         done = server.exec(["python", "train.py"])
 
     The block of `create` begins when the server is ready, and deletes it at its end unless it is to be kept; its home
@@ -32,10 +32,8 @@ class DevServer:
         self._opened: BlockingPortal | None = None
 
     @classmethod
-    def create(
-        cls, name: str, wanted: Wanted | None = None, *, keep: bool = False, **where: Unpack[Where]
-    ) -> Self:
-        return cls(AsyncDevServer.create(name, wanted, keep=keep, **where))
+    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[Wanted]) -> Self:
+        return cls(AsyncDevServer.create(name, keep=keep, **wanted))
 
     @classmethod
     def get(cls, name: str, **where: Unpack[Where]) -> Self:
