@@ -52,6 +52,7 @@ def test_an_extension_never_ends_a_server_sooner_and_always_gives_the_time_asked
     end, now = CREATED + timedelta(minutes=ttl), CREATED + timedelta(minutes=passed)
     found = extended(running(lifecycle, end), a_flavor(), timedelta(minutes=by), now)
     after = expiry(written(lifecycle, found), CREATED, FlavorLimits())
+    assert after is not None
     assert after == found.end
     assert after >= end
     assert after >= now + timedelta(minutes=by)

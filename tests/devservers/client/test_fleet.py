@@ -148,9 +148,9 @@ async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: 
     await fleet.create(Wish(name="mydev"))
     await operate(fleet, "mydev", pod=a_pod())
     await change(fleet, "mydev", flavor="cpu-large")
-    with pytest.raises(Deadline):
-        await until_ready(fleet, "mydev", patience=SHORT, flavor="cpu-large")
     await operate(fleet, "mydev", pod=a_pod())
+    with pytest.raises(Deadline, match="it is not on cpu-large yet"):
+        await until_ready(fleet, "mydev", patience=SHORT, flavor="cpu-large")
     await operate(fleet, "mydev", pod=a_pod())
     assert (await until_ready(fleet, "mydev", flavor="cpu-large")).spec.flavor == "cpu-large"
 

@@ -8,7 +8,7 @@ import anyio
 
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.steps import Step, is_observed, is_ready, is_refused, obstacle, steps
-from neorion.devservers.client.why import diagnosis
+from neorion.devservers.client.why import Diagnosis, diagnosis
 from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import DevServer
 from neorion.keel.base import Conflict, Deadline, Duration, NoCapacity, NotFound, Terminal
@@ -49,11 +49,11 @@ async def until_ready(
                 tell(Progress(steps(server), obstacle(server)))
                 if is_ready(server) and _on(server, flavor):
                     return server
-    why = diagnosis(last) if last is not None else None
+    why = diagnosis(last) if last is not None else Diagnosis(False, "nothing is known of it.")
     raise Deadline(
         "devservers.not_ready",
-        f"{name} was not ready after {patience}: {why.sentence if why else 'nothing is known of it.'}",
-        hint=(why.hint if why else "") or f"devctl doctor {name}",
+        f"{name} was not ready after {patience}: {f'it is not on {flavor} yet.' if why.well else why.sentence}",
+        hint=why.hint or f"devctl doctor {name}",
     )
 
 
