@@ -61,7 +61,13 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 COMMANDS = list(commands(app))
-RUNS = {("drydock", "kubectl"), ("iris", "run"), ("iris", "job", "wait")}
+RUNS = {
+    ("devctl", "exec"),
+    ("devctl", "ssh"),
+    ("drydock", "kubectl"),
+    ("iris", "run"),
+    ("iris", "job", "wait"),
+}
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -32,6 +32,12 @@ app.mount(
     heading=_SYSTEMS,
 )
 app.mount(
+    "devctl",
+    "neorion.devservers.cli:app",
+    help="Development servers: your own machine on the cluster.",
+    heading=_SYSTEMS,
+)
+app.mount(
     "navarch",
     "neorion.navarch.cli:app",
     help="The fleet: pools, nodes, their health and their repair.",

@@ -1,0 +1,55 @@
+"""The command line of development servers, `devctl` or `neorion devctl`.
+
+Speaks to a cluster through the client alone; no kubectl is needed. What a command declares stands in one module and
+what it does in another, which is imported when it is called: the client brings a whole HTTP stack along.
+"""
+
+import os
+from typing import Final
+
+from neorion.keel.cli import App, run
+
+_LIFE: Final = "Your servers"
+_INSIDE: Final = "Inside a server"
+_LOOK: Final = "What is going on"
+_AROUND: Final = "Where you are"
+_COMMANDS: Final = (
+    ("create", "life:create_command", "Make a server.", _LIFE),
+    ("list", "look:list_command", "List your servers.", _LIFE),
+    ("start", "life:start_command", "Start a server that was stopped.", _LIFE),
+    ("stop", "life:stop_command", "Stop a server; its home is kept.", _LIFE),
+    ("extend", "life:extend_command", "Give a server more time.", _LIFE),
+    ("update", "life:update_command", "Change the flavor of a server; its volumes stay.", _LIFE),
+    ("delete", "life:delete_command", "Delete servers; their homes are kept for a while.", _LIFE),
+    ("ssh", "inside:ssh_command", "Open a shell in a server.", _INSIDE),
+    ("exec", "inside:exec_command", "Run a command in a server.", _INSIDE),
+    ("cp", "inside:cp_command", "Copy files to a server or from it.", _INSIDE),
+    ("port-forward", "inside:port_forward_command", "Lead ports of this machine to a server.", _INSIDE),
+    ("logs", "inside:logs_command", "Show what a server writes.", _INSIDE),
+    ("describe", "look:describe_command", "Show all there is to know of a server.", _LOOK),
+    ("doctor", "look:doctor_command", "Say why a server does not run, and what would help.", _LOOK),
+    ("events", "look:events_command", "Show what happened to a server.", _LOOK),
+    ("monitor", "look:monitor_command", "Watch servers and what they use.", _LOOK),
+    ("cost", "look:cost_command", "Show what servers have cost.", _LOOK),
+    ("flavors", "around:flavors_command", "List the kinds of machines there are.", _AROUND),
+    ("status", "around:status_command", "Show the cluster, your servers and the flavors.", _AROUND),
+    ("info", "around:info_command", "Show what devctl can do, and where it would do it.", _AROUND),
+    ("test-k8s", "around:test_command", "Check that the cluster answers and what you may do.", _AROUND),
+)
+
+app = App("devctl", help="Development servers: your own machine on the cluster.", env_prefix="DEVCTL")
+for _name, _target, _help, _heading in _COMMANDS:
+    app.mount(_name, f"neorion.devservers.cli.{_target}", help=_help, heading=_heading)
+app.mount(
+    "completion",
+    "neorion.keel.cli.kit.completion:completion",
+    help="Print the completion script for bash, zsh or fish.",
+    heading=_AROUND,
+)
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    # At once: nothing that still waits for the network or the keyboard may hold up the shell.
+    os._exit(run(app))

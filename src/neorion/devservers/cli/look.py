@@ -1,0 +1,88 @@
+"""`devctl list`, `describe`, `doctor`, `events`, `cost`, `monitor`."""
+
+import click
+
+from neorion.devservers.cli.options import Where, name_argument, where_options
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Output
+
+
+@click.command("list", cls=Command)
+@click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes as they come.")
+@where_options
+def list_command(out: Output, where: Where, *, watch: bool) -> None:
+    """List your servers."""
+    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: (views.watch if watch else views.show_list)(fleet, out))
+
+
+@click.command("describe", cls=Command)
+@name_argument
+@where_options
+def describe_command(out: Output, name: str, where: Where) -> None:
+    """Show all there is to know of a server.
+
+    What would stop it and when, what it costs, and what is in its way.
+    """
+    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: views.describe(fleet, out, name))
+
+
+@click.command("doctor", cls=Command)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@where_options
+def doctor_command(out: Output, names: tuple[str, ...], where: Where) -> int:
+    """Say why a server does not run, and what would help.
+
+    Without a name, of all your servers. The exit code is 1 if one that should run does not.
+    """
+    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    return ask(out, where, lambda fleet: views.doctor(fleet, out, names))
+
+
+@click.command("events", cls=Command)
+@name_argument
+@where_options
+def events_command(out: Output, name: str, where: Where) -> None:
+    """Show what happened to a server."""
+    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: views.events(fleet, out, name))
+
+
+@click.command("cost", cls=Command)
+@click.argument("name", default="", metavar="[NAME]")
+@where_options
+def cost_command(out: Output, name: str, where: Where) -> None:
+    """Show what servers have cost.
+
+    Without a name, all your servers and their sum.
+    """
+    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: views.cost(fleet, out, name))
+
+
+@click.command("monitor", cls=Command)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--every", default="5s", metavar="TIME", help="How often to look.")
+@click.option("--once", is_flag=True, allow_from_autoenv=False, help="Look once, and end.")
+@where_options
+def monitor_command(out: Output, names: tuple[str, ...], where: Where, *, every: str, once: bool) -> None:
+    """Watch servers and what they use.
+
+    CPU and memory as the cluster measures them, GPUs as nvidia-smi in the server tells. Ctrl-C ends it.
+    """
+    from neorion.devservers.cli import monitor  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask, patience  # noqa: PLC0415 -- as above
+
+    pause = None if once else patience(every)
+    ask(out, where, lambda fleet: monitor.monitor(fleet, out, names, pause))

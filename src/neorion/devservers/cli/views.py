@@ -1,0 +1,181 @@
+"""What the commands that show servers do."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from neorion.devservers.cli.records import (
+    COSTS,
+    CostRecord,
+    EventRecord,
+    ServerRecord,
+    events_table,
+    servers_table,
+)
+from neorion.devservers.cli.words import TONES, ago, moment
+from neorion.devservers.client import Diagnosis, Fleet, diagnosis, ends, steps
+from neorion.devservers.model.objects import SERVERS, DevServer, DevServerFlavor
+from neorion.keel.base import Finding, Instant, Severity
+from neorion.keel.cli import Format
+from neorion.keel.cli.kit import Column, Output, Table, show_findings
+from neorion.keel.kube import Added, Bookmark, Deleted, Modified
+
+
+async def show_list(fleet: Fleet, out: Output) -> None:
+    records = [ServerRecord.of(one) for one in await fleet.servers()]
+    out.show(records, servers_table(fleet.clock.now()))
+
+
+async def watch(fleet: Fleet, out: Output) -> None:
+    """One line for each change, until the user or the server ends it."""
+    emit = out.watch(servers_table(fleet.clock.now()))
+    async with fleet.client.watch(SERVERS, fleet.namespace) as changes:
+        async for change in changes:
+            match change:
+                case Added(object=server) | Modified(object=server):
+                    emit(ServerRecord.of(server))
+                case Deleted(object=server):
+                    out.say(f"{server.meta.name} is deleted.")
+                case Bookmark():
+                    pass
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step on a server's way, as far as it is known."""
+
+    name: str
+    done: bool
+    obstacle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All there is to know of a server."""
+
+    server: ServerRecord
+    sentence: str
+    hint: str
+    stops: tuple[str, ...]
+    steps: tuple[StepRecord, ...]
+    cost: CostRecord
+    running_since: Instant | None
+    pods: tuple[str, ...]
+    shared_volume: str
+    volumes: tuple[str, ...]
+    urls: dict[str, str]
+    ssh: str
+    queue: str
+    home_kept: str
+
+    @classmethod
+    def of(
+        cls, server: DevServer, flavor: DevServerFlavor | None, found: Diagnosis, now: datetime
+    ) -> "Description":
+        spec, status = server.spec, server.status
+        return cls(
+            server=ServerRecord.of(server),
+            sentence=found.sentence,
+            hint=found.hint,
+            stops=ends(server, flavor, now),
+            steps=tuple(StepRecord(one.name, one.done, one.obstacle) for one in steps(server)),
+            cost=CostRecord.of(server, now),
+            running_since=moment(status.running_since),
+            pods=status.pod_names,
+            shared_volume=spec.shared_volume_claim_name or "",
+            volumes=tuple(f"{one.claim_name} at {one.mount_path}" for one in spec.volumes),
+            urls=dict(status.urls),
+            ssh=status.ssh_endpoint or "",
+            queue=spec.queue.name if spec.queue else "",
+            home_kept=spec.home.retention,
+        )
+
+
+def description_table(now: Instant) -> Table[Description]:
+    return Table(
+        (
+            Column("Name", lambda one: one.server.name),
+            Column("Namespace", lambda one: one.server.namespace),
+            Column("Owner", lambda one: one.server.owner),
+            Column("Status", lambda one: one.server.phase, tone=lambda one: TONES.get(one.server.phase)),
+            Column("Why", lambda one: one.sentence),
+            Column("What helps", lambda one: one.hint),
+            Column("Stops", lambda one: " ".join(one.stops)),
+            Column("Steps done", lambda one: [step.name for step in one.steps if step.done]),
+            Column("Flavor", lambda one: one.server.flavor),
+            Column("Image", lambda one: one.server.image or "the flavor's own"),
+            Column("Running since", lambda one: ago(now, one.running_since)),
+            Column("Last used", lambda one: _used(one.server, now)),
+            Column(
+                "Home", lambda one: f"{one.server.home}, kept {one.home_kept} after the server is deleted"
+            ),
+            Column("Shared volume", lambda one: one.shared_volume),
+            Column("Volumes", lambda one: one.volumes),
+            Column("Ports", lambda one: [f"{name}: {url}" for name, url in one.urls.items()]),
+            Column("SSH", lambda one: one.ssh),
+            Column("Queue", lambda one: one.queue),
+            Column("Machine", lambda one: one.pods),
+            Column("Cost so far", lambda one: f"{one.cost.amount} {one.cost.currency}"),
+            Column("Cost per hour", lambda one: f"{one.cost.per_hour} {one.cost.currency}"),
+            Column("Created", lambda one: ago(now, one.server.created)),
+        ),
+        name=lambda one: one.server.name,
+    )
+
+
+async def describe(fleet: Fleet, out: Output, name: str) -> None:
+    server = await fleet.server(name)
+    flavor = await fleet.flavor_of(server)
+    found = await _diagnosed(fleet, server)
+    out.show_one(Description.of(server, flavor, found, fleet.now()), description_table(fleet.clock.now()))
+
+
+async def doctor(fleet: Fleet, out: Output, names: tuple[str, ...]) -> int:
+    servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
+    findings: list[Finding] = []
+    for server in servers:
+        found = await _diagnosed(fleet, server)
+        rests = server.meta.deleted is None and not server.spec.running
+        severity = Severity.INFO if found.well or rests else Severity.ERROR
+        findings.append(
+            Finding(severity, "devservers.diagnosis", server.meta.name, found.sentence, found.hint)
+        )
+    return show_findings(out, findings)
+
+
+async def events(fleet: Fleet, out: Output, name: str) -> None:
+    told = await fleet.events(name)
+    if not told:
+        # A name that nobody knows is a mistake; a quiet server is none.
+        await fleet.server(name)
+    out.show([EventRecord.of(one) for one in told], events_table(fleet.clock.now()))
+
+
+async def cost(fleet: Fleet, out: Output, name: str) -> None:
+    now = fleet.now()
+    if name:
+        out.show_one(CostRecord.of(await fleet.server(name), now), COSTS)
+        return
+    records = [CostRecord.of(one, now) for one in await fleet.servers()]
+    out.show(records, COSTS)
+    if len(records) > 1 and out.shared.output in {Format.TABLE, Format.WIDE}:
+        out.say(f"Together: {_together(records)}")
+
+
+async def _diagnosed(fleet: Fleet, server: DevServer) -> Diagnosis:
+    """Events are read only where the status alone does not say it."""
+    found = diagnosis(server)
+    if found.well or not server.spec.running or server.status.message:
+        return found
+    return diagnosis(server, await fleet.warning(server.meta.name))
+
+
+def _together(records: list[CostRecord]) -> str:
+    sums: dict[str, Decimal] = {}
+    for one in records:
+        sums[one.currency] = sums.get(one.currency, Decimal(0)) + Decimal(one.amount)
+    return ", ".join(f"{amount:.2f} {currency}" for currency, amount in sorted(sums.items()))
+
+
+def _used(server: ServerRecord, now: Instant) -> str:
+    return f"{ago(now, server.last_used)}: {server.used_by}" if server.last_used else "not known"

@@ -1,0 +1,132 @@
+"""Files to and from a server, as one archive over the streams of a command."""
+
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from anyio import to_thread
+
+from neorion.devservers.client.fleet import Fleet
+from neorion.devservers.client.inside import container, open_in
+from neorion.keel.base import Invalid, NotFound, Terminal
+from neorion.keel.kube.streams import Container, Stream, run
+
+# What is read and sent in one go.
+_PIECE = 256 * 1024
+# Of what tar complains; the first lines say it all.
+_COMPLAINT_MAX = 2000
+
+
+async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
+    """A file or a folder, as `cp -r` does: into `target` where that is a folder, else under that name."""
+    if not source.exists():
+        raise NotFound("devservers.no_file", f"There is no {source} here.", hint="Check the path.")
+    where = await container(fleet, name)
+    path = PurePosixPath(target or ".")
+    inside = (await run(fleet.client, where, ["test", "-d", str(path)])).code == 0
+    folder, called = (path, source.resolve().name) if inside else (path.parent, path.name)
+    with tempfile.TemporaryFile() as archive:
+        await to_thread.run_sync(_pack, source, called, archive)
+        await _unpack_there(fleet, where, str(folder), archive)
+
+
+async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> None:
+    """A file or a folder of the server. Nothing is written here unless every name in it stays inside `target`."""
+    where = await container(fleet, name)
+    path = PurePosixPath(source)
+    if not path.name or path.name == "..":
+        raise Invalid(
+            "devservers.path", f'"{source}" names no file or folder.', hint="Name one, such as data/a.txt."
+        )
+    with tempfile.TemporaryFile() as archive:
+        await _pack_there(fleet, where, path, archive)
+        folder, called = (target, path.name) if target.is_dir() else (target.parent, target.name)
+        await to_thread.run_sync(unpack, archive, path.name, folder, called)
+
+
+def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> None:
+    """The tree `root` of an archive that a stranger packed, as `folder`/`called`; refused whole when a name leads out."""
+    archive.seek(0)
+    if not folder.is_dir():
+        raise NotFound("devservers.no_folder", f"There is no folder {folder} here.", hint="Make it first.")
+    try:
+        with tarfile.open(fileobj=archive, mode="r:") as tar:
+            members = [_renamed(member, root, called) for member in tar]
+            for member in members:
+                tarfile.data_filter(member, str(folder))
+            tar.extractall(folder, members=members, filter="data")
+    except (tarfile.FilterError, _Outside) as error:
+        raise Invalid(
+            "devservers.outside",
+            f"The server sent a name that leads out of {folder}: {error}",
+            hint="Nothing was written. Copy a part of it that has no such name.",
+        ) from None
+    except tarfile.TarError as error:
+        raise Terminal(
+            "devservers.archive", f"What the server sent is no archive: {error}.", hint="Copy it again."
+        ) from None
+
+
+class _Outside(Exception):
+    """A member that is not part of the tree that was asked for."""
+
+
+def _renamed(member: tarfile.TarInfo, root: str, called: str) -> tarfile.TarInfo:
+    parts = PurePosixPath(member.name).parts
+    if not parts or parts[0] != root or ".." in parts:
+        raise _Outside(member.name)
+    name = str(PurePosixPath(called, *parts[1:]))
+    if not member.islnk():
+        return member.replace(name=name, deep=False)
+    # A hard link names another member, which is renamed as well.
+    linked = PurePosixPath(member.linkname).parts
+    if not linked or linked[0] != root:
+        raise _Outside(member.linkname)
+    return member.replace(name=name, linkname=str(PurePosixPath(called, *linked[1:])), deep=False)
+
+
+def _pack(source: Path, called: str, archive: BinaryIO) -> None:
+    with tarfile.open(fileobj=archive, mode="w:") as tar:
+        tar.add(source, arcname=called, filter=_nobodys)
+    archive.seek(0)
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Owners of this machine mean nothing on the other."""
+    return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
+
+
+async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: BinaryIO) -> None:
+    complaint = bytearray()
+    script = 'mkdir -p -- "$1" && exec tar -xf - --no-same-owner -C "$1"'
+    async with open_in(fleet.client, where, ["/bin/sh", "-c", script, "cp", folder]) as process:
+        while piece := await to_thread.run_sync(archive.read, _PIECE):
+            await process.write(piece)
+        await process.close_stdin()
+        async for output in process:
+            complaint += output.data[: _COMPLAINT_MAX - len(complaint)]
+    _check(process.code, bytes(complaint))
+
+
+async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archive: BinaryIO) -> None:
+    complaint = bytearray()
+    command = ["tar", "-cf", "-", "-C", str(path.parent), "--", path.name]
+    async with open_in(fleet.client, where, command) as process:
+        await process.close_stdin()
+        async for output in process:
+            if output.stream is Stream.STDOUT:
+                await to_thread.run_sync(archive.write, output.data)
+            else:
+                complaint += output.data[: _COMPLAINT_MAX - len(complaint)]
+    _check(process.code, bytes(complaint))
+
+
+def _check(code: int | None, complaint: bytes) -> None:
+    if code:
+        told = complaint.decode(errors="replace").strip().partition("\n")[0] or f"tar ended with {code}"
+        raise Terminal(
+            "devservers.copy",
+            f"The files could not be copied: {told}.",
+            hint="Check the path on the server, and that its image has tar.",
+        )

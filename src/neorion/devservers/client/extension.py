@@ -1,0 +1,63 @@
+"""What to write so that a server runs longer, or ends sooner. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from neorion.devservers.client.spans import span_text
+from neorion.devservers.model import StopReason
+from neorion.devservers.model.objects import DevServer, DevServerFlavor
+from neorion.devservers.model.words import span
+from neorion.keel.base import Conflict, QuotaExceeded
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The server's new end, and the fields of its `lifecycle` that give it. A field that is None is taken away."""
+
+    end: datetime
+    lifecycle: dict[str, str | None]
+
+
+def extended(
+    server: DevServer, flavor: DevServerFlavor | None, by: timedelta, now: datetime, *, shorten: bool = False
+) -> Extension:
+    """Counts from the end it has, so that it never ends sooner; with `shorten`, from now, whatever that means."""
+    name = server.meta.name
+    if not server.spec.running:
+        raise Conflict("devservers.not_started", f"{name} does not run.", hint=f"devctl start {name}")
+    known = server.status.deadline
+    end = now + by if shorten or known is None else max(now, known.time) + by
+    _within_maximum(server, flavor, end, now)
+    if shorten:
+        fields: dict[str, str | None] = {"timeToLive": None, "expirationTime": _text(end)}
+        return Extension(end, {**fields, "extendedUntil": None})
+    lifecycle = server.spec.lifecycle
+    written: dict[str, str | None] = {}
+    if lifecycle.time_to_live is not None or lifecycle.expiration_time is not None:
+        written["extendedUntil"] = _text(end)
+    if known is None or known.reason is not StopReason.EXPIRED:
+        # Not its deadline but idleness or its hours would stop it; those are held off.
+        written["keepUntil"] = _text(end)
+    return Extension(end, written)
+
+
+def _within_maximum(server: DevServer, flavor: DevServerFlavor | None, end: datetime, now: datetime) -> None:
+    limits = flavor.spec.limits if flavor else None
+    if flavor is None or limits is None or limits.max_ttl is None:
+        return
+    last = (server.status.running_since or now) + span(limits.max_ttl)
+    if end <= last:
+        return
+    known = server.status.deadline
+    left = last - max(now, known.time if known else now)
+    raise QuotaExceeded(
+        "devservers.past_maximum",
+        f"{server.meta.name} may run until {last:%Y-%m-%d %H:%M %Z}: {flavor.meta.name} allows {limits.max_ttl} at a time.",
+        hint=f"devctl extend {server.meta.name} --time {span_text(left)}"
+        if left >= timedelta(minutes=1)
+        else f"That is when it stops already; devctl start {server.meta.name} begins anew after that.",
+    )
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

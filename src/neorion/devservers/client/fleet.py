@@ -1,0 +1,248 @@
+"""The development servers of one namespace: asked for, changed and watched."""
+
+import re
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from neorion.devservers.client.extension import Extension, extended
+from neorion.devservers.client.spans import parse_span
+from neorion.devservers.client.why import diagnosis
+from neorion.devservers.client.wish import Wish
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
+from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
+from neorion.devservers.model.words import span
+from neorion.keel.base import Conflict, Duration, NotFound, QuotaExceeded, Retry, did_you_mean
+from neorion.keel.clock import Clock
+from neorion.keel.kube import Added, Bookmark, Deleted, Exists, Expired, Merge, Modified, Select, UnknownKind
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
+
+# What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
+_CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
+_MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
+# A watch that broke is opened again after this long: soon enough for somebody who looks on.
+AGAIN = Duration.of(seconds=1)
+
+
+class Fleet:
+    """Every verb on servers that needs no look inside them."""
+
+    def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
+        self.client = client
+        self.namespace = namespace
+        self.clock = clock
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.now().ns // 1_000_000_000, UTC)
+
+    async def flavors(self) -> list[DevServerFlavor]:
+        with _explained(self.namespace):
+            found = await self.client.list(FLAVORS)
+        return sorted(found.items, key=lambda one: one.meta.name)
+
+    async def flavor(self, name: str = "") -> DevServerFlavor:
+        """The flavor of that name; without one, the cluster's default."""
+        known = {one.meta.name: one for one in await self.flavors()}
+        if name in known:
+            return known[name]
+        if name:
+            raise NotFound(
+                "devservers.no_flavor",
+                f'There is no flavor "{name}".',
+                hint=did_you_mean(name, known) or "devctl flavors lists those there are.",
+            )
+        default = next((one for one in known.values() if one.spec.default), None)
+        if default is None:
+            raise NotFound(
+                "devservers.no_default",
+                "This cluster has no default flavor.",
+                hint="Name one with --flavor; devctl flavors lists them.",
+            )
+        return default
+
+    async def flavor_of(self, server: DevServer) -> DevServerFlavor | None:
+        known = {one.meta.name: one for one in await self.flavors()}
+        return known.get(server.spec.flavor)
+
+    async def servers(self) -> list[DevServer]:
+        with _explained(self.namespace):
+            found = await self.client.list(SERVERS, self.namespace)
+        return sorted(found.items, key=lambda one: one.meta.name)
+
+    async def server(self, name: str) -> DevServer:
+        try:
+            with _explained(self.namespace):
+                return await self.client.get(SERVERS, name, self.namespace)
+        except NotFound as error:
+            if error.code != "kube.not_found":
+                raise
+        names = [one.meta.name for one in await self.servers()]
+        raise NotFound(
+            "devservers.no_server",
+            f'There is no server "{name}" in {self.namespace}.',
+            hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
+        )
+
+    async def checked(self, wish: Wish) -> dict[str, Any]:
+        """The DevServer that a wish stands for, after every check that can be made without making it."""
+        flavor = await self.flavor(wish.flavor)
+        limits = flavor.spec.limits
+        if limits is not None and limits.max_ttl is not None and wish.time:
+            _at_most(flavor, parse_span(wish.time), limits.max_ttl)
+        if limits is not None and limits.max_per_user is not None:
+            taken = [one.meta.name for one in await self.servers() if one.spec.flavor == flavor.meta.name]
+            if len(taken) >= limits.max_per_user:
+                raise QuotaExceeded(
+                    "devservers.too_many",
+                    f"{flavor.meta.name} allows {limits.max_per_user} servers for each user.",
+                    hint=f"Delete one you have: {', '.join(taken)}." if taken else "Take another flavor.",
+                )
+        return wish.manifest(self.namespace, flavor.meta.name)
+
+    async def create(self, wish: Wish) -> DevServer:
+        """Refuses what cannot be before anything is written."""
+        manifest = await self.checked(wish)
+        try:
+            with _explained(self.namespace):
+                return await self.client.create(SERVERS, manifest)
+        except Exists:
+            raise Conflict(
+                "devservers.exists",
+                f'There is a server "{wish.name}" already.',
+                hint=f"Enter it: devctl ssh {wish.name}; or choose another name.",
+            ) from None
+
+    async def delete(self, name: str) -> None:
+        """The server goes; its home stays for its retention."""
+        server = await self.server(name)
+        await self.client.delete(SERVERS, server.meta.name, self.namespace)
+
+    async def start(self, name: str, by: timedelta | None = None) -> DevServer:
+        """`by` gives a server with a fixed end that long from now; one with a time to live gets that anew."""
+        server = await self.server(name)
+        lifecycle = server.spec.lifecycle
+        last = max(filter(None, (lifecycle.expiration_time, lifecycle.extended_until)), default=None)
+        if by is None and lifecycle.expiration_time is not None and last is not None and last <= self.now():
+            raise Conflict(
+                "devservers.expired",
+                f"{name} was to end at {last:%Y-%m-%d %H:%M %Z}, and would stop again at once.",
+                hint=f"Give it more time: devctl start {name} --time 2h",
+            )
+        spec: dict[str, Any] = {"running": True}
+        if by is not None:
+            spec["lifecycle"] = {"extendedUntil": (self.now() + by).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return await self._turn(server, spec)
+
+    async def stop(self, name: str) -> DevServer:
+        return await self._turn(await self.server(name), {"running": False})
+
+    async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> Extension:
+        server = await self.server(name)
+        found = extended(server, await self.flavor_of(server), by, self.now(), shorten=shorten)
+        await self._patch(server, {"spec": {"lifecycle": found.lifecycle}})
+        return found
+
+    async def set_flavor(self, server: DevServer, flavor: str) -> DevServer:
+        return await self._patch(server, {"spec": {"flavor": flavor}})
+
+    async def pods(self, name: str) -> Sequence[Pod]:
+        found = await self.client.list(POD, self.namespace, Select(labels=f"{SERVER_LABEL}={name}"))
+        return found.items
+
+    async def pod(self, name: str) -> Pod:
+        """The one to reach into: it runs, and is not on its way out."""
+        server = await self.server(name)
+        standing = [
+            pod for pod in await self.pods(name) if pod.meta.deleted is None and pod.status.phase == "Running"
+        ]
+        if not standing:
+            found = diagnosis(server)
+            sentence = f"{name} has no machine at the moment." if found.well else found.sentence
+            raise Conflict("devservers.not_running", sentence, hint=found.hint or f"devctl doctor {name}")
+        return max(standing, key=lambda pod: (pod.meta.created or "", pod.meta.name))
+
+    async def events(self, name: str) -> list[Event]:
+        """What was told of a server and everything it is made of, the oldest first."""
+        found = await self.client.list(EVENT, self.namespace)
+        about = [one for one in found.items if _is_about(one, name)]
+        return sorted(about, key=when)
+
+    async def warning(self, name: str) -> str:
+        """The newest complaint of anybody about a server; "" when there is none."""
+        told = [one for one in await self.events(name) if one.type == "Warning" and one.note]
+        return f"{told[-1].note.rstrip('.')}." if told else ""
+
+    async def versions(self, name: str) -> AsyncGenerator[DevServer | None]:
+        """A server as it is and as it changes; None while there is none. Never ends by itself."""
+        while True:
+            try:
+                async with self.client.watch(
+                    SERVERS, self.namespace, Select(fields=f"metadata.name={name}")
+                ) as events:
+                    there = False
+                    async for event in events:
+                        match event:
+                            case Added(object=server) | Modified(object=server):
+                                there = True
+                                yield server
+                            case Deleted():
+                                yield None
+                            case Bookmark(initial_done=True) if not there:
+                                yield None
+                            case _:
+                                pass
+            except (Retry, Expired):
+                await self.clock.sleep(AGAIN)
+
+    async def _turn(self, server: DevServer, spec: dict[str, Any]) -> DevServer:
+        """Whatever stopped it before, now it was a person."""
+        return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
+
+    async def _patch(self, server: DevServer, body: dict[str, Any]) -> DevServer:
+        return await self.client.patch(SERVERS, server.meta.name, Merge(body), self.namespace)
+
+
+def when(event: Event) -> str:
+    """The time an event was last seen, as the API writes it."""
+    return (event.series.last_observed_time if event.series else event.event_time) or event.meta.created or ""
+
+
+def _is_about(event: Event, name: str) -> bool:
+    about = event.regarding
+    if about.kind == CLAIM.name:
+        return about.name == home_name(name)
+    if about.kind in _MADE:
+        return re.fullmatch(re.escape(name) + _MADE[about.kind], about.name) is not None
+    return about.name == name
+
+
+def _at_most(flavor: DevServerFlavor, asked: timedelta, most: str) -> None:
+    if asked > span(most):
+        raise QuotaExceeded(
+            "devservers.too_long",
+            f"{flavor.meta.name} allows {most} at a time.",
+            hint=f"Ask for --time {most} or less, and extend it later.",
+        )
+
+
+@contextmanager
+def _explained(namespace: str) -> Generator[None]:
+    """Two things go wrong before the first server: nothing is installed, or the namespace is not there."""
+    try:
+        yield
+    except UnknownKind:
+        raise NotFound(
+            "devservers.not_installed",
+            "This cluster does not know development servers.",
+            hint="Whoever runs it installs them: devctl install",
+        ) from None
+    except NotFound as error:
+        if f'namespaces "{namespace}" not found' not in error.sentence:
+            raise
+        raise NotFound(
+            "devservers.no_namespace",
+            f'There is no namespace "{namespace}".',
+            hint="Ask for it, or name another one with --namespace.",
+        ) from None

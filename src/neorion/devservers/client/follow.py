@@ -1,0 +1,111 @@
+"""Waiting for a server, told step by step from a watch."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+
+from neorion.devservers.client.fleet import Fleet
+from neorion.devservers.client.steps import Step, is_observed, is_ready, is_refused, obstacle, steps
+from neorion.devservers.client.why import Diagnosis, diagnosis
+from neorion.devservers.model import Phase
+from neorion.devservers.model.objects import DevServer
+from neorion.keel.base import Conflict, Deadline, Duration, NoCapacity, NotFound, Terminal
+
+# A GPU node that has to be bought first takes minutes; after this somebody should look.
+PATIENCE = Duration.of(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a server is: the steps, and the sentence about what is in the way."""
+
+    steps: tuple[Step, ...]
+    obstacle: str = ""
+
+
+Tell = Callable[[Progress], None]
+
+
+def hush(progress: Progress) -> None:
+    """For who does not look on."""
+    del progress
+
+
+async def until_ready(
+    fleet: Fleet, name: str, tell: Tell = hush, patience: Duration = PATIENCE, flavor: str = ""
+) -> DevServer:
+    """Returns when the server can be used. Raises what stands in the way of that; the server stays either way.
+
+    With `flavor`, on that one: the operator takes a change back for which there is no room.
+    """
+    last: DevServer | None = None
+    with anyio.move_on_after(patience.seconds):
+        async with aclosing(fleet.versions(name)) as versions:
+            async for last in versions:
+                server = _still_there(last, name)
+                _still_hopeful(server, flavor)
+                tell(Progress(steps(server), obstacle(server)))
+                if is_ready(server) and _on(server, flavor):
+                    return server
+    why = diagnosis(last) if last is not None else Diagnosis(False, "nothing is known of it.")
+    raise Deadline(
+        "devservers.not_ready",
+        f"{name} was not ready after {patience}: {f'it is not on {flavor} yet.' if why.well else why.sentence}",
+        hint=why.hint or f"devctl doctor {name}",
+    )
+
+
+async def until_gone(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> None:
+    """Returns when the server is deleted and nothing but its home is left."""
+    with anyio.move_on_after(patience.seconds):
+        async with aclosing(fleet.versions(name)) as versions:
+            async for server in versions:
+                if server is None:
+                    return
+    raise Deadline(
+        "devservers.not_gone", f"{name} was still there after {patience}.", hint=f"devctl events {name}"
+    )
+
+
+async def until_stopped(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> DevServer:
+    with anyio.move_on_after(patience.seconds):
+        async with aclosing(fleet.versions(name)) as versions:
+            async for last in versions:
+                server = _still_there(last, name)
+                if is_observed(server) and server.status.phase in {Phase.STOPPED, Phase.EXPIRED}:
+                    return server
+    raise Deadline(
+        "devservers.not_stopped", f"{name} still ran after {patience}.", hint=f"devctl doctor {name}"
+    )
+
+
+def _still_there(server: DevServer | None, name: str) -> DevServer:
+    if server is None or server.meta.deleted is not None:
+        raise NotFound(
+            "devservers.deleted", f"{name} was deleted.", hint=f"Make it again: devctl create {name}"
+        )
+    return server
+
+
+def _still_hopeful(server: DevServer, flavor: str) -> None:
+    name = server.meta.name
+    if is_refused(server) or (is_observed(server) and server.status.phase is Phase.FAILED):
+        found = diagnosis(server)
+        raise Terminal("devservers.failed", found.sentence, hint=found.hint or f"devctl events {name}")
+    if not server.spec.running:
+        raise Conflict("devservers.stopped", f"{name} was stopped meanwhile.", hint=f"devctl start {name}")
+    if flavor and server.spec.flavor != flavor:
+        raise NoCapacity(
+            "devservers.taken_back",
+            f"There was no room for {name} on {flavor}: it is on {server.spec.flavor} again.",
+            hint="Try another flavor, or later.",
+            scope=flavor,
+        )
+
+
+def _on(server: DevServer, flavor: str) -> bool:
+    """A change of flavor is done when nothing of the old one is remembered."""
+    applied = server.status.flavor
+    return not flavor or (applied is not None and applied.applied == flavor and applied.previous is None)

@@ -1,0 +1,87 @@
+"""Inside a server: its commands, what it says, and its ports."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+
+import anyio
+from anyio.abc import TaskStatus
+
+from neorion.devservers.client.fleet import AGAIN, Fleet
+from neorion.keel.base import Conflict, Retry
+from neorion.keel.kube import LogRequest
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, run
+
+# The container of a server's pod that is the server; others may stand beside it.
+CONTAINER = "dev"
+
+
+async def container(fleet: Fleet, name: str) -> Container:
+    pod = await fleet.pod(name)
+    return Container(pod.meta.name, fleet.namespace, CONTAINER)
+
+
+async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> Finished:
+    """Runs a command to its end."""
+    return await run(fleet.client, await container(fleet, name), command, stdin)
+
+
+def open_in(
+    client: Client, where: Container, command: Sequence[str], *, tty: bool = False
+) -> AbstractAsyncContextManager[Process]:
+    """A command under way, with its input open."""
+    return execute(client, where, command, stdin=True, tty=tty)
+
+
+async def logs_of(fleet: Fleet, name: str, request: LogRequest) -> AsyncGenerator[bytes]:
+    where = await container(fleet, name)
+    asked = LogRequest(
+        CONTAINER, request.follow, request.previous, request.tail_lines, request.since, request.timestamps
+    )
+    async with fleet.client.logs(where.pod, where.namespace, asked) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+@asynccontextmanager
+async def forwarded(
+    fleet: Fleet, name: str, port: int, host: str = "127.0.0.1", local: int = 0
+) -> AsyncGenerator[int]:
+    """Listens here while the block lasts, and leads whoever comes to the server's port. Gives the local port.
+
+    The server may get another machine meanwhile: the same local port then leads there.
+    """
+    pod = await fleet.pod(name)
+    target = Target(pod.meta.name, fleet.namespace, port)
+    async with anyio.create_task_group() as group:
+        yield await group.start(_keep_forwarding, fleet, name, target, (host, local))
+        group.cancel_scope.cancel()
+
+
+async def _keep_forwarding(
+    fleet: Fleet, name: str, target: Target, here: tuple[str, int], *, task_status: TaskStatus[int]
+) -> None:
+    host, local = here
+    told = False
+    while True:
+        async with forward(fleet.client, target, host, local) as local:
+            if not told:
+                task_status.started(local)
+                told = True
+            target = await _next_target(fleet, name, target)
+
+
+async def _next_target(fleet: Fleet, name: str, target: Target) -> Target:
+    """Returns when the server has another machine."""
+    async with aclosing(fleet.versions(name)) as versions:
+        async for server in versions:
+            if server is None or not server.status.ready or target.pod in server.status.pod_names:
+                continue
+            try:
+                pod = await fleet.pod(name)
+            except (Conflict, Retry):
+                await fleet.clock.sleep(AGAIN)
+                continue
+            if pod.meta.name != target.pod:
+                return Target(pod.meta.name, target.namespace, target.port)
+    return target

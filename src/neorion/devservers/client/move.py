@@ -1,0 +1,49 @@
+"""Another flavor for a server: what it would mean, before anything is changed."""
+
+from dataclasses import dataclass
+
+from neorion.devservers.client.fleet import Fleet
+from neorion.devservers.decide.resize import Change, change
+from neorion.devservers.model.objects import DevServer, DevServerFlavor
+from neorion.keel.base import Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A server, the flavor it would get, and what that does to it."""
+
+    server: DevServer
+    flavor: DevServerFlavor
+    change: Change
+
+    @property
+    def restarts(self) -> bool:
+        return self.change is Change.RECREATE
+
+    @property
+    def sentence(self) -> str:
+        name = self.server.meta.name
+        if not self.server.spec.running:
+            return f"{name} is stopped: the change counts from its next start."
+        if self.restarts:
+            return (
+                f"{name} restarts: what runs in it ends, and it is away until its new machine is ready; "
+                "its home and its volumes stay."
+            )
+        return f"{name} keeps running: CPU and memory change under it."
+
+
+async def plan_move(fleet: Fleet, name: str, flavor: str) -> Move:
+    """Refuses a flavor that is not there, and one the server has."""
+    server = await fleet.server(name)
+    wanted = await fleet.flavor(flavor)
+    if server.spec.flavor == wanted.meta.name:
+        raise Conflict(
+            "devservers.same_flavor",
+            f"{name} is on {wanted.meta.name} already.",
+            hint="devctl flavors lists the others.",
+        )
+    standing = [pod for pod in await fleet.pods(name) if pod.meta.deleted is None]
+    pod = max(standing, key=lambda one: (one.meta.created or "", one.meta.name), default=None)
+    found = change(pod, wanted.spec, pod.spec.containers[0]) if pod else Change.NONE
+    return Move(server, wanted, found)

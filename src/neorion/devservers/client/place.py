@@ -1,0 +1,58 @@
+"""Which cluster and which namespace somebody means who names neither."""
+
+import getpass
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.keel.base import NAME_MAX, Invalid, is_name
+from neorion.keel.kube.client import Cluster, find_cluster
+
+# What Kubernetes says where nobody chose: no place for a person's own servers.
+_NOBODYS = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cluster, and a namespace in it."""
+
+    cluster: Cluster
+    namespace: str
+
+
+def find_place(
+    namespace: str = "",
+    context: str = "",
+    kubeconfig: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Place:
+    """The namespace that was given, else the kubeconfig's own, else `dev-<user>`."""
+    if namespace and not is_name(namespace):
+        raise Invalid(
+            "devservers.namespace",
+            f'"{namespace}" cannot be a namespace.',
+            hint="Use small letters, digits and hyphens.",
+        )
+    cluster = find_cluster(kubeconfig, context, environ)
+    chosen = cluster.namespace if cluster.namespace != _NOBODYS else ""
+    return Place(cluster, namespace or chosen or own_namespace(user_name(environ)))
+
+
+def own_namespace(user: str) -> str:
+    """`dev-<user>`, in the letters that a namespace may have."""
+    plain = re.sub(r"[^a-z0-9-]+", "-", user.partition("@")[0].lower()).strip("-")
+    return f"dev-{plain}"[:NAME_MAX].rstrip("-")
+
+
+def user_name(environ: Mapping[str, str] = os.environ) -> str:
+    """Who is at the keyboard, as the machine knows them."""
+    told = environ.get("USER") or environ.get("LOGNAME")
+    if told:
+        return told
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a number without a name.
+        return "nobody"

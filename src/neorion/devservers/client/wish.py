@@ -1,0 +1,75 @@
+"""What somebody asks for who wants a server, and the DevServer that says so."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from neorion.devservers.client.spans import parse_span, span_text
+from neorion.devservers.model import Mode
+from neorion.keel.base import Invalid, is_name
+
+# A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
+NAME_MAX = 59
+_SIZE = re.compile(r"[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
+_IMAGE = re.compile(r"\S{1,512}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A server to be made. What is left empty is left to the flavor and the operator.
+
+    `replicas` is for distributed servers: how many machines train together.
+    """
+
+    name: str
+    flavor: str = ""
+    image: str = ""
+    home_size: str = ""
+    time: str = ""
+    shared_volume: str = ""
+    owner: str = ""
+    replicas: int = 0
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name) or len(self.name) > NAME_MAX:
+            raise Invalid(
+                "devservers.name",
+                f'"{self.name}" cannot be the name of a server.',
+                hint=f"Use small letters, digits and hyphens, {NAME_MAX} at most, a letter or digit at both ends.",
+            )
+        if self.home_size and not _SIZE.fullmatch(self.home_size):
+            raise Invalid(
+                "devservers.size",
+                f'"{self.home_size}" is no size.',
+                hint="Write a whole number with its unit, such as 100Gi.",
+            )
+        if self.image and not _IMAGE.fullmatch(self.image):
+            raise Invalid(
+                "devservers.image",
+                f'"{self.image[:60]}" is no image.',
+                hint="Write it as a registry does: pytorch/pytorch:latest.",
+            )
+        if self.shared_volume and not all(map(is_name, self.shared_volume.split("."))):
+            raise Invalid(
+                "devservers.claim",
+                f'"{self.shared_volume}" cannot be the name of a volume claim.',
+                hint="Use small letters, digits, hyphens and dots.",
+            )
+        if self.time:
+            parse_span(self.time)
+
+    def manifest(self, namespace: str, flavor: str) -> dict[str, Any]:
+        """The DevServer, with `flavor` in place of one that was left open."""
+        spec: dict[str, Any] = {"flavor": flavor}
+        given = {
+            "owner": self.owner,
+            "image": self.image,
+            "persistentHomeSize": self.home_size,
+            "sharedVolumeClaimName": self.shared_volume,
+        }
+        spec |= {field: text for field, text in given.items() if text}
+        if self.time:
+            spec["lifecycle"] = {"timeToLive": span_text(parse_span(self.time))}
+        if self.replicas:
+            spec |= {"mode": Mode.DISTRIBUTED.value, "distributed": {"worldSize": self.replicas}}
+        return {"metadata": {"name": self.name, "namespace": namespace}, "spec": spec}

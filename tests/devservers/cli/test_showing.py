@@ -1,0 +1,93 @@
+import io
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec import convert
+
+from neorion.devservers.cli.monitor import gpu_words
+from neorion.devservers.cli.records import CostRecord, FlavorRecord
+from neorion.devservers.cli.streams import Copy, copy_of
+from neorion.devservers.cli.telling import StepTeller
+from neorion.devservers.client import Progress, Step
+from neorion.devservers.decide.cost import opened
+from neorion.devservers.model import DevServerSpec, DevServerStatus, Price
+from neorion.devservers.model.objects import DevServerFlavor
+from neorion.devservers.testing import a_server
+from neorion.devservers.testing.build import CREATED
+from neorion.keel.base import Invalid
+from neorion.keel.cli import ColorMode, Shared
+from neorion.keel.cli.kit import Output, Screen
+from neorion.keel.clock import SystemClock
+
+AWS = Path(__file__).parent.parent.parent.parent / "infra/devservers/aws/flavors.yaml"
+
+
+def test_a_step_and_an_obstacle_are_told_once():
+    stream = io.StringIO()
+    screen = Screen.of(stream, ColorMode.NEVER, {})
+    tell = StepTeller(Output(Shared(), screen, screen, {}), SystemClock())
+    steps = [Progress((Step("volume", True), Step("scheduled", False))) for _ in range(2)]
+    stuck = Progress(steps[0].steps, "No node has room.")
+    done = Progress((Step("volume", True), Step("scheduled", True)))
+    for progress in (*steps, stuck, stuck, done):
+        tell(progress)
+    assert [line.split(maxsplit=1)[0] for line in stream.getvalue().splitlines()] == [
+        "volume",
+        "waits",
+        "scheduled",
+    ]
+
+
+def test_the_flavors_of_aws_are_known_by_their_label_and_machine():
+    flavors = [convert(one, DevServerFlavor) for one in yaml.safe_load_all(AWS.read_text())]
+    records = {one.name: one for one in map(FlavorRecord.of, flavors)}
+    assert {one.cloud for one in records.values()} == {"aws"}
+    t4 = records["g4dn.xlarge"]
+    assert (t4.machine, t4.gpus, t4.per_hour, t4.longest) == (
+        "g4dn.xlarge",
+        "1 nvidia.com/gpu",
+        "0.526",
+        "7d",
+    )
+
+
+@pytest.mark.parametrize(("running", "amount", "rate"), [(True, "6.00", "3"), (False, "1.00", "0.5")])
+def test_what_a_server_costs_goes_on_after_the_last_entry(running: bool, amount: str, rate: str):  # noqa: FBT001 -- a case
+    status = DevServerStatus(
+        cost=opened(Price(per_hour="3", stopped="0.5"), CREATED),
+        running_since=CREATED if running else None,
+    )
+    record = CostRecord.of(a_server(DevServerSpec(flavor="cpu-small"), status), CREATED + timedelta(hours=2))
+    assert (record.amount, record.per_hour) == (amount, rate)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("87, 12390, 81920\n3, 0, 81920\n", ("87% 12.1/80.0Gi", "3% 0.0/80.0Gi")),
+        ("[N/A], 1, 2\n", ()),
+        ("No devices were found\n", ()),
+        ("", ()),
+    ],
+)
+def test_the_lines_of_nvidia_smi_are_read_and_rubbish_is_not(text: str, words: tuple[str, ...]):
+    assert gpu_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "copy"),
+    [
+        ("a", "box:b", Copy("box", True, Path("a"), "b")),
+        ("box:b", "a", Copy("box", False, Path("a"), "b")),
+        ("./a:b", "box:", Copy("box", True, Path("./a:b"), "")),
+    ],
+)
+def test_the_side_with_a_name_is_the_server(source: str, target: str, copy: Copy):
+    assert copy_of(source, target) == copy
+
+
+def test_a_copy_needs_one_side_here():
+    with pytest.raises(Invalid):
+        copy_of("box:a", "other:b")

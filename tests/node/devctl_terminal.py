@@ -1,0 +1,65 @@
+"""A person at a terminal: types, reads, resizes the window. The program sees a real pseudo-terminal."""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from neorion.keel.clock import SystemClock
+
+# What does not come within this long does not come.
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Person:
+    """`read` is everything on the screen that nobody has waited for yet."""
+
+    pid: int
+    terminal: int
+    read: bytes = field(default=b"")
+
+    @classmethod
+    def start(cls, command: Sequence[str], env: Mapping[str, str]) -> "Person":
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(command[0], list(command), dict(env))  # noqa: S606 -- the command is the test's own
+        return cls(pid, terminal)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """The kernel tells the program."""
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys: str) -> None:
+        os.write(self.terminal, keys.encode())
+
+    def see(self, words: str) -> str:
+        """What appeared up to these words."""
+        clock = SystemClock()
+        end = clock.monotonic() + PATIENCE_S
+        while words.encode() not in self.read:
+            ready, _, _ = select.select([self.terminal], [], [], max(0.0, end - clock.monotonic()))
+            if not ready:
+                raise AssertionError(f"{words!r} did not appear; the screen shows {self.read!r}")
+            self.read += self._more()
+        before, _, self.read = self.read.partition(words.encode())
+        return before.decode(errors="replace") + words
+
+    def has_echo(self) -> bool:
+        """Whether the terminal shows what is typed, as it does for every shell, and not for us while we carry."""
+        return bool(termios.tcgetattr(self.terminal)[3] & termios.ECHO)
+
+    def exit_code(self) -> int:
+        _, status = os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _more(self) -> bytes:
+        try:
+            return os.read(self.terminal, 4096)
+        except OSError:
+            # How Linux says that nobody is at the other side.
+            raise AssertionError(f"the program ended; the screen shows {self.read!r}") from None
