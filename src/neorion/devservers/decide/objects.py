@@ -90,7 +90,8 @@ def deployment(
     server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: Settings
 ) -> Manifest:
     """One pod at most, and the old one goes before the new one comes: the home can be mounted once."""
-    labels = {SERVER_LABEL: server.name, FLAVOR_LABEL: spec.flavor}
+    # Not the flavor: another template is another pod, and a flavor may change under the one that runs.
+    labels = {SERVER_LABEL: server.name}
     wanted: Manifest = {
         "replicas": 1 if spec.running else 0,
         "revisionHistoryLimit": 1,
@@ -99,6 +100,7 @@ def deployment(
         "template": {"metadata": {"labels": labels}, "spec": _pod(server, spec, flavor, settings)},
     }
     body = _object(server, "apps/v1", "Deployment", server.name, {"spec": wanted})
+    body["metadata"]["labels"][FLAVOR_LABEL] = spec.flavor
     queue = spec.queue.name if spec.queue else flavor.queue
     if queue is not None:
         body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = queue
