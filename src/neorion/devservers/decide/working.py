@@ -5,7 +5,17 @@ from datetime import datetime, timedelta
 
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import booked, opened
-from neorion.devservers.decide.decision import Decision, Edit, GoBack, Note, Observed, Remove, TurnOff
+from neorion.devservers.decide.decision import (
+    STOPPED_BECAUSE,
+    Decision,
+    Edit,
+    GoBack,
+    Note,
+    Observed,
+    Remove,
+    TurnOff,
+    TurnOn,
+)
 from neorion.devservers.decide.lifetime import Running, deadline, next_warning, schedule_fault, warnings_due
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, conditions, obstacle, out_of_memory, phase, steps
@@ -148,7 +158,10 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
         if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
             return Remove()
         return TurnOff(due.reason)
-    return GoBack(undo.previous) if undo is not None and undo.previous is not None else None
+    if undo is not None and undo.previous is not None:
+        return GoBack(undo.previous)
+    # Who started it again may not know of the mark; left there, it would explain the next stop.
+    return TurnOn() if STOPPED_BECAUSE in seen.server.meta.annotations else None
 
 
 def _objects(seen: Observed, settings: Settings, moved: Change) -> tuple[Manifest, ...]:
