@@ -8,7 +8,7 @@ import anyio
 from neorion.keel.base import Deadline, Error, Finding, Retry, Severity
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.control import Tenure
-from neorion.keel.kube.core import CONFIG_MAP, LEASE
+from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster, Request
 from neorion.keel.sim import Host, Weather, World
 from tests.contracts.kube_api import WIDGET
@@ -18,6 +18,8 @@ REPLICAS = ("one", "two")
 WIDGETS = 6
 # What a client waits for an answer; well within the time between one holder's stop and the next one's start.
 ANSWER_S = 0.5
+# What may be written without the lease: the lease itself, and news.
+_ANYBODYS = frozenset({LEASE.resource, EVENT.resource})
 
 
 class WiredApi(MemoryApi):
@@ -54,24 +56,25 @@ class WiredApi(MemoryApi):
 class Truth:
     """What the API server knows, and the law it watches over: who writes holds the lease."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, lease: Key = LEASE_KEY) -> None:
         self.cluster = MemoryCluster(world.clock)
-        self.cluster.admit = self._admit
-        self._found: list[Finding] = []
+        self.cluster.admit = self.admit
+        self._lease = lease
+        self.found: list[Finding] = []
         self.writes = 0
 
     def violations(self) -> list[Finding]:
-        return self._found
+        return self.found
 
-    def _admit(self, request: Request) -> None:
-        if request.resource == LEASE.resource or not request.user.startswith(REPLICAS):
+    def admit(self, request: Request) -> None:
+        if request.resource in _ANYBODYS or not request.user.startswith(REPLICAS):
             return
         self.writes += 1
-        lease = self.cluster.entries(LEASE).get(LEASE_KEY)
+        lease = self.cluster.entries(LEASE).get(self._lease)
         holder = lease.body["spec"].get("holderIdentity") if lease else None
         if holder != request.user:
             sentence = f"{request.user} does {request.verb} {request.resource} while {holder} holds the lease"
-            self._found.append(Finding(Severity.ERROR, "kube.two_writers", str(request.key), sentence))
+            self.found.append(Finding(Severity.ERROR, "kube.two_writers", str(request.key), sentence))
 
 
 async def api_server(host: Host, world: World, truth: Truth) -> None:

@@ -307,3 +307,26 @@ def _body(resources: PodResources) -> Body:
 
 def _resources(deployment: dict[str, object]):
     return deployment["spec"]["template"]["spec"]["containers"][0]["resources"]  # pyright: ignore[reportIndexIssue] -- a manifest is plain data
+
+
+def test_a_start_takes_the_mark_of_the_last_stop_away():
+    marked = a_server(quiet(), annotations={STOPPED_BECAUSE: StopReason.EXPIRED.value})
+    seen = Observed(marked, a_flavor(), a_claim(), pods=(a_pod(),))
+    assert decide(seen, SETTINGS, CREATED + HOUR).edit == TurnOn()
+
+
+def test_another_flavor_of_the_same_kind_of_machine_leaves_the_pods_template_as_it_was():
+    small, large = (replace(quiet(), flavor=name) for name in ("cpu-small", "cpu-large"))
+    one, other = (
+        decide(Observed(a_server(spec), a_flavor(name=spec.flavor)), SETTINGS, CREATED).objects[-1]
+        for spec in (small, large)
+    )
+    assert one["spec"]["template"] == other["spec"]["template"]
+
+
+def test_a_service_keeps_its_address_when_the_last_port_goes():
+    closed = replace(quiet(), enable_ssh=False)
+    service = decide(Observed(a_server(closed), a_flavor()), SETTINGS, CREATED).objects[2]
+    assert service["kind"] == "Service"
+    assert "clusterIP" not in service["spec"]
+    assert len(service["spec"]["ports"]) == 1

@@ -3,12 +3,11 @@
 from datetime import datetime
 
 from neorion.devservers.act.mirrors import Mirrors
-from neorion.devservers.act.servers import moment
+from neorion.devservers.act.servers import Hands, moment, until
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Key
-from neorion.keel.kube.control import Applier
+from neorion.keel.kube import Deletion, Key
 from neorion.keel.kube.core import CLAIM, Claim
 from neorion.keel.telemetry import logger
 
@@ -18,24 +17,28 @@ log = logger(__name__)
 class Homes:
     """The reconcile of homes."""
 
-    def __init__(self, mirrors: Mirrors, applier: Applier, clock: Clock) -> None:
+    def __init__(self, mirrors: Mirrors, hands: Hands, clock: Clock) -> None:
         self._mirrors = mirrors
-        self._applier = applier
+        self._api = hands.api
+        self._fence = hands.fence
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Duration | None:
         home = self._mirrors.claims.get(key)
-        if home is None or self._lived_in(home):
+        if home is None or home.meta.deleted is not None or self._lived_in(home):
             return None
-        until = _date(home.meta.annotations.get(HOME_DELETE_AFTER, ""))
-        if until is None:
+        due = _date(home.meta.annotations.get(HOME_DELETE_AFTER, ""))
+        if due is None:
             # Nobody marked it, so nobody has asked for its end.
             return None
-        left = (until - moment(self._clock.now())).total_seconds()
-        if left > 0:
-            return Duration.of(seconds=left)
-        log.info("home deleted", home=str(key), kept_until=until.isoformat())
-        await self._applier.delete(CLAIM, home)
+        now = moment(self._clock.now())
+        if due > now:
+            return until(due, now)
+        self._fence.check()
+        # Exactly as it was seen: a server that takes it over at this moment takes the mark off, and keeps it.
+        how = Deletion(uid=home.meta.uid, version=home.meta.resource_version)
+        await self._api.delete(CLAIM, key.name, key.namespace, how)
+        log.info("home deleted", home=str(key), kept_until=due.isoformat())
         return None
 
     def _lived_in(self, home: Claim) -> bool:

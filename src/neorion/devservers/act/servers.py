@@ -19,11 +19,14 @@ from neorion.devservers.decide import (
     decide,
 )
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
-from neorion.keel.base import Duration, Instant
+from neorion.keel.base import Duration, Instant, NotFound
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Api, Key, Merge, Strategic
 from neorion.keel.kube.control import Applier, Fence, Recorder
 from neorion.keel.kube.core import POD
+
+# Waits are measured in time that passes, ends are told in times of day: a clock that was set is noticed this late.
+SLEEP_MAX = Duration.of(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +69,20 @@ class Servers:
         if decision.edit is not None:
             await self._edit(server, decision.edit)
         if decision.release:
-            await self._applier.set_finalizer(SERVERS, server, FINALIZER, wanted=False)
-        return _until(decision.wake, now)
+            await self._release(server)
+        return until(decision.wake, now)
 
     async def _own(self, seen: Observed) -> DevServer:
         """The finalizer comes before anything it guards."""
         if seen.server.meta.deleted is not None:
             return seen.server
         return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=True)
+
+    async def _release(self, server: DevServer) -> None:
+        try:
+            await self._applier.set_finalizer(SERVERS, server, FINALIZER, wanted=False)
+        except NotFound:
+            return  # released before, and not yet heard of
 
     async def _fit(self, seen: Observed, decision: Decision) -> None:
         """Changes what runs without another pod, or takes the pods away where no Deployment can be written."""
@@ -112,5 +121,7 @@ def moment(now: Instant) -> datetime:
     return datetime.fromtimestamp(now.ns // 1_000_000_000, UTC)
 
 
-def _until(wake: datetime | None, now: datetime) -> Duration | None:
-    return None if wake is None else Duration.of(seconds=max(0.0, (wake - now).total_seconds()))
+def until(wake: datetime | None, now: datetime) -> Duration | None:
+    if wake is None:
+        return None
+    return min(SLEEP_MAX, Duration.of(seconds=max(0.0, (wake - now).total_seconds())))

@@ -1,6 +1,6 @@
-"""The operator put together, and run as a process.
+"""The operator put together, and its process: the file it reads, what it serves, how it starts.
 
-Nothing here decides; nothing elsewhere knows which parts there are.
+Nothing here decides, and nothing here writes to the cluster: it only joins the rooms that do.
 """
 
 from neorion.devservers.app.operator import Plan, build

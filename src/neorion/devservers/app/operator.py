@@ -9,6 +9,7 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import Api, Key, Object
 from neorion.keel.kube.control import (
+    TENURE,
     UNMEASURED,
     Applier,
     Controller,
@@ -17,6 +18,7 @@ from neorion.keel.kube.control import (
     Measures,
     Operator,
     Recorder,
+    Tenure,
     not_only_status,
     own_key,
 )
@@ -35,12 +37,13 @@ class Plan:
     namespace: str
     identity: str
     scope: str = ""
+    tenure: Tenure = TENURE
 
 
 def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNMEASURED) -> Operator:
     informers = Informers(api, clock, rng)
     mirrors = Mirrors(informers, plan.scope)
-    election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng)
+    election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)
     hands = Hands(api, applier, recorder, election)
@@ -55,7 +58,7 @@ def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNM
     servers.watch(mirrors.services, server_key)
     servers.watch(mirrors.pods, server_key)
 
-    homes = Controller("homes", Homes(mirrors, applier, clock).reconcile, clock, rng, measures)
+    homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)
     homes.watch(mirrors.claims, own_key)
     homes.watch(mirrors.servers, _home_of)
 

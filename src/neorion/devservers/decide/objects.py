@@ -10,7 +10,6 @@ from neorion.devservers.model import GROUP, VERSION, DevServerFlavorSpec, DevSer
 Manifest = dict[str, Any]
 
 SERVER_LABEL = f"{GROUP}/server"
-FLAVOR_LABEL = f"{GROUP}/flavor"
 # The mark of a home: it outlives its server, so nothing else ties the two together.
 HOME_LABEL = f"{GROUP}/home"
 SCRIPTS_LABEL = f"{GROUP}/scripts"
@@ -25,6 +24,8 @@ SCRIPTS_AT = "/opt/devserver/bin"
 GRACE_SECONDS = 30
 # The user that owns the home. Images run as whoever they like; files in the home belong to this group.
 GROUP_ID = 1000
+# A Service needs a port, and could not become one without an address later: this is where nobody listens.
+_NO_PORT = {"name": "none", "port": 9, "targetPort": 9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,11 @@ def scripts(namespace: str) -> Manifest:
 def service(server: Identity, spec: DevServerSpec) -> Manifest:
     ports = [{"name": "ssh", "port": 22, "targetPort": 22}] if spec.enable_ssh else []
     ports += [{"name": one.name, "port": one.port, "targetPort": one.port} for one in spec.ports]
-    wanted: Manifest = {"selector": {SERVER_LABEL: server.name}, "type": "ClusterIP", "ports": ports}
-    if not ports:
-        wanted |= {"clusterIP": "None"}  # a Service without ports may only be headless
+    wanted: Manifest = {
+        "selector": {SERVER_LABEL: server.name},
+        "type": "ClusterIP",
+        "ports": ports or [_NO_PORT],
+    }
     return _object(server, "v1", "Service", service_name(server.name), {"spec": wanted})
 
 
@@ -90,7 +93,7 @@ def deployment(
     server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: Settings
 ) -> Manifest:
     """One pod at most, and the old one goes before the new one comes: the home can be mounted once."""
-    # Not the flavor: another template is another pod, and a flavor may change under the one that runs.
+    # Nothing that changes with the flavor's name alone may stand in the template: another template is another pod.
     labels = {SERVER_LABEL: server.name}
     wanted: Manifest = {
         "replicas": 1 if spec.running else 0,
@@ -100,7 +103,6 @@ def deployment(
         "template": {"metadata": {"labels": labels}, "spec": _pod(server, spec, flavor, settings)},
     }
     body = _object(server, "apps/v1", "Deployment", server.name, {"spec": wanted})
-    body["metadata"]["labels"][FLAVOR_LABEL] = spec.flavor
     queue = spec.queue.name if spec.queue else flavor.queue
     if queue is not None:
         body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = queue

@@ -5,7 +5,17 @@ from datetime import datetime, timedelta
 
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import booked, opened
-from neorion.devservers.decide.decision import Decision, Edit, GoBack, Note, Observed, Remove, TurnOff
+from neorion.devservers.decide.decision import (
+    STOPPED_BECAUSE,
+    Decision,
+    Edit,
+    GoBack,
+    Note,
+    Observed,
+    Remove,
+    TurnOff,
+    TurnOn,
+)
 from neorion.devservers.decide.lifetime import Running, deadline, next_warning, schedule_fault, warnings_due
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, conditions, obstacle, out_of_memory, phase, steps
@@ -148,7 +158,10 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
         if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
             return Remove()
         return TurnOff(due.reason)
-    return GoBack(undo.previous) if undo is not None and undo.previous is not None else None
+    if undo is not None and undo.previous is not None:
+        return GoBack(undo.previous)
+    # Who started it again may not know of the mark; left there, it would explain the next stop.
+    return TurnOn() if STOPPED_BECAUSE in seen.server.meta.annotations else None
 
 
 def _objects(seen: Observed, settings: Settings, moved: Change) -> tuple[Manifest, ...]:
@@ -189,7 +202,6 @@ def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetim
         conditions=conditions(shown, before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=objects.service_name(seen.identity.name),
-        ssh_endpoint=_endpoint(seen) if spec.enable_ssh else None,
         urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
         running_since=facts.since,
         start_time=before.start_time or (now if current is Phase.RUNNING else None),
@@ -268,10 +280,6 @@ def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
 
 def _host(seen: Observed) -> str:
     return f"{objects.service_name(seen.identity.name)}.{seen.identity.namespace}.svc"
-
-
-def _endpoint(seen: Observed) -> str:
-    return f"{_host(seen)}:22"
 
 
 def _clock(end: Deadline | None) -> str:

@@ -1,0 +1,206 @@
+"""Operators of development servers, the controllers and kubelets around them, and people with changing wishes."""
+
+import json
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import anyio
+
+from neorion.devservers.app import Plan, build
+from neorion.devservers.app.operator import LEASE as LEASE_NAME
+from neorion.devservers.decide import HOME_DELETE_AFTER, SERVER_LABEL, home_name
+from neorion.devservers.model import Phase
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS
+from neorion.devservers.testing import SETTINGS
+from neorion.keel.base import Duration, Error, Finding, Severity
+from neorion.keel.kube import Api, Key, Merge
+from neorion.keel.kube.core import CLAIM, POD
+from neorion.keel.kube.testing import MemoryApi, Request
+from neorion.keel.sim import Host, Weather, World
+from tests.keel.kube.control.widgets import TENURE
+from tests.sim.kube_world import REPLICAS, Truth, WiredApi, api_server
+
+HOME = "devservers-system"
+USERS: Final = "dev-ann"
+NAMES: Final = ("a", "b", "c", "d")
+# Differ in more than CPU and memory: the double does not serve the resize of a pod.
+ZONES: Final = ("north", "south")
+# Clocks of replicas are set wrong by no more than this.
+SKEW: Final = Duration.of(minutes=1)
+
+
+class Harbour(Truth):
+    """The API server, which also sees to it that no home goes before its day."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, Key(HOME, LEASE_NAME))
+        self._world = world
+
+    def admit(self, request: Request) -> None:
+        super().admit(request)
+        if request.resource != CLAIM.resource or request.verb != "delete" or request.before is None:
+            return
+        day = request.before["metadata"].get("annotations", {}).get(HOME_DELETE_AFTER)
+        if day is None or day[:19] > str(self._world.clock.now() + SKEW)[:19]:
+            sentence = f"{request.user} deletes a home that is kept until {day or 'somebody says so'}"
+            self.found.append(Finding(Severity.ERROR, "devservers.home_lost", str(request.key), sentence))
+
+
+async def operator(host: Host, api: Api, identity: str) -> None:
+    plan = Plan(SETTINGS, HOME, identity, tenure=TENURE)
+    await build(api, plan, host.clock, host.rng).run(anyio.Event())
+
+
+async def replica(host: Host, world: World, truth: Harbour, boots: "count[int]") -> None:
+    identity = f"{host.name}-{next(boots)}"
+    await operator(host, WiredApi(world, truth.cluster, host, identity), identity)
+
+
+class Machinery:
+    """What a cluster does by itself: binds claims, runs the pods of Deployments, collects what nobody owns."""
+
+    def __init__(self, world: World, truth: Harbour) -> None:
+        self._world = world
+        self._cluster = truth.cluster
+        self._api = MemoryApi(truth.cluster, world.clock, "machinery")
+        self._pods = count(1)
+
+    async def run(self) -> None:
+        while True:
+            await self._world.sleep(0.5)
+            await self.turn()
+
+    async def turn(self) -> None:
+        for key, entry in sorted(self._cluster.entries(CLAIM).items()):
+            if "status" not in entry.body:
+                bound = Merge({"status": {"phase": "Bound"}})
+                await self._api.patch(CLAIM, key.name, bound, key.namespace, "status")
+        for key, entry in sorted(self._cluster.entries(BODIES).items()):
+            await self._run_pods(key, entry.body)
+        self._cluster.collect()
+
+    async def _run_pods(self, key: Key, body: dict[str, Any]) -> None:
+        """As strategy Recreate does: the old one goes before the new one comes."""
+        spec = body["spec"]
+        wanted = json.dumps(spec["template"], sort_keys=True)
+        pods = pods_of(self._cluster.entries(POD), key)
+        stale = [
+            pod for pod in pods if not spec["replicas"] or pod["metadata"]["annotations"]["of"] != wanted
+        ]
+        for pod in stale:
+            await self._api.delete(POD, pod["metadata"]["name"], key.namespace)
+        if spec["replicas"] and not pods:
+            await self._start(key, body, wanted)
+
+    async def _start(self, key: Key, body: dict[str, Any], wanted: str) -> None:
+        meta, template = body["metadata"], body["spec"]["template"]
+        owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": meta["name"], "uid": meta["uid"]}
+        name = f"{key.name}-{next(self._pods)}"
+        metadata = {
+            "name": name,
+            "namespace": key.namespace,
+            "labels": template["metadata"]["labels"],
+            "annotations": {"of": wanted},
+            "ownerReferences": [owner],
+        }
+        await self._api.create(POD, {"metadata": metadata, "spec": template["spec"]})
+        running = {"name": "dev", "ready": True, "state": {"running": {}}}
+        status = Merge({"status": {"phase": "Running", "containerStatuses": [running]}})
+        await self._api.patch(POD, name, status, key.namespace, "status")
+
+
+def pods_of(entries: dict[Key, Any], server: Key) -> list[dict[str, Any]]:
+    return [
+        entry.body
+        for key, entry in sorted(entries.items())
+        if key.namespace == server.namespace and entry.body["metadata"]["labels"][SERVER_LABEL] == server.name
+    ]
+
+
+def flavor(name: str) -> dict[str, Any]:
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"resources": resources, "nodeSelector": {"zone": name}, "price": {"perHour": "1"}},
+    }
+
+
+def server(name: str, zone: str = ZONES[0], **lifecycle: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": USERS},
+        "spec": {
+            "flavor": zone,
+            "home": {"retention": "40s"},
+            "lifecycle": {"autoShutdown": False, "retention": "30s", **lifecycle},
+        },
+    }
+
+
+async def people(world: World, api: MemoryApi, changes: int) -> None:
+    for zone in ZONES:
+        await api.create(FLAVORS, flavor(zone))
+    for _ in range(changes):
+        await world.sleep(world.rng.uniform(0, 2))
+        name = world.rng.choice(NAMES)
+        act = world.rng.choice((_create, _create, _lend, _move, _switch, _delete, _vandalize))
+        try:
+            await act(world, api, name)
+        except Error as error:
+            world.note(f"people: {error.code}")
+
+
+async def _create(world: World, api: MemoryApi, name: str) -> None:
+    await api.create(SERVERS, server(name, world.rng.choice(ZONES)))
+
+
+async def _lend(world: World, api: MemoryApi, name: str) -> None:
+    await api.create(SERVERS, server(name, timeToLive=f"{world.rng.randrange(5, 40)}s"))
+
+
+async def _move(world: World, api: MemoryApi, name: str) -> None:
+    await api.patch(SERVERS, name, Merge({"spec": {"flavor": world.rng.choice(ZONES)}}), USERS)
+
+
+async def _switch(world: World, api: MemoryApi, name: str) -> None:
+    await api.patch(SERVERS, name, Merge({"spec": {"running": world.rng.choice((True, False))}}), USERS)
+
+
+async def _delete(_world: World, api: MemoryApi, name: str) -> None:
+    await api.delete(SERVERS, name, USERS)
+
+
+async def _vandalize(_world: World, api: MemoryApi, name: str) -> None:
+    await api.patch(BODIES, name, Merge({"spec": {"replicas": 7}}), USERS)
+
+
+async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
+    """What is not as it should be once everybody has calmed down."""
+    wrong = list[str]()
+    servers = {one.meta.name: one for one in (await api.list(SERVERS)).items}
+    homes = {one.meta.name: one for one in (await api.list(CLAIM)).items}
+    bodies = {one.meta.name for one in (await api.list(BODIES)).items}
+    for name, one in servers.items():
+        pods = pods_of(truth.cluster.entries(POD), one.meta.key)
+        phases = {Phase.RUNNING} if one.spec.running else {Phase.STOPPED, Phase.EXPIRED}
+        if one.status.phase not in phases or len(pods) != int(one.spec.running):
+            wrong.append(f"{name} is {one.status.phase} with {len(pods)} pods, running={one.spec.running}")
+        if any(pod["spec"]["nodeSelector"] != {"zone": one.spec.flavor} for pod in pods):
+            wrong.append(f"{name} runs on another flavor")
+        home = homes.pop(home_name(name), None)
+        if home is None or HOME_DELETE_AFTER in home.meta.annotations:
+            wrong.append(f"{name} has no home to stay in")
+    wrong += [f"{name} outlived its retention" for name in homes]
+    wrong += [f"{name} has no server" for name in bodies - servers.keys()]
+    return wrong
+
+
+def start(world: World) -> tuple[Harbour, MemoryApi]:
+    truth = Harbour(world)
+    world.links.weather = Weather(delay_s=(0.01, 0.15))
+    world.check(truth.violations)
+    world.host("api").start(partial(api_server, world=world, truth=truth))
+    boots = count(1)
+    for name in REPLICAS:
+        world.host(name).start(partial(replica, world=world, truth=truth, boots=boots))
+    return truth, MemoryApi(truth.cluster, world.clock, "people")

@@ -1,0 +1,139 @@
+"""The operator of development servers under every trouble: homes are kept, all converges, and then nobody writes."""
+
+from functools import partial
+
+import anyio
+import pytest
+
+from neorion.devservers.decide import HOME_DELETE_AFTER, home_name
+from neorion.devservers.model import Phase
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS
+from neorion.keel.base import Duration
+from neorion.keel.kube import Key, Merge
+from neorion.keel.kube.core import CLAIM, POD
+from neorion.keel.kube.testing import MemoryApi
+from neorion.keel.sim import Crash, Host, World, seeds, simulate
+from tests.sim.devservers_world import (
+    SKEW,
+    USERS,
+    ZONES,
+    Harbour,
+    Machinery,
+    flavor,
+    operator,
+    people,
+    pods_of,
+    server,
+    start,
+    unlike_wanted,
+)
+from tests.sim.kube_world import REPLICAS, Truth
+from tests.sim.test_kube import Trouble, crash, cut_watches, forget, lose_answers, pause
+
+# An operator that is killed in the step that starts its workers leaves some that never began.
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+
+# Applies, creations, deletions and patches of the operator, before and after they happen; renewals of its lease not.
+EVERY_WRITE = ("kube.[acdp]*.asked", "kube.[acdp]*.done")
+
+# Each test dies at every so many of them, so that none takes long.
+STRIDE = 6
+
+
+async def wrong_clocks(world: World, truth: Truth) -> None:
+    """The replicas disagree about the time of day, and are set right again."""
+    off = {name: world.rng.uniform(-SKEW.seconds, SKEW.seconds) for name in REPLICAS}
+    for name, seconds in off.items():
+        world.host(name).clock.jump(seconds)
+    await pause(world, truth)
+    for name, seconds in off.items():
+        world.host(name).clock.jump(-seconds)
+
+
+TROUBLES: tuple[Trouble, ...] = (cut_watches, forget, lose_answers, pause, crash, wrong_clocks)
+
+
+async def operating(world: World, trouble: Trouble) -> None:
+    truth, api = start(world)
+    async with anyio.create_task_group() as machines:
+        machines.start_soon(Machinery(world, truth).run)
+        async with anyio.create_task_group() as group:
+            group.start_soon(people, world, api, 30)
+            await trouble(world, truth)
+        world.faults.clear()
+        # Longer than any time to live, the retention after it and that of the home together, with clocks set wrong.
+        await world.sleep(300)
+        assert await unlike_wanted(truth, api) == []
+        writes = truth.writes
+        await world.sleep(120)
+        assert truth.writes == writes, "writes in steady state"
+        machines.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@seeds(4)
+async def test_homes_are_kept_all_converges_and_then_nobody_writes(world: World, trouble: Trouble) -> None:
+    await operating(world, trouble)
+
+
+async def lifetime(world: World, point: str, crash_at: int) -> bool:
+    """One server from its creation to the end of its home; whether the operator came so far as to die."""
+    truth = Harbour(world)
+    world.check(truth.violations)
+    boots = list[str]()
+
+    async def replica(host: Host) -> None:
+        identity = f"one-{len(boots)}"
+        boots.append(identity)
+        await operator(host, MemoryApi(truth.cluster, host.clock, identity), identity)
+
+    world.faults.at(point, crash_at, Crash(down=Duration.of(ms=500)), host="one")
+    world.host("one").start(replica)
+    api = MemoryApi(truth.cluster, world.clock, "ann")
+    for zone in ZONES:
+        await api.create(FLAVORS, flavor(zone))
+    async with anyio.create_task_group() as machines:
+        machines.start_soon(Machinery(world, truth).run)
+        await _live(world, truth, api)
+        machines.cancel_scope.cancel()
+    return len(boots) > 1
+
+
+async def _live(world: World, truth: Harbour, api: MemoryApi) -> None:
+    # Long enough for a dead holder's lease to run out and the next one to catch up.
+    calm = partial(world.sleep, 15)
+    await api.create(SERVERS, server("mydev", timeToLive="70s"))
+    await calm()
+    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
+    home = await api.get(CLAIM, home_name("mydev"), USERS)
+    await api.patch(SERVERS, "mydev", Merge({"spec": {"flavor": ZONES[1]}}), USERS)
+    await calm()
+    [pod] = pods_of(truth.cluster.entries(POD), Key(USERS, "mydev"))
+    assert pod["spec"]["nodeSelector"] == {"zone": ZONES[1]}
+    await api.patch(SERVERS, "mydev", Merge({"spec": {"running": False}}), USERS)
+    await calm()
+    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.STOPPED
+    assert pods_of(truth.cluster.entries(POD), Key(USERS, "mydev")) == []
+    await api.patch(SERVERS, "mydev", Merge({"spec": {"running": True}}), USERS)
+    await calm()
+    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
+    # Its time counts from the new start; then it rests, expired, and goes after its retention, and last its home.
+    await world.sleep(70)
+    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.EXPIRED
+    await world.sleep(30)
+    assert (await api.list(SERVERS)).items == []
+    kept = await api.get(CLAIM, home_name("mydev"), USERS)
+    assert kept.meta.uid == home.meta.uid
+    assert HOME_DELETE_AFTER in kept.meta.annotations
+    await world.sleep(55)
+    assert (await api.list(CLAIM)).items == []
+    assert (await api.list(BODIES)).items == []
+
+
+@pytest.mark.parametrize("first", range(1, STRIDE + 1))
+@pytest.mark.parametrize("point", EVERY_WRITE)
+def test_an_operator_killed_at_any_write_finishes_what_it_began(point: str, first: int):
+    crash_at = first
+    while simulate(partial(lifetime, point=point, crash_at=crash_at), 0).check(f"{point} {crash_at}"):
+        crash_at += STRIDE
+    assert crash_at > 30, "the operator wrote less than one lifetime takes"
