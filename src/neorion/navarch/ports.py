@@ -3,7 +3,7 @@
 The port to clouds is `neorion.capacity.provider.Provider`.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,11 +69,11 @@ class Probe(Protocol):
     """What an agent looks at on its machine: the real driver's library, or a stand-in that somebody chose by name."""
 
     async def gpus(self) -> Sequence[Gpu]:
-        """Every GPU there is now; fewer than expected is for the agent to notice."""
+        """Every GPU there is now; fewer than expected is for the agent to notice. Retry where nobody can say."""
         ...
 
-    def events(self) -> AsyncIterator[HealthEvent]:
-        """What goes wrong, as it does. Never ends by itself."""
+    async def watch(self, tell: Callable[[HealthEvent], None], every: Duration) -> None:
+        """Tells what goes wrong, as it does; what must be looked for is looked for so often. Never ends by itself."""
         ...
 
     async def self_test(self) -> bool:

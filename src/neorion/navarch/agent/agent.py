@@ -4,12 +4,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import anyio
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Denied, Duration, Error, Id, NotFound, Retry
+from neorion.keel.base import Denied, Duration, Error, Id, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
@@ -54,6 +55,7 @@ class _Session:
 
     calls: AgentServiceClient
     every: Duration
+    look: Duration
     expected: int
     boot: str
     batch: int = 0
@@ -95,7 +97,7 @@ class Agent:
             tasks.cancel_scope.cancel()
 
     async def _register(self, join_token: str | None) -> _Session:
-        who, gpus = self._who, await self._probe.gpus()
+        who, gpus = self._who, await self._gpus() or ()
         request = pb.RegisterRequest(
             node_id=who.name,
             machine_id=who.machine,
@@ -112,6 +114,7 @@ class Agent:
         return _Session(
             calls=self._dial(answer.token).client(AgentServiceClient),
             every=Duration.of(ms=answer.heartbeat_interval_ms),
+            look=Duration.of(ms=answer.health_check_interval_ms),
             expected=answer.expected_gpus,
             boot=self._ids.new(BootId),
         )
@@ -119,10 +122,11 @@ class Agent:
     async def _beat(self, session: _Session) -> None:
         while True:
             session.beat.clear()
-            gpus = await self._probe.gpus()
-            self._count(session, gpus)
+            gpus = await self._gpus()
+            if gpus is not None:
+                self._count(session, gpus)
             done = list(session.done)
-            request = pb.HeartbeatRequest(gpus=[_message(gpu) for gpu in gpus], done=done)
+            request = pb.HeartbeatRequest(gpus=[_message(gpu) for gpu in gpus or ()], done=done)
             if session.tested is not None:
                 request.tested = session.tested
             try:
@@ -137,6 +141,14 @@ class Agent:
                 await self._obey(session, answer.orders)
             with anyio.move_on_after(session.every.seconds):
                 await session.beat.wait()
+
+    async def _gpus(self) -> Sequence[Gpu] | None:
+        """None where nobody can say: that is no proof that they are gone, and the watch tells why."""
+        try:
+            return await self._probe.gpus()
+        except Retry as error:
+            log.warning("the GPUs cannot be seen", why=error.sentence)
+            return None
 
     def _count(self, session: _Session, gpus: Sequence[Gpu]) -> None:
         """Fewer GPUs than the machine was bought with; told when it changes, not with every look."""
@@ -158,8 +170,7 @@ class Agent:
             session.beat.set()
 
     async def _watch(self, session: _Session) -> None:
-        async for event in self._probe.events():
-            self._tell(session, event)
+        await self._probe.watch(partial(self._tell, session), session.look)
 
     async def _test(self, session: _Session) -> None:
         session.tested = await self._probe.self_test()
@@ -192,6 +203,9 @@ class Agent:
                 except (NotFound, Denied):
                     # The heartbeat hears it too, and ends.
                     return
+                except Invalid as error:
+                    # Sent again it would be refused again, and hold up what comes after it.
+                    log.failure("events were refused", error, events=len(batch))
 
 
 def _message(gpu: Gpu) -> pb.Gpu:

@@ -33,6 +33,12 @@ app.mount(
     help="Run the control plane until it is told to stop.",
     heading=_PLANE,
 )
+app.mount(
+    "agent",
+    "neorion.navarch.app.agent_command:agent",
+    help="Watch this machine for a control plane.",
+    heading=_PLANE,
+)
 
 __all__ = ["app", "main"]
 

@@ -1,9 +1,10 @@
 """The probe of a machine of the fake cloud: healthy GPUs, and the faults that were ordered for it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Callable, Sequence
 
 from neorion.capacity.fake import FakeMachine
 from neorion.capacity.gpu import Remedy, shape_of
+from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.ports import Gpu
@@ -26,16 +27,19 @@ class FakeProbe:
             for index in range(self._gpus)
         ]
 
-    async def events(self) -> AsyncIterator[HealthEvent]:
+    async def watch(self, tell: Callable[[HealthEvent], None], every: Duration) -> None:
+        del every
         while True:
             fault = await self._machine.faults.get()
-            yield HealthEvent(
-                at=self._clock.now(),
-                kind=EventKind(fault.kind),
-                gpu=fault.gpu,
-                xid=fault.xid,
-                message=fault.message,
-                metrics=dict(fault.metrics),
+            tell(
+                HealthEvent(
+                    at=self._clock.now(),
+                    kind=EventKind(fault.kind),
+                    gpu=fault.gpu,
+                    xid=fault.xid,
+                    message=fault.message,
+                    metrics=dict(fault.metrics),
+                )
             )
 
     async def self_test(self) -> bool:

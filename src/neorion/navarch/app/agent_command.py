@@ -1,0 +1,65 @@
+"""`navarch agent`."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Output, require_extra
+
+_STATE: Final = Path("/var/lib/navarch-agent")
+_REMEDIES: Final = ("reset_gpu", "reboot")
+
+
+@click.command("agent", cls=Command)
+@click.option("--server", required=True, metavar="ADDRESS", help="Where the control plane answers.")
+@click.option("--node-id", required=True, help="What this machine is called there, or in Kubernetes.")
+@click.option("--pool", default="", help="The pool to join, for a machine that somebody else bought.")
+@click.option("--ca-file", type=click.Path(path_type=Path), help="Whom to trust; connects by TLS.")
+@click.option("--state", default=_STATE, type=click.Path(path_type=Path), help="A folder that outlives it.")
+@click.option("--kernel-log", default=Path("/dev/kmsg"), type=click.Path(path_type=Path), help="To be read.")
+@click.option(
+    "--allow",
+    multiple=True,
+    type=click.Choice(_REMEDIES),
+    help="What it may do when told to; nothing if not given.",
+)
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
+    """Watch this machine for a control plane. The token for joining is NAVARCH_AUTH_TOKEN."""
+    require_extra("server")
+    require_extra("navarch")
+    import socket  # noqa: PLC0415 -- the help does not need it
+
+    from neorion.capacity.gpu import Remedy  # noqa: PLC0415 -- as above
+    from neorion.keel.clock import SystemClock, SystemIds, system_rng  # noqa: PLC0415 -- as above
+    from neorion.keel.rpc import Channel, ClientTls, connect  # noqa: PLC0415 -- as above
+    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
+    from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.machine import MachineProbe, Places  # noqa: PLC0415 -- as above
+    from neorion.navarch.agent import Agent, Identity  # noqa: PLC0415 -- as above
+
+    setup(Form(options["log"]))
+    options["state"].mkdir(parents=True, exist_ok=True)
+    clock, ids = SystemClock(), SystemIds()
+    tls = ClientTls(ca=options["ca_file"]) if options["ca_file"] else None
+
+    def dial(token: str | None) -> Channel:
+        return connect(options["server"], ids=ids, token=token, tls=tls)
+
+    places = Places(options["state"], options["kernel_log"])
+    probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
+    who = Identity(options["node_id"], host_name=socket.gethostname(), pool=options["pool"])
+
+    async def main(crew: Crew) -> None:
+        async def speak() -> None:
+            await Agent(who, probe, dial, clock, ids, system_rng()).run(
+                out.env.get("NAVARCH_AUTH_TOKEN") or None
+            )
+            crew.stop()
+
+        crew.spawn("navarch.agent", speak)
+        await crew.stopping.wait()
+
+    run_process(main)

@@ -1,0 +1,150 @@
+"""The probe of a real machine, with NVIDIA's own binding over a stand-in for the driver's library."""
+
+import asyncio
+import ctypes
+import os
+import subprocess
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Denied, Duration
+from neorion.keel.clock import SystemClock
+from neorion.navarch.adapters.probes.kmsg import parse
+from neorion.navarch.adapters.probes.machine import MachineProbe, Places
+from neorion.navarch.model import EventKind, HealthEvent
+
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("gcc")]
+SOURCE = Path(__file__).parent.parent / "nvml" / "stand_in.c"
+OFTEN = Duration.of(ms=20)
+
+
+class Machine:
+    """What the stand-in is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "boot_id").write_text("one\n")
+        (folder / "state").touch()
+        os.mkfifo(folder / "events")
+        os.mkfifo(folder / "kmsg")
+        self.kernel = os.open(folder / "kmsg", os.O_RDWR)
+        self.probe = MachineProbe(
+            Places(folder, folder / "kmsg", folder / "boot_id", folder / "infiniband"), SystemClock()
+        )
+
+    def say(self, *facts: str) -> None:
+        fresh = self.folder / "state.new"
+        fresh.write_text("".join(f"{fact}\n" for fact in facts))
+        fresh.replace(self.folder / "state")
+
+    def xid(self, gpu: int, code: int) -> None:
+        (self.folder / "events").write_text(f"{gpu} {code}\n")
+
+    def write(self, sequence: int, text: str) -> None:
+        now = round(SystemClock().monotonic() * 1e6)
+        os.write(self.kernel, f"4,{sequence},{now},-;{text}\n".encode())
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    command = [
+        "gcc",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libnvidia-ml.so.1",
+    ]
+    subprocess.run([*command, "-o", str(built), str(SOURCE)], check=True)
+    # Found by its name from now on, also by the binding.
+    ctypes.CDLL(str(built))
+    return built
+
+
+@pytest.fixture
+def machine(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Machine]:
+    del library
+    monkeypatch.setenv("NVML_STAND_IN", str(tmp_path))
+    made = Machine(tmp_path)
+    yield made
+    made.probe._nvml.close()
+    os.close(made.kernel)
+
+
+@asynccontextmanager
+async def watched(machine: Machine) -> AsyncGenerator[asyncio.Queue[HealthEvent]]:
+    events: asyncio.Queue[HealthEvent] = asyncio.Queue()
+    await machine.probe.gpus()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(machine.probe.watch, events.put_nowait, OFTEN)
+        yield events
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_gpus_of_the_driver_are_seen(machine: Machine):
+    gpus = await machine.probe.gpus()
+    assert [gpu.uuid for gpu in gpus] == [f"GPU-stand-in-{index}" for index in range(8)]
+    assert (gpus[0].temperature, gpus[0].power, gpus[0].utilisation) == (45.0, 300.0, 50.0)
+    machine.say("3.error 15")
+    assert [gpu.index for gpu in await machine.probe.gpus()] == [0, 1, 2, 4, 5, 6, 7]
+
+
+async def test_an_xid_of_the_driver_is_told_and_its_twin_in_the_kernels_log_is_not(machine: Machine):
+    async with watched(machine) as events:
+        machine.xid(3, 79)
+        event = await events.get()
+        assert (event.kind, event.gpu, event.xid) == (EventKind.XID, 3, 79)
+        machine.write(1, "NVRM: Xid (PCI:0000:13:00): 79, GPU has fallen off the bus.")
+        machine.write(2, "NVRM: Xid (PCI:0000:14:00): 48, DBE")
+        event = await events.get()
+        assert (event.gpu, event.xid) == (4, 48)
+
+
+@pytest.mark.parametrize(
+    ("fact", "kind", "metrics"),
+    [
+        ("2.rows_failure 1", EventKind.ROW_REMAP, {"failure": 1.0}),
+        ("2.rows_pending 1", EventKind.ROW_REMAP, {"pending": 1.0}),
+        ("2.temperature 92", EventKind.THERMAL, {"margin": -2.0}),
+        ("2.slowed_by 64", EventKind.THERMAL, {"margin": 0.0}),
+        ("2.slowed_by 128", EventKind.POWER, {"slowed_by": 128.0}),
+        ("2.links_down 3", EventKind.NVLINK, {"down": 2.0}),
+        ("2.pcie_width 8", EventKind.PCIE, {"width": 8.0, "expected": 16.0}),
+        ("2.pcie_gen 3", EventKind.PCIE, {"generation": 3.0, "expected": 5.0}),
+        ("2.recovery_action 4", EventKind.RECOVERY_ACTION, {"action": 4.0}),
+        ("2.error 16", EventKind.RECOVERY_ACTION, {"action": 1.0}),
+        ("driver 9", EventKind.DRIVER, {"answers": 0.0}),
+    ],
+)
+async def test_what_is_wrong_is_told_once_and_its_end_too(
+    machine: Machine, fact: str, kind: EventKind, metrics: dict[str, float]
+):
+    async with watched(machine) as events:
+        machine.say(fact)
+        event = await events.get()
+        assert (event.kind, event.metrics) == (kind, metrics)
+        machine.say()
+        event = await events.get()
+        assert (event.kind, event.metrics) == (kind, {"cleared": 1.0})
+
+
+async def test_a_treatment_that_is_not_allowed_is_refused(machine: Machine):
+    with pytest.raises(Denied) as refused:
+        await machine.probe.treat(Remedy.REBOOT, -1)
+    assert refused.value.code == "agent.not_allowed"
+
+
+def test_the_kernels_log_is_read_whatever_it_holds():
+    text = (
+        "6,1,5000000,-;NVRM: Xid (PCI:0000:3b:00): 13, pid=7\n SUBSYSTEM=pci\nnonsense\n6,2,x,-;NVRM: Xid\n"
+    )
+    (entry,) = parse(text)
+    assert (entry.sequence, entry.seconds, entry.code, entry.bus) == (1, 5.0, 13, "0000:3b:00")
