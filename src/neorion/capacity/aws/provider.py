@@ -123,15 +123,20 @@ class AwsProvider:
         with self._making:
             if region not in self._clients:
                 session = boto3.Session(profile_name=self._settings.profile or None, region_name=region)
-                client: object = session.client(  # pyright: ignore[reportUnknownMemberType] -- as above
-                    "ec2",
-                    endpoint_url=self._settings.endpoint or None,
-                    # Who asked decides whether to ask again, and when.
-                    config=Config(
-                        connect_timeout=_CONNECT_S, read_timeout=_READ_S, retries={"total_max_attempts": 1}
+                client = cast(
+                    "_Ec2",
+                    session.client(  # pyright: ignore[reportUnknownMemberType] -- as above
+                        "ec2",
+                        endpoint_url=self._settings.endpoint or None,
+                        # Who asked decides whether to ask again, and when.
+                        config=Config(
+                            connect_timeout=_CONNECT_S,
+                            read_timeout=_READ_S,
+                            retries={"total_max_attempts": 1},
+                        ),
                     ),
                 )
-                self._clients[region] = cast("_Ec2", client)
+                self._clients[region] = client
             return self._clients[region]
 
     def _split(self, machine: MachineId) -> tuple[str, str]:

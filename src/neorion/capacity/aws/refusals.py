@@ -91,7 +91,7 @@ def refusal(provider: str, scope: str, error: Exception) -> Error:
 
 
 def _answered(provider: str, scope: str, error: ClientError) -> Error:
-    response = cast("dict[str, Any]", error.response)  # pyright: ignore[reportUnknownMemberType] -- as above
+    response = cast("dict[str, Any]", error.response)
     said: dict[str, str] = response.get("Error", {})
     code = said.get("Code", "")
     words = f"{code}: {said.get('Message', '')}"
