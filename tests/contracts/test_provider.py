@@ -18,6 +18,7 @@ from neorion.keel.base import (
     QuotaExceeded,
 )
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
+from tests.capacity.clouds.ec2 import ec2
 
 pytestmark = pytest.mark.anyio
 
@@ -25,8 +26,11 @@ pytestmark = pytest.mark.anyio
 class Rig(Protocol):
     """One cloud to test: the provider, an intent it can serve, and levers for what goes wrong on its side."""
 
-    provider: Provider
-    intent: Intent
+    @property
+    def provider(self) -> Provider: ...
+
+    @property
+    def intent(self) -> Intent: ...
 
     def empty(self) -> None:
         """From now on there is no machine to be had."""
@@ -74,7 +78,7 @@ async def _fake() -> AsyncGenerator[Rig]:
     yield FakeRig()
 
 
-RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {"fake": _fake}
+RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {"aws": ec2, "fake": _fake}
 
 
 @pytest.fixture(params=sorted(RIGS))

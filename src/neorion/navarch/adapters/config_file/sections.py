@@ -84,6 +84,7 @@ class Provider(Model):
     region: str = Field(default="", description="The region, if pools name none.")
     zone: str = Field(default="", description="The zone, if pools name none.")
     profile: str = Field(default="", description="The named profile of credentials.")
+    launch_template: str = Field(default="", description="What its machines have beyond their pool's keys.")
     kubeconfig: str = Field(default="", description="How the cluster is reached.")
     namespace: str = Field(default="", description="Where its objects live.")
     gpu_count: int | None = Field(default=None, ge=0, description="GPUs of each machine.")
@@ -96,7 +97,7 @@ class Provider(Model):
 
 
 _KEYS: Final = {
-    "aws": {"region", "zone", "profile", "api_url"},
+    "aws": {"region", "zone", "profile", "launch_template", "api_url"},
     "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
     "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
     "gcp": {"project", "zone", "region", "api_url"},
