@@ -51,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
         )
         found.workers.append(machine)
         found.start_worker(machine)
-        with IrisClient.remote(found.url, user="root") as client:
+        with IrisClient.remote(found.url, user="zoe") as client:
             # It has joined when something has run on it.
             client.wait(client.submit("true", "trained"), timeout=60)
         yield found
@@ -136,14 +136,14 @@ USER: dict[str, tuple[Submit, str, str]] = {
         "Send less, or in several calls.",
     ),
     "a job that is not there": (
-        lambda client: client.get("/root/trainde"),
+        lambda client: client.get("/zoe/trainde"),
         "iris.no_job",
         'did you mean "trained"?',
     ),
     "a task that is not there": (
-        lambda client: client.logs("/root/trained", 7),
+        lambda client: client.logs("/zoe/trained", 7),
         "iris.no_task",
-        "see them with: iris task list /root/trained",
+        "see them with: iris task list /zoe/trained",
     ),
 }
 
@@ -151,7 +151,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
 @pytest.mark.parametrize("case", USER)
 async def test_a_users_mistake_is_told_with_a_hint(world: Cluster, case: str):
     call, code, hint = USER[case]
-    async with AsyncIrisClient.remote(world.url, user="root") as client:
+    async with AsyncIrisClient.remote(world.url, user="zoe") as client:
         error = await refusal(lambda: call(client))
     assert (error.code, error.hint) == (code, hint)
     assert error.sentence.endswith(".")
@@ -196,7 +196,7 @@ async def test_a_workers_token_submits_nothing(world: Cluster):
 
 def spec(**fields: Any) -> pb.SubmitRequest:
     whole: dict[str, Any] = {
-        "name": "/root/raw",
+        "name": "/zoe/raw",
         "entry": Oneof("command", pb.Command(argv=["true"])),
         "resources": pb.Resources(cpu_milli=100),
         "replicas": 1,
@@ -259,7 +259,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "iris.constraint",
         'write "key", "!key", "key=value" or "key in a,b"',
     ),
-    "a name that leads out": ("submit", spec(name="/root/../ann"), "iris.name", NAME),
+    "a name that leads out": ("submit", spec(name="/zoe/../ann"), "iris.name", NAME),
     "a blob under a wrong hash": ("put_blob", put(HEX, b"other"), "iris.blob_hash", SHA),
     "a blob under a name of its own": ("put_blob", put("name", b"body"), "iris.digest", DIGITS),
     "a part that came too early": (
@@ -292,7 +292,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
 @pytest.mark.parametrize("case", RAW)
 async def test_a_hand_made_call_is_refused_whole(world: Cluster, case: str):
     verb, request, code, hint = RAW[case]
-    async with AsyncIrisClient.remote(world.url, user="root") as client:
+    async with AsyncIrisClient.remote(world.url, user="zoe") as client:
         before = len(await client.jobs())
         error = await refusal(lambda: getattr(client.calls, verb)(request))
         assert (error.code, error.hint) == (code, hint)
@@ -353,12 +353,12 @@ async def test_a_hostile_bundle_is_refused_by_the_worker(world: Cluster, case: s
     make, words = BUNDLES[case]
     body = make()
     digest = hashlib.sha256(body).hexdigest()
-    async with AsyncIrisClient.remote(world.url, user="root") as client:
+    async with AsyncIrisClient.remote(world.url, user="zoe") as client:
         await client.put_blob(digest, body)
         request = spec(environment=pb.Environment(bundle=digest))
         job = await client.calls.submit(request)
         error = await refusal(lambda: client.wait(job.id, timeout=60))
         ended = (await client.get(job.id)).ending
-    assert (error.code, error.hint) == ("iris.not_built", "see what it wrote: iris job logs /root/raw")
+    assert (error.code, error.hint) == ("iris.not_built", "see what it wrote: iris job logs /zoe/raw")
     assert "The bundle is refused: " in error.sentence
     assert words in cast("pb.Ending", ended).message
