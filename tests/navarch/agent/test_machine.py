@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Denied, Duration
+from neorion.keel.base import Denied, Duration, Terminal
 from neorion.keel.clock import SystemClock
-from neorion.navarch.adapters.probes.kmsg import parse
+from neorion.navarch.adapters.probes.kmsg import KernelLog, parse
 from neorion.navarch.adapters.probes.machine import MachineProbe, Places
 from neorion.navarch.model import EventKind, HealthEvent
 
@@ -148,3 +148,12 @@ def test_the_kernels_log_is_read_whatever_it_holds():
     )
     (entry,) = parse(text)
     assert (entry.sequence, entry.seconds, entry.code, entry.bus) == (1, 5.0, 13, "0000:3b:00")
+
+
+async def test_a_log_that_ends_is_refused_instead_of_read_for_ever(tmp_path: Path):
+    (tmp_path / "boot_id").write_text("one\n")
+    (tmp_path / "kmsg").touch()
+    log = KernelLog(tmp_path / "kmsg", tmp_path / "boot_id", tmp_path / "memory", SystemClock())
+    with pytest.raises(Terminal) as refused, anyio.fail_after(5):
+        await anext(log.entries())
+    assert refused.value.code == "probe.kernel_log_ended"

@@ -107,10 +107,19 @@ class KernelLog:
 async def _read(log: int) -> str:
     while True:
         try:
-            return os.read(log, RECORD_MAX).decode("utf-8", "replace")
+            found = os.read(log, RECORD_MAX)
         except BlockingIOError:
             await anyio.wait_readable(log)
         except OSError as error:
             # Records were overwritten before they were read; the next read goes on with the oldest that is left.
             if error.errno != errno.EPIPE:
                 raise
+        else:
+            if not found:
+                # The kernel's own log never ends; whoever read on here would read nothing for ever, and let nobody else run.
+                raise Terminal(
+                    "probe.kernel_log_ended",
+                    "What was named as the kernel's log has an end, so it is another file.",
+                    hint="name the device: --kernel-log /dev/kmsg",
+                )
+            return found.decode("utf-8", "replace")
