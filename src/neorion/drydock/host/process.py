@@ -5,6 +5,7 @@ record that could be lost between starting a process and writing down that it wa
 """
 
 import os
+import select
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,8 +18,9 @@ import anyio
 # The cluster's folder, and which of its parts this is.
 CLUSTER_MARK: Final = "NEORION_DRYDOCK_CLUSTER"
 PART_MARK: Final = "NEORION_DRYDOCK_PART"
-# Microseconds each; on a busy machine a process may be kept waiting in the middle of its change.
+# A change takes microseconds, but on a busy machine a process may be kept waiting in the middle of it: 50 ms in all.
 _LOOKS: Final = 100
+_BETWEEN_LOOKS_S: Final = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,11 @@ def _marks(pid: int) -> dict[str, str]:
 def _environment(process: Path) -> list[str]:
     """A process that is becoming another program has none for a moment; one that keeps having none is not ours."""
     for _ in range(_LOOKS):
-        found = _strings(process / "environ")
-        if found != [""] or not _has_program(process):
-            return found
-        os.sched_yield()
+        found = _content(process / "environ")
+        # One that was overwritten by its own program is full of zeros, not empty: that one is not waited for.
+        if found or not _has_program(process):
+            return _split(found)
+        select.select((), (), (), _BETWEEN_LOOKS_S)
     return []
 
 
@@ -129,7 +132,15 @@ def _has_program(process: Path) -> bool:
 
 
 def _strings(path: Path) -> list[str]:
+    return _split(_content(path))
+
+
+def _split(content: bytes) -> list[str]:
+    return content.rstrip(b"\0").decode(errors="surrogateescape").split("\0")
+
+
+def _content(path: Path) -> bytes:
     # Gone, or somebody else's: no process of ours.
     with suppress(OSError):
-        return path.read_bytes().rstrip(b"\0").decode(errors="surrogateescape").split("\0")
-    return []
+        return path.read_bytes()
+    return b""
