@@ -29,7 +29,7 @@ from tests.contracts.kube_api import config, take, take_initial
 from tests.keel.kube.stage import LeapClock, staged
 from tests.kube.wire_trouble import Wire, wire_to
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections")]
 
 NAMESPACE = "default"
 

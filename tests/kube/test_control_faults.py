@@ -23,7 +23,7 @@ from tests.keel.kube.control.widgets import TENURE, Surroundings, WidgetOperator
 from tests.kube.conftest import defined
 from tests.kube.proxy import Wire, wired
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections")]
 
 CLOCK, RNG = SystemClock(), system_rng()
 
