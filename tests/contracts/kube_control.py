@@ -9,12 +9,14 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, Api, Bookmark, Key, Merge, Modified, Select
 from neorion.keel.kube.control import Applier, Election, Informer, Informers, Recorder
 from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE, ConfigMap, Event
+from neorion.keel.kube.objects import micro_time_text
 from tests.contracts.kube_api import PATIENCE_S, WIDGET, Widget, WidgetStatus
 from tests.keel.kube.control.widgets import FINALIZER, TENURE, Surroundings, WidgetOperator, Writes, widget
 
@@ -221,6 +223,20 @@ class Electing:
         lease = await api.get(LEASE, "lease", namespace)
         assert lease.spec.holder_identity == ""
         assert lease.spec.lease_transitions == 2
+
+    async def test_a_lease_is_given_back_although_its_last_renewal_was_never_heard_of(
+        self, api: Api, namespace: str
+    ):
+        election = Election(api, Key(namespace, "lease"), "first", CLOCK, RNG, TENURE)
+
+        async def renewed_behind_its_back() -> None:
+            lease = await api.get(LEASE, "lease", namespace)
+            later = replace(lease.spec, renew_time=micro_time_text(CLOCK.now()))
+            await api.replace(LEASE, replace(lease, spec=later))
+
+        with anyio.fail_after(PATIENCE_S):
+            await election.run(renewed_behind_its_back)
+        assert (await api.get(LEASE, "lease", namespace)).spec.holder_identity == ""
 
     async def _renewed(self, api: Api, namespace: str, times: int) -> None:
         """Returns after longer than a lease lasts that nobody renews."""

@@ -133,7 +133,7 @@ class Election:
         while True:
             await self._clock.sleep(self._tenure.renew_every)
             try:
-                await self._renew_once()
+                await self._set_holder(self.identity)
             except Error as error:
                 log.warning("lease not renewed", lease=str(self.key), error=str(error))
             if not self.holds:
@@ -141,14 +141,14 @@ class Election:
                 return
             self._move_deadline(scope)
 
-    async def _renew_once(self) -> None:
+    async def _set_holder(self, holder: str) -> None:
         try:
-            await self._write(self._lease, holder=self.identity)
+            await self._write(self._lease, holder=holder)
         except Conflict:
             # Somebody wrote it: another holder, or a person, or we did and never heard the answer.
             self._lease = await self._api.get(LEASE, self.key.name, self.key.namespace)
             if self._lease.spec.holder_identity == self.identity:
-                await self._write(self._lease, holder=self.identity)
+                await self._write(self._lease, holder=holder)
             else:
                 self._until = _NEVER
 
@@ -213,7 +213,7 @@ class Election:
             self._until = _NEVER
             with anyio.move_on_after(RELEASE_S_MAX, shield=True):
                 try:
-                    await self._write(self._lease, holder="")
+                    await self._set_holder("")
                 except Error as error:
                     log.warning("lease not released", lease=str(self.key), error=str(error))
 
