@@ -17,10 +17,10 @@ from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.judge import ProcessJudge
-from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.app.clouds import aws
 from neorion.navarch.app.fakes import Fake, fake, inhabit
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.app.schedulers import Chances, schedulers
 from neorion.navarch.model.tokens import token_file
 
 _GRACE = Duration.of(seconds=2)
@@ -68,7 +68,8 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         where = file.server.store or state / "navarch.db"
         store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
-        world = World(providers, NoScheduler(), NoDemand(), judge)
+        around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
+        world = World(providers, around.scheduler, around.demand, judge)
         plane = await stack.enter_async_context(
             build(settings, world, Parts(store, clock, ids, rng, Metrics()))
         )

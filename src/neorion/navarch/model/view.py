@@ -16,7 +16,8 @@ class Pulse:
     """The latest of a node that is not worth writing down. `heard` is None until its agent spoke to this process.
 
     `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out.
-    `marked` says that the scheduler of its work knows that the node takes nothing new.
+    `marked` says that the scheduler of its work knows that the node takes nothing new, and `waits` what its cordon or drain
+    waits for.
     """
 
     heard: Instant | None = None
@@ -25,6 +26,7 @@ class Pulse:
     idle: Instant | None = None
     tested: bool | None = None
     treated: frozenset[str] = frozenset()
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
