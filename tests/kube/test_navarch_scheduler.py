@@ -113,7 +113,7 @@ async def test_telling_again_writes_nothing(api: Client, scheduler: KubeSchedule
         await another.cordon(fleet_node(name), "XID 79")
     after = (await api.get(NODE.raw, name))["metadata"]
     ours = [
-        [one for one in meta["managedFields"] if "navarch" in one["manager"]]  # pyright: ignore[reportIndexIssue, reportUnknownVariableType, reportUnknownArgumentType] -- as the server has it
+        [one for one in meta["managedFields"] if "navarch" in one["manager"]]  # pyright: ignore[reportIndexIssue] -- as the server has it
         for meta in (before, after)
     ]
     assert ours[0] == ours[1]

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -62,16 +62,14 @@ async def other() -> AsyncGenerator[Other]:
 
 @asynccontextmanager
 async def scheduler(other: Other, **changes: Any) -> AsyncGenerator[Webhook]:
-    urls = {
-        f"{name}_url": f"{other.address}/{path}"
-        for name, path in {
-            "cordon": "cordon",
-            "uncordon": "uncordon",
-            "drain": "drain",
-            "drain_status": "status",
-        }.items()
-    }
-    settings = WebhookSettings(**(urls | {"headers": {"Authorization": "Bearer s3cret"}} | changes))
+    usual = WebhookSettings(
+        f"{other.address}/cordon",
+        f"{other.address}/uncordon",
+        f"{other.address}/drain",
+        f"{other.address}/status",
+        headers={"Authorization": "Bearer s3cret"},
+    )
+    settings = replace(usual, **changes)
     async with webhook(settings, SystemClock()) as made:
         yield made
 
@@ -157,7 +155,7 @@ async def test_an_answer_that_is_no_status_is_refused(other: Other, body: bytes,
 
 
 async def test_who_does_not_listen_is_tried_again_later_and_no_secret_is_told(other: Other):
-    gone = "http://user:s3cret@127.0.0.1:1/cordon?key=s3cret"
+    gone = "http://127.0.0.1:1/cordon?key=s3cret"
     async with scheduler(other, cordon_url=gone) as made:
         with pytest.raises(Retry) as refused:
             await made.cordon(NODE, "XID 79")

@@ -98,4 +98,5 @@ def _alike(told: Node, node: Node) -> bool:
         and told.health is node.health
         and told.ailment == node.ailment
         and told.kube_name == node.kube_name
+        and told.agent == node.agent
     )

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.capacity.gpu import shape_of
-from neorion.keel.clock import Clock, Rng
 from neorion.keel.cli.kit import require_extra
+from neorion.keel.clock import Clock, Rng
 from neorion.keel.run import Crew
-from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.adapters.config_file.schedulers import Kubernetes, WebhookModel
 from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.adapters.several import SeveralSchedulers
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.ports import DemandSource, Scheduler
-
-log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel, MemoryTransport, connect, serve
 from neorion.keel.run import Crew
-from neorion.keel.store import open_store
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.judge import ProcessJudge
 from neorion.navarch.app.clouds import aws
 from neorion.navarch.app.fakes import Fake, fake, inhabit
-from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.app.plane import Parts, Plane, Settings, build
 from neorion.navarch.app.schedulers import Chances, schedulers
+from neorion.navarch.app.standby import Door, reign
 from neorion.navarch.model.tokens import token_file
 
 _GRACE = Duration.of(seconds=2)
@@ -65,17 +65,17 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         health_check=file.server.health_check_interval,
     )
     async with AsyncExitStack() as stack:
-        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         where = file.server.store or state / "navarch.db"
-        store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
+        own = await stack.enter_async_context(reign(where, Door(host, port), clock, rng, ids))
+        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
         world = World(providers, around.scheduler, around.demand, judge)
         plane = await stack.enter_async_context(
-            build(settings, world, Parts(store, clock, ids, rng, Metrics()))
+            build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
         )
         crew = await stack.enter_async_context(Crew(clock, rng))
         stack.callback(crew.cancel)
-        server = await stack.enter_async_context(serve(plane.app, host, port, grace=_GRACE))
+        server = await stack.enter_async_context(serve(plane.app, own.door.host, own.door.port, grace=_GRACE))
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
         _leave_token(env, server.port, token)
         for one in fakes.values():

@@ -69,13 +69,13 @@ class Cluster:
     async def demand(self, pool: str = "training", *, gpus: int = 8) -> Demand:
         informers = Informers(self.api, self.clock, seeded_rng(1))
         source = KubeDemand(informers, lambda _: gpus, kueue=True)
+        found = Demand()
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
             await informers.wait_synced()
-            try:
-                return await source.demand(pool)
-            finally:
-                group.cancel_scope.cancel()
+            found = await source.demand(pool)
+            group.cancel_scope.cancel()
+        return found
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def _is(owner: Node | None, node: Node) -> bool:
 
 
 def _names(node: Node) -> Iterable[str]:
-    said = (node.id, node.machine, node.machine_name, node.kube_name, node.purchase)
+    said = (node.id, node.machine, node.machine_name, node.kube_name, node.agent, node.purchase)
     return {str(name) for name in said if name}
 
 

@@ -111,7 +111,11 @@ class Webhook:
             async with self._session.request(
                 method, url, json=json, params=params, allow_redirects=False
             ) as response:
-                body = await response.content.read(BODY_MAX + 1)
+                body = b""
+                async for piece in response.content.iter_any():
+                    body += piece
+                    if len(body) > BODY_MAX:
+                        break
                 _check(url, response.status, len(body))
                 return body
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -158,5 +162,5 @@ def _check(url: str, status: int, size: int) -> None:
 
 
 def _place(url: str) -> str:
-    """Without the query and without anything before an @: those may hold secrets."""
-    return url.partition("?")[0].rpartition("@")[2].removeprefix("https://").removeprefix("http://")[:100]
+    """Without the query, which may hold secrets."""
+    return url.partition("?")[0][:100]
