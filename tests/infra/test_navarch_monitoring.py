@@ -7,7 +7,7 @@ from pathlib import Path
 import pyqwest
 import pytest
 
-from neorion.drydock.binaries import Shelf, ready
+from neorion.drydock.binaries import Shelf
 from neorion.navarch.model import NodeState
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.testing import spec
@@ -23,8 +23,6 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def promtool() -> Path:
-    if not ready("promtool"):
-        pytest.skip("promtool is not built (neorion drydock build prometheus)")
     return Shelf.of().path("promtool")
 
 
@@ -49,6 +47,7 @@ async def fleet(it: Running, size: int) -> None:
         await agent.heartbeat(pb.HeartbeatRequest(tested=True))
 
 
+@pytest.mark.needs("promtool")
 async def test_one_sick_node_warns_after_five_minutes_and_is_forgotten_when_it_is_well(
     promtool: Path, tmp_path: Path
 ):
@@ -62,6 +61,7 @@ async def test_one_sick_node_warns_after_five_minutes_and_is_forgotten_when_it_i
     assert wrong(promtool, ALERTS, tmp_path, series, expected) == ""
 
 
+@pytest.mark.needs("promtool")
 async def test_a_pool_that_loses_a_quarter_is_critical(promtool: Path, tmp_path: Path):
     async with running(spec(4)) as it:
         await fleet(it, 4)
@@ -75,6 +75,7 @@ async def test_a_pool_that_loses_a_quarter_is_critical(promtool: Path, tmp_path:
     assert wrong(promtool, ALERTS, tmp_path, recorded((sick, 20)), expected) == ""
 
 
+@pytest.mark.needs("promtool")
 async def test_a_rack_that_fails_alike_calls_a_person_at_once(promtool: Path, tmp_path: Path):
     async with running(spec(10)) as it:
         await fleet(it, 10)
@@ -88,6 +89,7 @@ async def test_a_rack_that_fails_alike_calls_a_person_at_once(promtool: Path, tm
     assert wrong(promtool, ALERTS, tmp_path, series, expected) == ""
 
 
+@pytest.mark.needs("promtool")
 async def test_one_replica_leads_and_its_absence_or_a_second_one_is_noticed(promtool: Path, tmp_path: Path):
     async with running(spec(1)) as it:
         await fleet(it, 1)
@@ -104,6 +106,7 @@ async def test_one_replica_leads_and_its_absence_or_a_second_one_is_noticed(prom
 LEADS = Series(series="navarch_leader", values="1x120")
 
 
+@pytest.mark.needs("promtool")
 @pytest.mark.parametrize(
     ("alert", "series", "silent", "fires"),
     [
