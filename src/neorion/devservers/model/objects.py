@@ -52,6 +52,3 @@ FLAVORS = Kind(
     namespaced=False,
 )
 BODIES = Kind(Body, "Deployment", "deployments", "apps")
-# Nothing in them is read: that they are there, and as they were written, is all.
-SERVICES = Kind(Object, "Service", "services")
-SCRIPTS = Kind(Object, "ConfigMap", "configmaps")
