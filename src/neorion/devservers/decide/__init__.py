@@ -16,8 +16,9 @@ from neorion.devservers.decide.decision import (
     TurnOff,
     TurnOn,
 )
-from neorion.devservers.decide.evidence import FRESH, Look, Sign, Source, idle_since
+from neorion.devservers.decide.evidence import FRESH, Look, Reading, Sight, Sign, Source, follow, missed
 from neorion.devservers.decide.lifetime import expiry
+from neorion.devservers.decide.looking import next_look
 from neorion.devservers.decide.objects import (
     HOME_DELETE_AFTER,
     HOME_LABEL,
@@ -28,6 +29,7 @@ from neorion.devservers.decide.objects import (
     home_name,
     service_name,
 )
+from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
 from neorion.devservers.decide.server import decide
 
 __all__ = [
@@ -35,9 +37,12 @@ __all__ = [
     "FRESH",
     "HOME_DELETE_AFTER",
     "HOME_LABEL",
+    "PROBE",
     "SCRIPTS_LABEL",
     "SERVER_LABEL",
+    "SSH_PORT",
     "STOPPED_BECAUSE",
+    "WORDS_MAX",
     "Decision",
     "Edit",
     "GoBack",
@@ -45,8 +50,10 @@ __all__ = [
     "Manifest",
     "Note",
     "Observed",
+    "Reading",
     "Remove",
     "Settings",
+    "Sight",
     "Sign",
     "Source",
     "TurnOff",
@@ -54,7 +61,10 @@ __all__ = [
     "accrued",
     "decide",
     "expiry",
+    "follow",
     "home_name",
-    "idle_since",
+    "missed",
+    "next_look",
+    "read",
     "service_name",
 ]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import booked, opened
 from neorion.devservers.decide.decision import (
@@ -16,9 +18,18 @@ from neorion.devservers.decide.decision import (
     TurnOff,
     TurnOn,
 )
-from neorion.devservers.decide.lifetime import Running, deadline, next_warning, schedule_fault, warnings_due
+from neorion.devservers.decide.evidence import Source
+from neorion.devservers.decide.lifetime import (
+    Running,
+    deadline,
+    due,
+    next_end,
+    next_warning,
+    schedule_fault,
+    warnings_due,
+)
 from neorion.devservers.decide.objects import Manifest, Settings
-from neorion.devservers.decide.progress import Step, conditions, obstacle, out_of_memory, phase, steps
+from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import (
     Activity,
@@ -51,23 +62,41 @@ _WHY = {
 
 def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
-    since = _since(seen, now)
-    end = _end(seen, since, now)
-    shown = _settled(end, seen.server.status.deadline)
+    server = running(seen, now)
+    shown = _settled(server)
     flavor = _flavor(seen, now)
     moved = _change(seen)
-    status = _status(seen, taken, _Facts(since, shown, flavor, moved), now)
-    due = end is not None and end.time <= now
+    status = _status(seen, taken, _Facts(server, shown, flavor, moved), now)
+    end = due(server, now)
     undo_at = _undo_at(flavor, taken)
+    timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
         status=status,
         objects=_objects(seen, settings, moved),
-        edit=_edit(seen, end if due else None, flavor if undo_at and undo_at <= now else None),
+        edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
         resize=objects.resources_of(seen.flavor.spec) if seen.flavor and moved is Change.IN_PLACE else None,
-        notes=_notes(seen, status, shown),
-        wake=earliest(
-            end.time if end else None, next_warning(seen.server.spec.lifecycle, shown, now), undo_at
-        ),
+        notes=_notes(seen, status, shown, end),
+        # What idleness brings is looked for, and a look wakes by itself.
+        wake=earliest(next_end(server), next_warning(server, timed, now), undo_at),
+    )
+
+
+def running(seen: Observed, now: datetime) -> Running:
+    """What is known about the end of a server that should run."""
+    spec, before = seen.server.spec, seen.server.status
+    lifecycle = spec.lifecycle
+    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
+        lifecycle = replace(lifecycle, schedule=None)
+    since = _since(seen, now)
+    started = began(seen.pod) if seen.pod else None
+    told = before.activity.last_time if before.activity else None
+    return Running(
+        lifecycle=lifecycle,
+        since=since,
+        limits=(seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits(),
+        used=max(time for time in (since, started, told) if time is not None),
+        look=seen.look,
+        told=before.deadline,
     )
 
 
@@ -77,7 +106,7 @@ def earliest(*times: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    since: datetime
+    server: Running
     end: Deadline | None
     flavor: AppliedFlavor
     moved: Change
@@ -112,19 +141,16 @@ def _since(seen: Observed, now: datetime) -> datetime:
     return now
 
 
-def _end(seen: Observed, since: datetime, now: datetime) -> Deadline | None:
-    lifecycle = seen.server.spec.lifecycle
-    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
-        return None
-    limits = (seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits()
-    return deadline(Running(lifecycle, since, limits, seen.look), now)
-
-
-def _settled(end: Deadline | None, before: Deadline | None) -> Deadline | None:
+def _settled(server: Running) -> Deadline | None:
     """An end that use moves is told in steps, like the use itself."""
+    end, before = deadline(server), server.told
     if end is None or before is None or end.reason is not before.reason or end.reason is not StopReason.IDLE:
         return end
-    return before if timedelta(0) <= end.time - before.time < ACTIVITY_STEP else end
+    return before if timedelta(0) <= end.time - before.time < _step(server) else end
+
+
+def _step(server: Running) -> timedelta:
+    return min(ACTIVITY_STEP, server.idle_allowed / 4)
 
 
 def _flavor(seen: Observed, now: datetime) -> AppliedFlavor:
@@ -191,9 +217,9 @@ def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
 def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetime) -> DevServerStatus:
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
-    warned = warnings_due(spec.lifecycle, facts.end, now)
+    warned = _warned(seen, facts, now)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
-    shown = (*taken, *_threats(warned, facts))
+    shown = (*taken, *_idle(seen, facts), *_threats(warned, facts))
     return DevServerStatus(
         phase=current,
         ready=current is Phase.RUNNING,
@@ -203,15 +229,42 @@ def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetim
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=objects.service_name(seen.identity.name),
         urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
-        running_since=facts.since,
+        running_since=facts.server.since,
         start_time=before.start_time or (now if current is Phase.RUNNING else None),
-        activity=_activity(seen),
+        activity=_activity(seen, facts.server),
         deadline=facts.end,
         last_oom=_last_oom(seen.pod, before.last_oom),
         warned=warned,
         flavor=facts.flavor,
         cost=_cost(seen, now),
     )
+
+
+def _warned(seen: Observed, facts: _Facts, now: datetime) -> tuple[str, ...]:
+    """Nobody is warned of idleness on old evidence: they may be typing."""
+    found = warnings_due(facts.server, facts.end, now)
+    proven = seen.look is not None and seen.look.proves(now)
+    if facts.end is None or facts.end.reason is not StopReason.IDLE or proven:
+        return found
+    return tuple(one for one in found if one in seen.server.status.warned)
+
+
+def _idle(seen: Observed, facts: _Facts) -> tuple[Step, ...]:
+    """Whether anybody uses it. What an operator told stays until its successor has looked for itself."""
+    server, kind = facts.server, ConditionType.IDLE
+    if not server.lifecycle.auto_shutdown or seen.pod is None:
+        return ()
+    if seen.look is None:
+        told = next((one for one in seen.server.status.conditions if one.type is kind), None)
+        known = {"True": True, "False": False}.get(told.status) if told else None
+        return (Step(kind, known, told.reason if told else "NotLookedAt", told.message if told else ""),)
+    if seen.look.unknown:
+        hidden = "nothing" if len(seen.look.unknown) == len(Source) else "not everything"
+        return (Step(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
+    if seen.look.taken - server.last_use < server.idle_allowed / 2:
+        return (Step(kind, False, "InUse"),)
+    since = f"Nobody has used the server since {server.last_use:%Y-%m-%d %H:%M %Z}."
+    return (Step(kind, True, "Unused", since),)
 
 
 def _threats(warned: tuple[str, ...], facts: _Facts) -> tuple[Step, ...]:
@@ -224,7 +277,9 @@ def _threats(warned: tuple[str, ...], facts: _Facts) -> tuple[Step, ...]:
     )
 
 
-def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tuple[Note, ...]:
+def _notes(
+    seen: Observed, status: DevServerStatus, end: Deadline | None, over: Deadline | None
+) -> tuple[Note, ...]:
     before = seen.server.status
     known = {one.type: (one.reason, one.status) for one in before.conditions}
     told = [
@@ -241,6 +296,8 @@ def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tup
                 "StopsSoon", f"The server stops at {_clock(end)}: {_WHY[end.reason]}; {extend}.", warning=True
             )
         )
+    if over is not None:
+        told.append(Note("Stopping", f"The server stops: {_WHY[over.reason]}."))
     if status.last_oom != before.last_oom:
         told.append(
             Note(
@@ -252,11 +309,11 @@ def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tup
     return tuple(told)
 
 
-def _activity(seen: Observed) -> Activity | None:
+def _activity(seen: Observed, server: Running) -> Activity | None:
     """Moves in steps: what was told stays until it is off by a whole step."""
     latest = seen.look.latest if seen.look else None
     before = seen.server.status.activity
-    if latest is None or (before is not None and latest.active - before.last_time < ACTIVITY_STEP):
+    if latest is None or (before is not None and latest.active - before.last_time < _step(server)):
         return before
     return Activity(last_time=latest.active, source=latest.source.value)
 
