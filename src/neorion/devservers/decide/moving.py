@@ -6,10 +6,12 @@ What is found here holds the change, with a sentence, while the server goes on a
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from neorion.devservers.model import DevServerFlavorSpec, Toleration
+from msgspec.structs import replace
+
+from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Toleration
 from neorion.devservers.model.objects import Requirement, Volume
 from neorion.keel.base import Quantity
-from neorion.keel.kube.core import Node, Pod, ResourceQuota, Taint
+from neorion.keel.kube.core import Claim, Node, Pod, ResourceQuota, Taint
 
 # Marks of a node's passing troubles: it will have the room again when they are over.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -54,6 +56,33 @@ class Move:
 def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
     """The first thing that would keep the new pod from ever running."""
     return _quota(move, around) or _place(move, around)
+
+
+def grows(spec: DevServerSpec, home: Claim | None) -> bool:
+    """Whether a larger home is asked for than there is."""
+    there = _size(home)
+    return there is not None and _nano(spec.persistent_home_size) > _nano(there)
+
+
+def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
+    """With the home as large as it can be: one that was kept may be larger than asked for, and volumes never shrink."""
+    there = _size(home)
+    if there is None or (grows(spec, home) and not stuck_home(spec, home, around)):
+        return spec
+    return replace(spec, persistent_home_size=there)
+
+
+def stuck_home(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> Hindrance | None:
+    if around is None or around.home_grows or home is None or not grows(spec, home):
+        return None
+    kind = home.spec.storage_class_name or "none"
+    return Hindrance(
+        "HomeCannotGrow", f'The home stays at {_size(home)}: its storage class "{kind}" lets no volume grow.'
+    )
+
+
+def _size(home: Claim | None) -> str | None:
+    return home.spec.resources.requests.get("storage") if home else None
 
 
 def _quota(move: Move, around: Surroundings) -> Hindrance | None:
