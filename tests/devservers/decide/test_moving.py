@@ -42,7 +42,7 @@ def quota(hard: dict[str, str], used: dict[str, str]) -> ResourceQuota:
 
 def found(around: Surroundings, flavor: DevServerFlavorSpec = GPU, *, autoscaled: bool = False) -> str | None:
     """The word for what is in the way, of a server that has one core and two gigabytes."""
-    told = hindrance(Move(a_pod(), "gpu", flavor, autoscaled), around)
+    told = hindrance(Move(a_pod(), "gpu", flavor, autoscaled=autoscaled), around)
     return told.reason if told else None
 
 
@@ -109,6 +109,12 @@ def test_a_quota_that_is_exceeded_already_forbids_nothing_that_takes_less():
     smaller = replace(FLAVOR, resources=Resources(requests={"cpu": "500m"}), node_selector={"gpu": "l4"})
     around = Surroundings(nodes=(a_node(),), quotas=(quota({"requests.cpu": "1"}, {"requests.cpu": "9"}),))
     assert found(around, smaller) is None
+
+
+def test_what_changes_in_place_stays_where_it_is_and_counts_against_quotas_alone():
+    move = Move(a_pod(), "gpu", GPU, in_place=True)
+    assert hindrance(move, Surroundings()) is None
+    assert hindrance(move, Surroundings(quotas=(quota({"cpu": "1"}, {"cpu": "1"}),))) is not None
 
 
 def test_where_nodes_come_by_themselves_only_contradictions_and_quotas_count():

@@ -50,18 +50,20 @@ class Move:
     pod: Pod
     name: str
     flavor: DevServerFlavorSpec
+    in_place: bool = False
     autoscaled: bool = False
 
 
 def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
-    """The first thing that would keep the new pod from ever running."""
-    return _quota(move, around) or _place(move, around)
+    """The first thing that would keep the server from ever running so. What changes in place needs no other node."""
+    return _quota(move, around) or (None if move.in_place else _place(move, around))
 
 
 def grows(spec: DevServerSpec, home: Claim | None) -> bool:
-    """Whether a larger home is asked for than there is."""
+    """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
     there = _size(home)
-    return there is not None and _nano(spec.persistent_home_size) > _nano(there)
+    bound = home is not None and home.status.phase == "Bound"
+    return bound and there is not None and _nano(spec.persistent_home_size) > _nano(there)
 
 
 def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:

@@ -33,8 +33,8 @@ def unsure(seen: Observed) -> bool:
     if server.meta.deleted is not None:
         return False
     placed = seen.pod is not None and bool(seen.pod.spec.node_name)
-    gives_up = server.spec.running and placed and planned(seen) is Change.RECREATE
-    return gives_up or grows(server.spec, seen.home)
+    changes = server.spec.running and placed and planned(seen) is not Change.NONE
+    return changes or grows(server.spec, seen.home)
 
 
 def stop_reason(seen: Observed) -> StopReason:

@@ -78,7 +78,9 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
         status=status,
         objects=_objects(seen, settings, moved, held),
         edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
-        resize=objects.resources_of(seen.flavor.spec) if seen.flavor and moved is Change.IN_PLACE else None,
+        resize=objects.resources_of(seen.flavor.spec)
+        if seen.flavor and moved is Change.IN_PLACE and not held
+        else None,
         notes=_notes(seen, status, shown, end),
         # What idleness brings is looked for, and a look wakes by itself.
         wake=earliest(
@@ -182,10 +184,11 @@ def planned(seen: Observed) -> Change:
 
 
 def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
-    """What keeps a server from giving up a pod that has its place."""
-    if moved is not Change.RECREATE or seen.around is None or seen.pod is None or seen.flavor is None:
+    """What keeps a server that has its place from changing."""
+    if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
-    move = Move(seen.pod, seen.server.spec.flavor, seen.flavor.spec, settings.autoscaled)
+    in_place = moved is Change.IN_PLACE
+    move = Move(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
     return hindrance(move, seen.around)
 
 
