@@ -26,6 +26,18 @@ def said(*lines: str) -> Reading:
     return reading
 
 
+@pytest.mark.parametrize("image", ["busybox", "debian"])
+def test_a_quiet_container_shows_no_use_and_hides_nothing(image: str):
+    reading = recorded(f"{image}-quiet")
+    assert (reading.ages, reading.unknown) == ((), frozenset())
+    assert reading.cpu is not None
+
+
+def test_a_terminal_and_a_job_are_seen_in_any_image():
+    assert recorded("busybox-terminal").ages == ((Source.TERMINAL, 5 * SECOND),)
+    assert recorded("debian-terminal").ages == ((Source.TERMINAL, 5 * SECOND), (Source.PROCESS, timedelta(0)))
+
+
 def test_a_terminal_is_as_old_as_its_last_key():
     assert said("terminal 999400", "terminal 999990").ages == (
         (Source.TERMINAL, 600 * SECOND),

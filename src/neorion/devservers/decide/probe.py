@@ -30,8 +30,8 @@ sessions() {{
     [ "${{here##*:}}:$state" = {SSH_PORT:04X}:01 ] && echo "session open"
   done
 }}
-sessions </proc/net/tcp || echo "session unknown"
-[ ! -e /proc/net/tcp6 ] || sessions </proc/net/tcp6
+if [ -r /proc/net/tcp ]; then sessions </proc/net/tcp; else echo "session unknown"; fi
+if [ -r /proc/net/tcp6 ]; then sessions </proc/net/tcp6; fi
 if [ -r /sys/fs/cgroup/cpu.stat ]; then
   while read -r name value; do [ "$name" = usage_usec ] && echo "cpu $value"; done </sys/fs/cgroup/cpu.stat
 elif [ -r /sys/fs/cgroup/cpuacct/cpuacct.usage ]; then
