@@ -4,14 +4,26 @@ from typing import TypeVar
 
 from neorion.devservers.decide import Observed, Surroundings
 from neorion.devservers.model.objects import STORAGE_CLASSES, VOLUMES
-from neorion.keel.base import NotFound
+from neorion.keel.base import Denied, NotFound
 from neorion.keel.kube import Api, Kind
 from neorion.keel.kube.core import NODE, RESOURCE_QUOTA
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
 
 T = TypeVar("T")
 
 
-async def survey(api: Api, seen: Observed) -> Surroundings:
+async def survey(api: Api, seen: Observed) -> Surroundings | None:
+    """None where the operator may not look: then changes are not checked before they are made."""
+    try:
+        return await _survey(api, seen)
+    except Denied as error:
+        log.warning("surroundings not seen", server=str(seen.server.meta.key), error=str(error))
+        return None
+
+
+async def _survey(api: Api, seen: Observed) -> Surroundings:
     home = seen.home.spec if seen.home else None
     kept_in = await _found(api, STORAGE_CLASSES, home.storage_class_name) if home else None
     return Surroundings(
