@@ -1,0 +1,5 @@
+"""The outside of devservers, one foreign thing each. What is to be asked of it is decided elsewhere."""
+
+from neorion.devservers.adapters.inside import Inside
+
+__all__ = ["Inside"]
