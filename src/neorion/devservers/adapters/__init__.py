@@ -1,5 +1,6 @@
 """The outside of devservers, one foreign thing each. What is to be asked of it is decided elsewhere."""
 
 from neorion.devservers.adapters.inside import Inside
+from neorion.devservers.adapters.webhook import Webhook
 
-__all__ = ["Inside"]
+__all__ = ["Inside", "Webhook"]
