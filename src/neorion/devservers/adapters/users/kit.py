@@ -14,6 +14,7 @@ from neorion.devservers.model.users import (
 
 Manifest = dict[str, Any]
 
+SERVERS_COUNTED: Final = f"count/devservers.{GROUP}"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SYSTEM: Final = "devservers-system"
 _OPERATOR: Final = "devservers-operator"
@@ -86,12 +87,12 @@ def _account(user: str, namespace: str) -> Manifest:
 
 
 def _hard(allowance: Allowance) -> Manifest:
-    most = {
+    return {
         "requests.cpu": allowance.cpu,
         "requests.memory": allowance.memory,
         "requests.nvidia.com/gpu": str(allowance.gpus),
         "requests.storage": allowance.storage,
-        f"count/devservers.{GROUP}": str(allowance.servers),
+        SERVERS_COUNTED: str(allowance.servers),
         # Each server has a pod, a Service, a Deployment and a home; the rest is room for a user's own.
         "pods": str(allowance.servers * 4 + 10),
         "services": str(allowance.servers + 20),
@@ -105,7 +106,6 @@ def _hard(allowance: Allowance) -> Manifest:
         "services.nodeports": "0",
         "services.loadbalancers": "0",
     }
-    return dict(most)
 
 
 def _defaults() -> Manifest:

@@ -1,23 +1,23 @@
 """The users of one cluster: added, listed, let in, removed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
 from neorion.devservers.adapters.install import Step, carry_out, plan, until
-from neorion.devservers.adapters.users.kit import Allowance, Manifest, kit
+from neorion.devservers.adapters.users.kit import SERVERS_COUNTED, Allowance, kit
 from neorion.devservers.decide import HOME_LABEL
 from neorion.devservers.model.objects import SERVERS
 from neorion.devservers.model.users import ROLE, USER_LABEL, account_name, own_namespace
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
-from neorion.keel.kube import TOKEN_LIFE, Key, Select, Token, UnknownKind
+from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, NAMESPACE, RESOURCE_QUOTA, Namespace
 
 # The server grants no shorter token.
 _TOKEN_LIFE_MIN: Final = Duration.of(minutes=10)
+_RECOUNT: Final = Duration.of(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,31 @@ class Users:
     async def wait_counted(self, name: str, patience: Duration) -> None:
         """Returns when the user's quota is counted: until then everything that it limits is refused.
 
-        A kind that has just been installed is counted up to half a minute later.
+        A kind that has just been installed is known to the cluster's accountant half a minute later, and a quota that
+        was there before only when its limits change: so they do, to nothing and back.
         """
-        hard = _quota(kit(name, Allowance(), ""))["spec"]["hard"].keys()
-        key = Key(own_namespace(name), ROLE)
+        await self.get(name)
         with anyio.move_on_after(patience.seconds):
-            await until(
-                self._client,
-                RESOURCE_QUOTA,
-                key,
-                lambda quota: quota is not None and quota.status.used.keys() >= hard,
-            )
+            while not await self._is_counted(name):
+                await self._recount(name)
+                await self._client.transport.clock.sleep(_RECOUNT)
             return
         raise Deadline(
             "devservers.quota_not_counted",
             f"The quota of {name} was not counted after {patience}, and refuses everything until it is.",
-            hint="It comes by itself while the cluster's controller manager runs.",
+            hint=f"Add the user again when the cluster's controller manager runs: devctl admin user add {name}",
         )
+
+    async def _is_counted(self, name: str) -> bool:
+        quota = await self._client.get(RESOURCE_QUOTA, ROLE, own_namespace(name))
+        return SERVERS_COUNTED in quota.status.used
+
+    async def _recount(self, name: str) -> None:
+        namespace = own_namespace(name)
+        quota = await self._client.get(RESOURCE_QUOTA, ROLE, namespace)
+        for most in ("0", quota.spec.hard[SERVERS_COUNTED]):
+            limit = Merge({"spec": {"hard": {SERVERS_COUNTED: most}}})
+            await self._client.patch(RESOURCE_QUOTA, ROLE, limit, namespace)
 
     async def all(self) -> list[User]:
         spaces = await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))
@@ -163,10 +171,6 @@ class Users:
                 f"The namespace {own_namespace(name)} is just being deleted.",
                 hint="Try again when it is gone.",
             )
-
-
-def _quota(manifests: Sequence[Manifest]) -> Manifest:
-    return next(one for one in manifests if one["kind"] == RESOURCE_QUOTA.name)
 
 
 def _check_name(name: str) -> None:
