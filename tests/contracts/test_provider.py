@@ -19,6 +19,7 @@ from neorion.keel.base import (
 )
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from tests.capacity.clouds.ec2 import ec2
+from tests.capacity.clouds.lambda_api import lambda_api
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +79,11 @@ async def _fake() -> AsyncGenerator[Rig]:
     yield FakeRig()
 
 
-RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {"aws": ec2, "fake": _fake}
+RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {
+    "aws": ec2,
+    "fake": _fake,
+    "lambda": lambda_api,
+}
 
 
 @pytest.fixture(params=sorted(RIGS))
