@@ -9,6 +9,7 @@ from neorion.keel.config import load
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.app.serving import serving
 from neorion.navarch.model import Node, NodeState
+from tests.capacity.clouds.compute_engine import PROJECT, compute_engine
 from tests.capacity.clouds.ec2 import IMAGE, ec2
 from tests.capacity.clouds.lambda_api import KEY, lambda_api
 
@@ -66,6 +67,18 @@ async def test_a_pool_is_filled_from_lambda(tmp_path: Path):
         )
         nodes = await _bought(file, tmp_path, _env(tmp_path, MY_KEY=KEY))
     assert [node.state for node in nodes] == [NodeState.BOOTING]
+
+
+async def test_a_pool_is_filled_from_google_though_it_names_no_zone(tmp_path: Path):
+    async with compute_engine() as rig:
+        file = _file(
+            tmp_path,
+            f'gcp: {{ project: {PROJECT}, api_url: "{rig.gate.url}" }}',
+            "min_nodes: 2, provider: gcp, instance_type: a2-highgpu-1g, region: us-central1",
+        )
+        rig.cloud.looks = 0
+        nodes = await _bought(file, tmp_path, _env(tmp_path))
+    assert [(node.state, node.place.zone) for node in nodes] == [(NodeState.BOOTING, "us-central1-a")] * 2
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,14 @@ async def _aws(name: str, section: Section, around: Around) -> Provider:
     return AwsProvider(name, AwsSettings(regions, section.profile, section.launch_template, section.api_url))
 
 
+async def _gcp(name: str, section: Section, around: Around) -> Provider:
+    require_extra("gcp")
+    from neorion.capacity.gcp import GcpProvider, GcpSettings  # noqa: PLC0415 -- as above
+
+    settings = GcpSettings(section.project, section.launch_template, section.api_url)
+    return GcpProvider(name, settings, around.clock)
+
+
 async def _lambda(name: str, section: Section, around: Around) -> Provider:
     from neorion.capacity.lambda_cloud import LambdaProvider, LambdaSettings  # noqa: PLC0415 -- as above
     from neorion.capacity.lambda_cloud.provider import URL  # noqa: PLC0415 -- as above
@@ -67,6 +75,7 @@ async def _lambda(name: str, section: Section, around: Around) -> Provider:
 
 _OPENERS: Final[Mapping[str, Callable[[str, Section, Around], Awaitable[Provider]]]] = {
     "aws": _aws,
+    "gcp": _gcp,
     "lambda": _lambda,
 }
 
