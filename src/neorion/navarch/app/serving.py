@@ -18,7 +18,7 @@ from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.judge import ProcessJudge
 from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
-from neorion.navarch.app.clouds import aws
+from neorion.navarch.app.clouds import Around, open_clouds
 from neorion.navarch.app.fakes import Fake, fake, inhabit
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model.tokens import token_file
@@ -51,12 +51,6 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         if section.kind(name) == "fake"
     }
     providers: dict[str, Provider] = {name: one.provider for name, one in fakes.items()}
-    providers |= {
-        name: aws(name, section, specs.values())
-        for name, section in file.providers.items()
-        if section.kind(name) == "aws"
-    }
-    _refuse_unserved(file, providers)
     settings = Settings(
         specs=specs,
         token=token,
@@ -65,6 +59,8 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         health_check=file.server.health_check_interval,
     )
     async with AsyncExitStack() as stack:
+        providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
+        _refuse_unserved(file, providers)
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         where = file.server.store or state / "navarch.db"
         store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))

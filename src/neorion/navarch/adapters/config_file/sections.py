@@ -100,7 +100,7 @@ _KEYS: Final = {
     "aws": {"region", "zone", "profile", "launch_template", "api_url"},
     "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
     "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
-    "gcp": {"project", "zone", "region", "api_url"},
+    "gcp": {"project", "zone", "region", "launch_template", "api_url"},
     "lambda": {"api_key_env", "region", "api_url"},
 }
 
