@@ -76,7 +76,7 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
     async with Crew(parts.clock, parts.rng) as crew:
         fleet = await _fleet(settings, world, parts, crew)
         orders, sweep = Orders(fleet), Sweep(fleet)
-        keys = Keys(fleet.deck.installation.secret, settings.token, settings.join_token)
+        keys = Keys(fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token)
         app = App(
             _services(fleet, orders, sweep, keys, settings.health_check),
             _routes(fleet, parts.metrics),

@@ -66,6 +66,12 @@ class Node(Struct, frozen=True, omit_defaults=True):
     held: bool = False
     health: Health = Health.UNKNOWN
     ailment: Ailment | None = None
+    # Of the machine's own secret: who joins in its name while it lives must know it.
+    secret_digest: str = ""
+    # The life of its kernel when its agent registered last.
+    kernel_boot: str = ""
+    # How far the events of each of its agent's last lives were taken.
+    taken: dict[str, int] = {}
     # Since when it is to go for good, because the pool is too large.
     retiring: bool = False
     served: Instant | None = None
