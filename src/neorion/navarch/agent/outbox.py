@@ -52,7 +52,8 @@ class Outbox:
     """What waits to be told, the oldest first. `boot` is the life that adds to it; without a file it ends with that life."""
 
     def __init__(self, boot: str, path: Path | None = None) -> None:
-        self.boot = boot
+        # As a plain text: that is what goes into the file.
+        self.boot = str(boot)
         self._number = 0
         self._waiting: deque[_Line] = deque()
         self._news = asyncio.Event()

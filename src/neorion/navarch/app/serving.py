@@ -10,7 +10,7 @@ from pathlib import Path
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
-from neorion.keel.rpc import Channel, MemoryTransport, connect, serve
+from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
 from neorion.keel.run import Crew
 from neorion.keel.store import open_store
 from neorion.keel.telemetry.metrics import Metrics
@@ -74,12 +74,19 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         )
         crew = await stack.enter_async_context(Crew(clock, rng))
         stack.callback(crew.cancel)
-        server = await stack.enter_async_context(serve(plane.app, host, port, grace=_GRACE))
+        server = await stack.enter_async_context(
+            serve(plane.app, host, port, tls=_tls(file, folder), grace=_GRACE)
+        )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
         _leave_token(env, server.port, token)
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
         yield Serving(server.address, token, plane, fakes)
+
+
+def _tls(file: ConfigFile, folder: Path) -> ServerTls | None:
+    named = file.server
+    return ServerTls(folder / named.tls_cert, folder / named.tls_key) if named.tls_cert else None
 
 
 def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function of a token
