@@ -1,8 +1,9 @@
 """A control plane, an agent and a driver's library as an operator has them: processes, files, a port, a cloud's API."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pyqwest
 import pytest
@@ -57,8 +58,11 @@ async def test_a_fallen_gpu_costs_its_node_and_an_applications_error_does_not(nv
             env = {"LD_LIBRARY_PATH": str(nvml.parent), "NVML_STAND_IN": str(machine.folder)}
             return await stack.enter_async_context(fleet.start(*agent_args(machine, server, name), **env))
 
-        def some(state: str, least: int = 1):
-            return lambda nodes: sum(node["state"] == state for node in nodes) >= least
+        def some(state: str) -> Callable[[Any], bool]:
+            def found(nodes: Any) -> bool:
+                return any(node["state"] == state for node in nodes)
+
+            return found
 
         listing = ("node", "list", "--server", server)
         (first,) = await fleet.look(some("booting"), *listing)

@@ -20,6 +20,7 @@ from neorion.navarch.adapters.judge import ProcessJudge
 from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.app.clouds import aws
 from neorion.navarch.app.fakes import Fake, fake, inhabit
+from neorion.navarch.app.outfit import outfitter, reachable
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model.tokens import token_file
 
@@ -63,12 +64,13 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,
+        address=reachable(file),
     )
     async with AsyncExitStack() as stack:
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         where = file.server.store or state / "navarch.db"
         store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
-        world = World(providers, NoScheduler(), NoDemand(), judge)
+        world = World(providers, NoScheduler(), NoDemand(), judge, outfitter(file, specs, folder))
         plane = await stack.enter_async_context(
             build(settings, world, Parts(store, clock, ids, rng, Metrics()))
         )
@@ -102,8 +104,6 @@ def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> Non
         f"purchases from {section.kind(name)}": name not in providers
         for name, section in file.providers.items()
     }
-    asked |= {f"setup_commands of {name}": bool(pool.setup_commands) for name, pool, _ in file.named_pools()}
-    asked["server.external_address"] = bool(file.server.external_address)
     for what, said in asked.items():
         if said:
             raise Invalid(
