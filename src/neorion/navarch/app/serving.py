@@ -10,7 +10,7 @@ from pathlib import Path
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
-from neorion.keel.rpc import Channel, MemoryTransport, connect, serve
+from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
 from neorion.keel.run import Crew
 from neorion.keel.store import open_store
 from neorion.keel.telemetry.metrics import Metrics
@@ -20,6 +20,7 @@ from neorion.navarch.adapters.judge import ProcessJudge
 from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.app.clouds import Around, open_clouds
 from neorion.navarch.app.fakes import Fake, fake, inhabit
+from neorion.navarch.app.outfit import outfitter, reachable
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model.tokens import token_file
 
@@ -57,6 +58,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,
+        address=reachable(file),
     )
     async with AsyncExitStack() as stack:
         providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
@@ -64,18 +66,25 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         where = file.server.store or state / "navarch.db"
         store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
-        world = World(providers, NoScheduler(), NoDemand(), judge)
+        world = World(providers, NoScheduler(), NoDemand(), judge, outfitter(file, specs, folder))
         plane = await stack.enter_async_context(
             build(settings, world, Parts(store, clock, ids, rng, Metrics()))
         )
         crew = await stack.enter_async_context(Crew(clock, rng))
         stack.callback(crew.cancel)
-        server = await stack.enter_async_context(serve(plane.app, host, port, grace=_GRACE))
+        server = await stack.enter_async_context(
+            serve(plane.app, host, port, tls=_tls(file, folder), grace=_GRACE)
+        )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
         _leave_token(env, server.port, token)
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
         yield Serving(server.address, token, plane, fakes)
+
+
+def _tls(file: ConfigFile, folder: Path) -> ServerTls | None:
+    named = file.server
+    return ServerTls(folder / named.tls_cert, folder / named.tls_key) if named.tls_cert else None
 
 
 def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function of a token
@@ -91,8 +100,6 @@ def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> Non
         f"purchases from {section.kind(name)}": name not in providers
         for name, section in file.providers.items()
     }
-    asked |= {f"setup_commands of {name}": bool(pool.setup_commands) for name, pool, _ in file.named_pools()}
-    asked["server.external_address"] = bool(file.server.external_address)
     for what, said in asked.items():
         if said:
             raise Invalid(
