@@ -38,7 +38,7 @@ async def strike(it: Running, count: int) -> None:
     for node in it.nodes(NodeState.ACTIVE)[:count]:
         agent = it.agent((await it.register(node)).token)
         await agent.heartbeat(pb.HeartbeatRequest(tested=True))
-        await agent.report(pb.ReportRequest(boot="b", batch=1, events=[event]))
+        await agent.report(pb.ReportRequest(boot="b", first=1, events=[event]))
 
 
 async def fleet(it: Running, size: int) -> None:

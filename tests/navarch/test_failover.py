@@ -178,7 +178,7 @@ async def test_a_killed_leader_loses_nothing_and_its_replacement_is_finished_onc
                 await _stands_by(fleet, second)
 
                 event = pb.HealthEvent(kind="xid", xid=79, gpu=0)
-                report = pb.ReportRequest(boot="b", batch=1, events=[event])
+                report = pb.ReportRequest(boot="b", first=1, events=[event])
                 await fleet.calls(first, fleet.tokens[sick.id]).report(report)
                 # Its successor is bought and boots: in the middle of a replacement.
                 await fleet.until(lambda found: "booting" in _states(found))

@@ -36,6 +36,7 @@ pytestmark = [
     pytest.mark.anyio,
     NEEDS,
     pytest.mark.needs("mmdebstrap", "gcc"),
+    pytest.mark.slow,
     pytest.mark.timeout(900),
 ]
 

@@ -6,7 +6,7 @@ nothing is done in the world before it is written.
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Retry
 from neorion.keel.clock import Clock, Ids, Rng
-from neorion.keel.rpc import ANYONE, App, Principal, Request, Response, Route, Service, serve
+from neorion.keel.rpc import ANYONE, App, Principal, Request, Response, Route, ServerTls, Service, serve
 from neorion.keel.run import Crew
 from neorion.keel.store import Store, open_store
 from neorion.keel.telemetry import logger
@@ -43,6 +43,7 @@ class Door:
 
     host: str
     port: int
+    tls: ServerTls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ class _Waiting:
         self._left = anyio.Event()
 
     async def serve(self, door: Door, *, task_status: TaskStatus[Door]) -> None:
-        async with serve(_standby(self._ids), door.host, door.port, grace=_GRACE) as server:
-            task_status.started(Door(door.host, server.port))
+        async with serve(_standby(self._ids), door.host, door.port, tls=door.tls, grace=_GRACE) as server:
+            task_status.started(replace(door, port=server.port))
             await self._over.wait()
         self._left.set()
 
