@@ -96,13 +96,13 @@ pools:
         name = next(name for name, _, _ in file.named_pools())
         async with NavarchClient.remote(running.address, token=running.token) as client:
             yield Yard(client, cloud, api, name)
+        # The next test has machines of the same names.
+        for machine in cloud.machines.values():
+            try:
+                await api.delete(NODE, str(machine.id))
+            except NotFound:
+                continue
         group.cancel_scope.cancel()
-    # The next test has machines of the same names.
-    for machine in cloud.machines.values():
-        try:
-            await api.delete(NODE, str(machine.id))
-        except NotFound:
-            continue
 
 
 async def _join(api: Client, cloud: FakeCloud) -> None:

@@ -20,9 +20,7 @@ import yaml
 from anyio import to_thread
 from moto.server import ThreadedMotoServer
 
-from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.control import PROGRAMS
 from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
 from neorion.drydock.node import NodeSpec, add, nodes, remove
 from neorion.drydock.yard import Wishes, Yard
@@ -35,7 +33,7 @@ from tests.node.pods import NEEDS, Kubectl, pod
 pytestmark = [
     pytest.mark.anyio,
     NEEDS,
-    pytest.mark.needs("mmdebstrap", "gcc"),
+    pytest.mark.needs("drydock", "mmdebstrap", "gcc"),
     pytest.mark.slow,
     pytest.mark.timeout(900),
 ]
@@ -112,8 +110,6 @@ class Cloud:
 
 @pytest.fixture
 async def cluster() -> AsyncGenerator[Cluster]:
-    if not ready(*PROGRAMS, "kubelet", "coredns"):
-        pytest.skip("the cluster's programs are not built (neorion drydock build)")
     yard = Yard.of()
     try:
         made = await yard.up(NAME, Wishes(nodes=1))

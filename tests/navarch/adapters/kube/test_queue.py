@@ -100,6 +100,13 @@ async def test_what_has_ended_and_what_waits_for_somebody_else_is_no_demand(clus
     assert (await cluster.demand()).pending == 0
 
 
+async def test_a_pod_that_is_moved_is_counted_once(cluster: Cluster):
+    await cluster.pods(pod("old", 8, node="n1"), pod("new", 8))
+    await cluster.api.delete(POD, "old", "team")
+    found = await cluster.demand()
+    assert (found.pending, found.running) == (1, 0)
+
+
 async def test_the_largest_gang_is_counted_in_whole_nodes(cluster: Cluster):
     group = {"scheduling.x-k8s.io/pod-group": "big"}
     await cluster.pods(*(pod(f"big-{number}", 8, labels=group) for number in range(3)))

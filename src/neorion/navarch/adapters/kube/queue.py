@@ -114,10 +114,10 @@ def _gpus_of(container: Container) -> int:
 
 
 def _alive(pod: Pod) -> bool:
-    if pod.status.phase in ("Succeeded", "Failed"):
+    """A pod that is leaving wants nothing any more: whoever takes its place is counted already."""
+    if pod.status.phase in ("Succeeded", "Failed") or pod.meta.deleted is not None:
         return False
-    held = pod.meta.deleted is not None or bool(pod.spec.scheduling_gates)
-    return bool(pod.spec.node_name) or not held
+    return bool(pod.spec.node_name) or not pod.spec.scheduling_gates
 
 
 def _waiting(pod: Pod) -> Waiting:
