@@ -25,6 +25,7 @@ class Behaviour:
 
     `lost` is the chance that a call breaks without an answer, in half of the cases after it was carried out. `stock` limits the
     machines of a scope ("region", "region/zone"), `quota` those of all. `hosts` is how many physical machines there are.
+    While it is `down` nothing is answered; `unseen` is the share of machines that its lists leave out.
     """
 
     boot: Duration = field(default=Duration.of(seconds=2))
@@ -36,6 +37,8 @@ class Behaviour:
     stock: dict[str, int] = field(default_factory=dict[str, int])
     prices: dict[str, float] = field(default_factory=dict[str, float])
     denied: bool = False
+    down: bool = False
+    unseen: float = 0.0
     hosts: int = 1_000
 
 
@@ -119,5 +122,7 @@ class FakeCloud:
         del self.machines[machine.id]
         del self._by_intent[machine.intent.id]
 
-    def visible_since(self, machine: FakeMachine) -> Instant:
-        return machine.created + self.behaviour.lag
+    def lists(self, machine: FakeMachine, now: Instant) -> bool:
+        """Whether a list of now has the machine: new ones come late, and some lists are not whole."""
+        number = int(machine.id.rpartition("-")[2])
+        return not now < machine.created + self.behaviour.lag and number % 100 >= self.behaviour.unseen * 100

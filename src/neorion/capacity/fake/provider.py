@@ -41,17 +41,17 @@ class FakeProvider:
         return machine.as_machine(self.cloud.clock.now())
 
     async def list(self, owner: str) -> Sequence[Machine]:
-        self._check_rights()
+        self._check_answers()
         self.cloud.settle()
         now = self.cloud.clock.now()
         return [
             machine.as_machine(now)
             for machine in self.cloud.alive()
-            if machine.intent.owner == owner and not now < self.cloud.visible_since(machine)
+            if machine.intent.owner == owner and self.cloud.lists(machine, now)
         ]
 
     async def describe(self, machine: MachineId) -> Machine:
-        self._check_rights()
+        self._check_answers()
         return self._find(machine).as_machine(self.cloud.clock.now())
 
     async def terminate(self, machine: MachineId) -> None:
@@ -81,7 +81,9 @@ class FakeProvider:
             raise no_machine(self.name, machine)
         return found
 
-    def _check_rights(self) -> None:
+    def _check_answers(self) -> None:
+        if self.cloud.behaviour.down:
+            raise unknown_outcome(self.name, "nobody answers")
         if self.cloud.behaviour.denied:
             raise not_allowed(self.name, "the key is not known")
 
@@ -99,7 +101,7 @@ class FakeProvider:
 
     async def _may_be_lost(self) -> bool:
         """Whether the answer of this call will be lost; a request that is lost itself ends here."""
-        self._check_rights()
+        self._check_answers()
         await point("provider.call.sent")
         chance = self.cloud.rng.random() if self.cloud.behaviour.lost else 1.0
         if chance < self.cloud.behaviour.lost / 2:

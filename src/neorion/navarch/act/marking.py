@@ -1,6 +1,6 @@
 """The only place that tells the scheduler which nodes take work, and that asks work to leave."""
 
-from dataclasses import replace as changed
+from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import point
@@ -46,7 +46,7 @@ class Marker:
         else:
             await self._deck.world.scheduler.uncordon(node)
         self._told[node_id] = away
-        self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), marked=away)
+        self._book.pulses[node_id] = replace(self._book.pulses.get(node_id, Pulse()), marked=away)
 
     async def drain(self, node_id: NodeId) -> None:
         node = self._book.nodes.get(node_id)

@@ -5,7 +5,6 @@ A heartbeat changes nothing that is written down. An event is durable before its
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from typing import Final
 
 from msgspec.structs import replace
@@ -91,16 +90,17 @@ class Reports:
         node = self._deck.node(node_id)
         now = self._deck.clock.now()
         used = sum(gpu.utilisation for gpu in gpus) / len(gpus) if gpus else None
-        pulse = self._book.pulses.get(node_id, Pulse())
+        pulse = self._book.pulses.get(node_id) or Pulse()
         busy = used is not None and used >= IDLE_PERCENT
-        self._book.pulses[node_id] = changed(
-            pulse,
+        self._book.pulses[node_id] = Pulse(
             heard=now,
+            marked=pulse.marked,
             utilisation=used,
             idle=None if busy else pulse.idle or now,
             tested=pulse.tested if tested is None else tested,
+            treated=pulse.treated,
         )
-        self.vitals.setdefault(node_id, Vitals()).gpus = gpus
+        self._vitals(node_id).gpus = gpus
         if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
             self._moves.change(recovered(node))
             self._moves.tell(node_id, "node.recovered", "it is heard again")
@@ -112,7 +112,7 @@ class Reports:
 
     async def report(self, node_id: NodeId, boot: str, batch: int, events: Sequence[HealthEvent]) -> None:
         """Takes a batch of events, once: a batch sent again because its answer was lost is not counted again."""
-        vitals = self.vitals.setdefault(node_id, Vitals())
+        vitals = self._vitals(node_id)
         if vitals.boot == boot and batch <= vitals.batch:
             return
         self._hear(node_id, self._deck.clock.now())
@@ -168,8 +168,14 @@ class Reports:
             self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
         self._deck.wake()
 
+    def _vitals(self, node_id: NodeId) -> Vitals:
+        found = self.vitals.get(node_id)
+        if found is None:
+            found = self.vitals[node_id] = Vitals()
+        return found
+
     def _hear(self, node_id: NodeId, now: Instant) -> None:
-        self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), heard=now)
+        self._book.pulses[node_id] = replace(self._book.pulses.get(node_id, Pulse()), heard=now)
 
     def find(self, said: Registration) -> Node | None:
         known = [

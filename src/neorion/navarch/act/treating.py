@@ -1,6 +1,6 @@
 """Reboots that a cloud carries out. Everything else that is done to a machine is done by its agent, on its next heartbeat."""
 
-from dataclasses import replace as changed
+from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Capability
@@ -23,6 +23,13 @@ class Healer:
         provider = self._deck.world.providers.get(node.place.provider)
         return provider is not None and Capability.REBOOT in provider.capabilities and bool(node.machine)
 
+    def order(self, node: NodeId) -> Repair | None:
+        """The repair that the node's agent is to carry out now."""
+        repair = self._book.open_repairs.get(node)
+        if repair is None or repair.step is not RepairStep.TREATING:
+            return None
+        return None if self.by_cloud(repair) else repair
+
     async def reboot(self, repair_id: RepairId) -> None:
         repair = self._book.repairs.get(repair_id)
         if repair is None or not self.by_cloud(repair):
@@ -36,7 +43,7 @@ class Healer:
     def treated(self, node: NodeId, repair: RepairId) -> None:
         pulse = self._book.pulses.get(node, Pulse())
         # What was heard before is no sign of life after; the test before says nothing either.
-        self._book.pulses[node] = changed(
+        self._book.pulses[node] = replace(
             pulse, treated=pulse.treated | {str(repair)}, heard=self._deck.clock.now(), tested=None
         )
         self._deck.wake()

@@ -30,10 +30,14 @@ from neorion.navarch.state import Book, Journal, installation, load
 
 SCHEMA = "neorion.navarch.state.schema"
 MIGRATIONS = migrations_in(SCHEMA)
-# Wakes do the work; this only bounds how long a lost one could matter.
-_TICK = Pace(Duration.of(seconds=30))
-_SWEEP = Pace(Duration.of(seconds=60))
-_RETENTION = Pace(Duration.of(minutes=5))
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often each loop turns by itself. Wakes do the work: `tick` only bounds how long a lost one could matter."""
+
+    tick: Duration = field(default=Duration.of(seconds=30))
+    sweep: Duration = field(default=Duration.of(seconds=60))
+    retention: Duration = field(default=Duration.of(minutes=5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Settings:
     join_token: str = ""
     autoscale: Duration = field(default=Duration.of(seconds=30))
     health_check: Duration = field(default=Duration.of(seconds=60))
+    rhythm: Rhythm = Rhythm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +118,17 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> 
 
 async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
     clock, rng = fleet.deck.clock, fleet.deck.rng
-    turning = Loop("navarch.tick", fleet.tick, _TICK, clock, rng, watch)
+    rhythm = settings.rhythm
+    turning = Loop("navarch.tick", fleet.tick, Pace(rhythm.tick), clock, rng, watch)
     fleet.deck.wake = turning.wake
     # Before the first tick: what it begins must not be lost.
     await crew.start("navarch.errands", fleet.errands.run)
     crew.loop(turning)
     survey = Surveyor(fleet.deck).tick
     crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))
-    crew.loop(Loop("navarch.sweep", sweep.tick, _SWEEP, clock, rng, watch))
-    crew.loop(Loop("navarch.retention", Retention(fleet).tick, _RETENTION, clock, rng, watch))
+    crew.loop(Loop("navarch.sweep", sweep.tick, Pace(rhythm.sweep), clock, rng, watch))
+    retain = Retention(fleet).tick
+    crew.loop(Loop("navarch.retention", retain, Pace(rhythm.retention), clock, rng, watch))
 
 
 def _services(

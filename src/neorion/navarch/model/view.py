@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msgspec import Struct
+
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
@@ -11,8 +13,7 @@ from neorion.navarch.model.record import Node, PoolState, Purchase, Repair, Trou
 from neorion.navarch.model.spec import PoolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Pulse:
+class Pulse(Struct, frozen=True):
     """The latest of a node that is not worth writing down. `heard` is None until its agent spoke to this process.
 
     `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out.

@@ -1,10 +1,9 @@
 """The service for agents."""
 
-from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
 from neorion.navarch.act.reports import Registration
 from neorion.navarch.act.tick import Fleet
-from neorion.navarch.model import RepairId, RepairStep, wire
+from neorion.navarch.model import RepairId, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentService
 from neorion.navarch.ports import Gpu
@@ -45,12 +44,9 @@ class Agents(AgentService):
         if open_repair is not None and open_repair.id in request.done:
             self._fleet.healer.treated(node_id, RepairId(open_repair.id))
             return pb.HeartbeatResponse(state=node.state.value)
-        orders: list[pb.Order] = []
-        if open_repair is not None and open_repair.step is RepairStep.TREATING:
-            by_agent = open_repair.remedy is Remedy.RESET_GPU or not self._fleet.healer.by_cloud(open_repair)
-            gpu = node.ailment.gpu if node.ailment else -1
-            if by_agent:
-                orders.append(pb.Order(id=open_repair.id, remedy=open_repair.remedy.value, gpu=gpu))
+        order = self._fleet.healer.order(node_id)
+        gpu = node.ailment.gpu if node.ailment else -1
+        orders = [pb.Order(id=order.id, remedy=order.remedy.value, gpu=gpu)] if order is not None else []
         return pb.HeartbeatResponse(state=node.state.value, orders=orders)
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:

@@ -1,0 +1,60 @@
+"""Fleets drawn from a seed: twenty to fifty nodes, with every kind of trouble in them."""
+
+from random import Random  # noqa: TID251 -- its type alone: the world makes it
+
+from neorion.keel.base import Duration
+from neorion.navarch.adapters.config_file import default_policy
+from neorion.navarch.app.plane import Rhythm
+from neorion.navarch.app.simulation.scene import Scene, Troubles
+from neorion.navarch.model import PoolSpec
+from neorion.navarch.model.spec import Amount, Budget, HealthRules, Offer, Scaling, Spending, Strategy, Timing
+
+POLICIES = {"default": default_policy()}
+# A day of a small fleet in a fraction of a second: agents beat every five minutes, and loops count on being woken.
+SLOW = Rhythm(tick=Duration.of(minutes=10), sweep=Duration.of(minutes=5), retention=Duration.of(minutes=30))
+_TIMING = Timing(
+    heartbeat=Duration.of(minutes=5),
+    silence=Duration.of(minutes=15),
+    boot=Duration.of(minutes=15),
+    verify=Duration.of(minutes=1),
+)
+
+
+def small_fleet(rng: Random) -> Scene:
+    """Another fleet for every seed."""
+    nodes = rng.randrange(20, 51)
+    clouds = rng.choice((("east",), ("east", "west")))
+    budget = rng.choice((Amount(count=1), Amount(count=3), Amount(percent=10)))
+    spec = PoolSpec(
+        "training",
+        tuple(
+            Offer(name, "gpu_8x_h100_sxm5", ("us-1",), ("us-1a", "us-1b"), priority=10 * (index + 1))
+            for index, name in enumerate(clouds)
+        ),
+        rng.choice((Strategy.PRIORITY, Strategy.ROUND_ROBIN)),
+        Scaling(nodes, nodes, rng.randrange(0, 3), surge=rng.choice((Amount(count=0), Amount(percent=10)))),
+        HealthRules(budgets=(Budget(budget),)),
+        _TIMING,
+        Spending(per_hour=2 * nodes),
+    )
+    return Scene({spec.name: spec}, POLICIES, small_storm(rng), Duration.of(hours=20), rhythm=SLOW)
+
+
+def small_storm(rng: Random) -> Troubles:
+    """A year's worth of troubles in a day."""
+    return Troubles(
+        wear=rng.uniform(20, 120),
+        bugs=rng.uniform(20, 200),
+        racks=rng.choice((0.0, 1.0)),
+        cascade=rng.choice((0.0, 0.3)),
+        rollouts=rng.choice((0.0, 0.5)),
+        outages=rng.choice((0.0, 2.0)),
+        stockouts=rng.choice((0.0, 2.0)),
+        quotas=rng.choice((0.0, 1.0)),
+        blinds=rng.choice((0.0, 1.0)),
+        lost=rng.choice((0.0, 0.1)),
+        wedged=rng.choice((0.0, 0.05)),
+        unfit=rng.choice((0.0, 0.05)),
+        kills=rng.choice((0.0, 4.0)),
+        kill_at_points=rng.choice((0.0, 0.01)),
+    )
