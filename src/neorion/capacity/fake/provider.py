@@ -62,7 +62,10 @@ class FakeProvider:
 
     async def reboot(self, machine: MachineId) -> None:
         done = await self._may_be_lost()
-        self._find(machine).reboots += 1
+        found = self._find(machine)
+        if found.stops is not None:
+            raise no_machine(self.name, machine)
+        found.reboots += 1
         self._answer(lost=done)
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:

@@ -34,17 +34,21 @@ class Sweep:
         self._keep_the_laws()
         for provider in self._deck.world.providers.values():
             try:
-                machines = await provider.list(self._deck.installation.id)
+                await self._compare(provider)
             except Error as error:
-                log.warning("a cloud could not be listed", provider=provider.name, why=error.sentence)
-                continue
-            now = self._deck.clock.now()
-            known = {node.machine for node in self._book.nodes.values()}
-            for machine in machines:
-                if machine.id not in known:
-                    await self._match(provider, machine, now)
-            await self._look_for_missing(provider, machines, now)
+                # The others are swept all the same; this one again next time.
+                log.warning("a cloud could not be swept", provider=provider.name, why=error.sentence)
+        self._missing = {node: times for node, times in self._missing.items() if node in self._book.nodes}
         self._deck.wake()
+
+    async def _compare(self, provider: Provider) -> None:
+        machines = await provider.list(self._deck.installation.id)
+        now = self._deck.clock.now()
+        known = {node.machine for node in self._book.nodes.values()}
+        await self._look_for_missing(provider, machines, now)
+        for machine in machines:
+            if machine.id not in known:
+                await self._match(provider, machine, now)
 
     def _keep_the_laws(self) -> None:
         """What must never be so is looked for here too, not only in tests."""
@@ -69,8 +73,8 @@ class Sweep:
 
     async def _look_for_missing(self, provider: Provider, machines: Sequence[Machine], now: Instant) -> None:
         there = {machine.id for machine in machines}
-        for node in list(self._book.nodes.values()):
-            if node.place.provider != provider.name or not node.machine or node.machine in there:
+        for node in [one for one in self._book.nodes.values() if one.place.provider == provider.name]:
+            if not node.machine or node.machine in there:
                 self._missing.pop(node.id, None)
                 continue
             if node.state is NodeState.TERMINATING or now.since(node.born) < GRACE:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from neorion.keel.base import Finding, Severity
 from neorion.navarch.decide.budget import begun
-from neorion.navarch.model import NodeState, PoolView, PurchaseState, RepairStep
+from neorion.navarch.model import Health, NodeState, PoolView, PurchaseState, RepairStep
 
 
 def violations(view: PoolView) -> list[Finding]:
-    return [*_purchases(view), *_repairs(view), *_size(view)]
+    return [*_nodes(view), *_repairs(view), *_size(view)]
 
 
-def _purchases(view: PoolView) -> Iterator[Finding]:
+def _nodes(view: PoolView) -> Iterator[Finding]:
     bought = Counter(purchase.machine for purchase in view.purchases if purchase.machine)
     for machine, times in bought.items():
         if times > 1:
@@ -26,6 +26,8 @@ def _purchases(view: PoolView) -> Iterator[Finding]:
             and purchase.state is PurchaseState.BOUGHT
         ):
             yield _finding("navarch.bought_twice", node.id, "it is ordered although its machine was bought")
+        if node.health is Health.UNHEALTHY and node.ailment is None:
+            yield _finding("navarch.sick_of_nothing", node.id, "it counts as unhealthy, and nothing ails it")
         if node.machine and node.state is NodeState.ORDERED:
             yield _finding("navarch.ordered_machine", node.id, "it is ordered and has a machine already")
 

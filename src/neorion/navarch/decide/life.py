@@ -36,8 +36,8 @@ def live(view: PoolView, now: Instant) -> Iterator[Action]:
 def _verify(node: Node, pulse: Pulse, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
     timing = view.spec.timing
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
-    if repaired and (sick or pulse.tested is False):
-        # The repair notices, and decides what comes next.
+    if repaired and (sick or pulse.tested is not True):
+        # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
         return
     if sick and node.ailment is not None:
         yield FailNode(node.id, f"sick before it served: {node.ailment.sentence}")

@@ -47,7 +47,7 @@ def _wake_at(view: PoolView, holds: Iterable[Hold], now: Instant) -> Instant | N
         moments.append(Instant(min(heard)) + timing.silence)
     moments += [one.since + timing.treat for one in view.open_repairs if one.step is RepairStep.TREATING]
     moments += [until(trouble) for trouble in view.troubles.values()]
-    later = [moment + _PAST for moment in moments if not moment + _PAST < now]
+    later = [moment + _PAST for moment in moments if now < moment + _PAST]
     return min(later, default=None)
 
 

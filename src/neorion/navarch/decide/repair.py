@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import (
+    NOBODY,
     Action,
     MoveNode,
     NameSuccessor,
@@ -50,6 +51,7 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     waiting = [repair for repair in view.open_repairs if repair.step is RepairStep.WAITING]
     waiting.sort(key=lambda repair: (not repair.approved, repair.opened.ns, repair.id))
     at_work = [repair for repair in view.repairs if begun(repair)]
+    left_down = _left_down(view, at_work, now)
     serving = sum(node.state.serving for node in view.nodes)
     causes = common_causes(view.nodes, serving, view.spec.health.cause, now)
     for repair in waiting:
@@ -60,15 +62,33 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
         hold = (
             _hold(repair, node, view, now)
             or _cause(repair, causes)
-            or admit(repair, node, view, at_work, now)
+            or admit(
+                repair, node, view, at_work if node.id in left_down else [*at_work, *left_down.values()], now
+            )
         )
         if hold is not None:
             yield hold
             continue
+        left_down.pop(node.id, None)
         at_work.append(repair)
         yield StepRepair(repair.id, RepairStep.CORDONING, repair.why)
         if node.state in (NodeState.ACTIVE, NodeState.SPARE):
             yield MoveNode(node.id, NodeState.CORDONED, repair.why)
+
+
+def _left_down(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[NodeId, Repair]:
+    """A treatment that failed leaves its node out of service until the next begins: that counts like a repair."""
+    repaired = {repair.node for repair in at_work}
+    return {
+        node.id: Repair(NOBODY, node.id, node.pool, sick.remedy, sick.signature, sick.sentence, now, now)
+        for node in view.nodes
+        if node.state in (NodeState.CORDONED, NodeState.DRAINED)
+        and (sick := node.ailment) is not None
+        and sick.result is Health.UNHEALTHY
+        and not node.held
+        and not node.retiring
+        and node.id not in repaired
+    }
 
 
 def advance(view: PoolView, now: Instant) -> Iterator[Action]:
