@@ -37,7 +37,14 @@ def small_fleet(rng: Random) -> Scene:
         _TIMING,
         Spending(per_hour=2 * nodes),
     )
-    return Scene({spec.name: spec}, POLICIES, small_storm(rng), Duration.of(hours=20), rhythm=SLOW)
+    return Scene(
+        {spec.name: spec},
+        POLICIES,
+        small_storm(rng),
+        Duration.of(hours=20),
+        calm=Duration.of(hours=12),
+        rhythm=SLOW,
+    )
 
 
 def small_storm(rng: Random) -> Troubles:

@@ -31,6 +31,7 @@ from neorion.navarch.state import Book, Journal, installation, load
 SCHEMA = "neorion.navarch.state.schema"
 MIGRATIONS = migrations_in(SCHEMA)
 
+
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """How often each loop turns by itself. Wakes do the work: `tick` only bounds how long a lost one could matter."""

@@ -49,13 +49,19 @@ class Member:
     batch: int = 0
     ills: dict[str, Ill] = field(default_factory=dict[str, Ill])
     mute: bool = False
+    # Treatments that will turn out not to have helped.
+    relapses: int = 0
     reboots: int = 0
     wakes: Instant | None = None
     news: asyncio.Queue[HealthEvent] = field(default_factory=lambda: asyncio.Queue[HealthEvent](_NEWS_MAX))
 
     @property
     def well(self) -> bool:
-        return not self.mute and not any(ill.blames_the_machine for ill in self.ills.values())
+        return (
+            not self.mute
+            and not self.relapses
+            and not any(ill.blames_the_machine for ill in self.ills.values())
+        )
 
 
 class Crowd:
@@ -213,11 +219,13 @@ class Crowd:
             if ill.cure.rung <= remedy.rung:
                 self._end(member, ill)
                 if self._rng.random() > _HELPS:
+                    member.relapses += 1
                     self._tasks.start_soon(self._return, member, ill)
         member.mute = any(ill.mute for ill in member.ills.values())
 
     async def _return(self, member: Member, ill: Ill) -> None:
         await self._clock.sleep(Duration.of(seconds=self._rng.uniform(*_BACK_S)))
+        member.relapses -= 1
         if not member.machine.ended.is_set():
             self.strike(member, ill)
 

@@ -13,17 +13,17 @@ from neorion.navarch.decide import violations
 from neorion.navarch.decide.size import seats
 from neorion.navarch.model import Node, PoolSpec, RepairStep
 
-_MINUTE: Final = Duration.of(minutes=1)
-# Grace for young machines, two sweeps, and some calls that are lost: an orphan or a ghost that stays longer is forgotten.
-_STRAY_MINUTES: Final = 30
+_LOOK: Final = Duration.of(minutes=5)
+# Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
+_STRAY_LOOKS: Final = 12
 # The next tick explains whatever waits.
-_SILENT_MINUTES: Final = 12
+_SILENT_LOOKS: Final = 3
 # Rows beyond what the histories and retention allow would grow for ever.
 _ROWS_MAX: Final = 500_000
 
 
 class Laws:
-    """Looks after every step at what changed, and every minute at what takes time."""
+    """Looks after every step at what changed, and now and then at what takes time."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -38,7 +38,7 @@ class Laws:
 
     async def run(self) -> None:
         while True:
-            await self._stage.world.clock.sleep(_MINUTE)
+            await self._stage.world.clock.sleep(_LOOK)
             fleet = self._stage.fleet
             self._found += self._double_purchases()
             if fleet is not None:
@@ -54,6 +54,8 @@ class Laws:
         fleet = stage.fleet
         if fleet is None:
             return
+        # The last word of agents that were treated a moment ago.
+        await stage.world.sleep(600)
         noted = fleet.deck.journal.noted
         await stage.world.sleep(1_800)
         if stage.fleet is fleet and fleet.deck.journal.noted != noted:
@@ -82,31 +84,28 @@ class Laws:
                     yield _finding("double", intent, f"one intent bought {times} machines")
 
     def _stray(self, fleet: Fleet) -> Iterator[Finding]:
-        """Counted are only minutes in which the clouds answered: nobody can give back what nobody can ask for."""
-        book, now = fleet.deck.book, self._stage.world.clock.now()
+        """Counted are only looks at which the clouds answered: nobody can give back what nobody can ask for."""
+        book = fleet.deck.book
         known = {node.machine for node in book.nodes.values()}
         strays: set[str] = set()
         for cloud in self._stage.clouds:
             if cloud.behaviour.down or cloud.behaviour.unseen:
                 continue
-            machines = {machine.id for machine in cloud.alive() if machine.stops is None}
-            orphans = machines - known - {one.machine for one in book.purchases.values()}
+            alive = cloud.alive()
+            staying = {machine.id for machine in alive if machine.stops is None}
+            orphans = staying - known - {one.machine for one in book.purchases.values()}
             strays |= {f"orphan {machine}" for machine in orphans}
+            there = {"", *(machine.id for machine in alive)}
             strays |= {
                 f"ghost {node.id}"
                 for node in book.nodes.values()
-                if node.place.provider == cloud.name and node.machine and self._ended(cloud.name, node)
+                if node.place.provider == cloud.name and node.machine not in there
             }
         for stray in strays:
-            self._strays[stray] = minutes = self._strays.get(stray, 0) + 1
-            if minutes > _STRAY_MINUTES:
-                yield _finding("stray", stray, f"for {minutes} minutes, at {now}")
+            self._strays[stray] = looks = self._strays.get(stray, 0) + 1
+            if looks > _STRAY_LOOKS:
+                yield _finding("stray", stray, f"nobody has seen to it for {_LOOK * looks}")
         self._strays = {stray: self._strays[stray] for stray in sorted(strays)}
-
-    def _ended(self, cloud: str, node: Node) -> bool:
-        (home,) = [one for one in self._stage.clouds if one.name == cloud]
-        machine = home.machines.get(node.machine)
-        return machine is None or machine.ended.is_set()
 
     # What the scheduler knows.
 
@@ -147,7 +146,9 @@ class Laws:
 
     def _room(self, fleet: Fleet, pool: str) -> bool:
         spec, book = self._stage.scene.specs[pool], fleet.deck.book
-        alive = [node for node in book.shelf(pool).nodes.values() if not node.state.leaving and not node.spare]
+        alive = [
+            node for node in book.shelf(pool).nodes.values() if not node.state.leaving and not node.spare
+        ]
         most = spec.scaling.most + spec.scaling.surge.of(spec.scaling.most)
         refused = any(trouble.kind == "quota" for trouble in book.troubles.values())
         return len(alive) < most and not refused
@@ -181,9 +182,9 @@ class Laws:
             if len(seats(view)) < max(view.state.wanted, 0) and not coming and name not in told:
                 waits.add(name)
         for subject in waits:
-            self._unexplained[subject] = minutes = self._unexplained.get(subject, 0) + 1
-            if minutes > _SILENT_MINUTES:
-                yield _finding("unexplained", subject, f"it has waited {minutes} minutes and nobody says why")
+            self._unexplained[subject] = looks = self._unexplained.get(subject, 0) + 1
+            if looks > _SILENT_LOOKS:
+                yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, and nobody says why")
         self._unexplained = {subject: self._unexplained[subject] for subject in sorted(waits)}
 
     def _told(self) -> str:
@@ -192,7 +193,9 @@ class Laws:
         if fleet is None:
             return "the control plane is away"
         book = fleet.deck.book
-        nodes = [f"{node.id} {node.state.value}" for node in book.nodes.values() if node.state.value != "active"]
+        nodes = [
+            f"{node.id} {node.state.value}" for node in book.nodes.values() if node.state.value != "active"
+        ]
         repairs = [f"{one.node} {one.step.value} ({one.why})" for one in book.open_repairs.values()]
         holds = [hold.sentence for shelf in book.shelves.values() for hold in shelf.holds]
         alive = sum(len(cloud.alive()) for cloud in self._stage.clouds)

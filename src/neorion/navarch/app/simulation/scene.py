@@ -52,7 +52,7 @@ class Scene:
     lag: Duration = field(default=Duration.of(seconds=20))
     leaves_within: Duration = field(default=Duration.of(minutes=10))
     prices: Mapping[str, float] = field(default_factory=dict[str, float])
-    rhythm: Rhythm = Rhythm()
+    rhythm: Rhythm = field(default_factory=Rhythm)
 
     @property
     def providers(self) -> list[str]:

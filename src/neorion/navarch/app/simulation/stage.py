@@ -77,6 +77,7 @@ class Stage:
         alive = sum(len(cloud.alive()) for cloud in self.clouds)
         return (
             not book.open_repairs
+            and all(member.well for member in self.crowd.members.values())
             and alive == len(book.nodes)
             and all(self._complete(fleet, name) for name in self.scene.specs)
         )
@@ -98,7 +99,9 @@ class Stage:
         self.plane = None
         self.disk.crash()
         self.lives += 1
-        providers: dict[str, Provider] = {cloud.name: FakeProvider(cloud.name, cloud) for cloud in self.clouds}
+        providers: dict[str, Provider] = {
+            cloud.name: FakeProvider(cloud.name, cloud) for cloud in self.clouds
+        }
         outside = Outside(providers, self.work, NoDemand(), self._judge)
         rhythm = self.scene.rhythm
         settings = Settings(dict(self.scene.specs), _TOKEN, autoscale=rhythm.tick, rhythm=rhythm)
@@ -115,5 +118,3 @@ class Stage:
         del host
         every = min(spec.timing.heartbeat for spec in self.scene.specs.values())
         await self.crowd.run(every)
-
-

@@ -92,7 +92,9 @@ class Storm:
         """From neighbour to neighbour, for as long as chance has it."""
         while True:
             await self._world.sleep(self._rng.uniform(*_SPREAD_S))
-            near = [one for one in self._crowd.members.values() if self._rack_of(one) == self._rack_of(member)]
+            near = [
+                one for one in self._crowd.members.values() if self._rack_of(one) == self._rack_of(member)
+            ]
             if not near:
                 return
             self._count("cascade")
