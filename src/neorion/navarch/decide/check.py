@@ -45,11 +45,10 @@ def _repairs(view: PoolView) -> Iterator[Finding]:
         old = view.node(repair.node)
         if old is not None and repair.swap and repair.step is RepairStep.BUYING and not old.state.serving:
             yield _finding("navarch.gone_too_early", old.id, "it left before its successor came")
-    size = max(1, sum(node.state.serving for node in view.nodes))
     down = sum(begun(repair) for repair in view.repairs)
     for budget in view.spec.health.budgets:
         # The pool may have shrunk since they began: then the budget of the larger one still counts.
-        most = budget.most.of(max(size, view.spec.scaling.most))
+        most = budget.most.of(view.spec.scaling.most)
         narrow = budget.reasons or budget.zones or budget.each_zone or budget.windows or budget.per
         if not narrow and down > most:
             yield _finding(

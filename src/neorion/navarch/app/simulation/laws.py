@@ -122,7 +122,7 @@ class Laws:
             and not node.retiring
         ]
         for budget in spec.health.budgets:
-            most = budget.most.of(max(spec.scaling.most, sum(node.state.serving for node in nodes)))
+            most = budget.most.of(spec.scaling.most)
             narrow = budget.reasons or budget.zones or budget.each_zone or budget.windows or budget.per
             if not narrow and len(closed) > most:
                 told = ", ".join(f"{node} {book.nodes[node].state.value}" for node in closed)
