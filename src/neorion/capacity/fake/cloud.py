@@ -57,6 +57,8 @@ class FakeCloud:
         self.rng = rng
         self._number = 0
         self._by_intent: dict[IntentId, FakeMachine] = {}
+        # Told to stop, or gone, and not forgotten yet.
+        self._stopping: dict[MachineId, FakeMachine] = {}
         self._new: asyncio.Queue[FakeMachine] = asyncio.Queue()
 
     def make(self, intent: Intent) -> FakeMachine:
@@ -79,25 +81,30 @@ class FakeCloud:
         self._new.put_nowait(machine)
         return machine
 
+    def knows(self, intent: IntentId) -> bool:
+        return intent in self._by_intent
+
     def alive(self) -> list[FakeMachine]:
         return [machine for machine in self.machines.values() if not machine.ended.is_set()]
 
     def stop(self, machine: FakeMachine) -> None:
         if machine.stops is None:
             machine.stops = self.clock.now() + self.behaviour.stop
+            self._stopping[machine.id] = machine
 
     def vanish(self, machine: FakeMachine) -> None:
         """Gone at once, without anybody having asked: a spot machine reclaimed, a host that died."""
         machine.stops = self.clock.now()
         machine.ended.set()
+        self._stopping[machine.id] = machine
 
     def settle(self) -> None:
         """Lets time do its work on machines that were told to stop; old ones are forgotten."""
         now = self.clock.now()
-        for machine in list(self.machines.values()):
+        for machine in list(self._stopping.values()):
             if machine.stops is not None and machine.stops <= now:
                 machine.ended.set()
-                if now.since(machine.stops) > FORGOTTEN_AFTER or len(self.machines) > GONE_MAX:
+                if now.since(machine.stops) > FORGOTTEN_AFTER or len(self._stopping) > GONE_MAX:
                     self._forget(machine)
 
     async def run(self, resident: Resident) -> None:
@@ -120,6 +127,7 @@ class FakeCloud:
 
     def _forget(self, machine: FakeMachine) -> None:
         del self.machines[machine.id]
+        del self._stopping[machine.id]
         del self._by_intent[machine.intent.id]
 
     def lists(self, machine: FakeMachine, now: Instant) -> bool:

@@ -32,8 +32,7 @@ class FakeProvider:
 
     async def provision(self, intent: Intent) -> Machine:
         done = await self._may_be_lost()
-        known = any(intent.id == machine.intent.id for machine in self.cloud.machines.values())
-        if not known:
+        if not self.cloud.knows(intent.id):
             self._check_stock(intent)
         machine = self.cloud.make(intent)
         await point("provider.provision.done")
@@ -91,8 +90,11 @@ class FakeProvider:
             raise not_allowed(self.name, "the key is not known")
 
     def _check_stock(self, intent: Intent) -> None:
+        behaviour = self.cloud.behaviour
+        if behaviour.quota is None and not behaviour.stock:
+            return
         self.cloud.settle()
-        behaviour, alive = self.cloud.behaviour, self.cloud.alive()
+        alive = self.cloud.alive()
         if behaviour.quota is not None and len(alive) >= behaviour.quota:
             raise quota(self.name, intent.region, f"{len(alive)} machines")
         for scope in (intent.region, f"{intent.region}/{intent.zone}"):

@@ -180,7 +180,7 @@ class Reports:
     def find(self, said: Registration) -> Node | None:
         known = [
             Known(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
-            for node in self._book.nodes.values()
+            for node in self._called(said.claim)
         ]
         found = resolve(said.claim, known)
         if found is None:
@@ -193,6 +193,11 @@ class Reports:
                 hint="try again soon",
             )
         return node
+
+    def _called(self, claim: Claim) -> list[Node]:
+        """Nodes that go by any of the claim's names."""
+        found = {node: None for name in sorted(claim.names) for node in self._book.names.get(name, ())}
+        return [self._book.nodes[node] for node in found]
 
     def _join(self, said: Registration) -> Node:
         """A machine that somebody else bought, where the pool takes such."""

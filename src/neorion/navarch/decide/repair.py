@@ -59,6 +59,9 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
         if node is None or _pointless(repair, node):
             yield StepRepair(repair.id, RepairStep.CANCELLED, "it is not needed any more")
             continue
+        if _outdone(repair, node, view, now):
+            yield StepRepair(repair.id, RepairStep.CANCELLED, "it needs more by now")
+            continue
         hold = (
             _hold(repair, node, view, now)
             or _cause(repair, causes)
@@ -140,6 +143,14 @@ def _pointless(repair: Repair, node: Node) -> bool:
     if node.state.leaving or node.retiring:
         return True
     return not repair.by and (node.ailment is None or node.ailment.result is not Health.UNHEALTHY)
+
+
+def _outdone(repair: Repair, node: Node, view: PoolView, now: Instant) -> bool:
+    """Something worse befell the node while it waited: what it waits for would not help."""
+    if repair.by or node.ailment is None:
+        return False
+    remedy = next_remedy(node, node.ailment, view.repairs, view.spec.health.ladder, now)
+    return remedy.rung > repair.remedy.rung
 
 
 def _gone(repair: Repair) -> Iterator[Action]:

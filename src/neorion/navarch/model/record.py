@@ -70,6 +70,12 @@ class Node(Struct, frozen=True, omit_defaults=True):
     retiring: bool = False
     served: Instant | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its agent may call it."""
+        told = (str(self.id), str(self.machine), self.machine_name or str(self.purchase), self.kube_name)
+        return tuple(dict.fromkeys(name for name in told if name))
+
 
 class Purchase(Struct, frozen=True, omit_defaults=True):
     """The decision to buy one machine, and what became of it. `asked` counts the calls that brought no certain answer."""

@@ -135,6 +135,8 @@ class Crowd:
             self.members[machine.id] = slot[machine.id] = member
             while True:
                 event = await member.news.get()
+                while member.mute:
+                    await self._clock.sleep(_ASK_AGAIN)
                 member.batch += 1
                 await self._asked(lambda fleet, event=event: self._report(fleet, member, event))
         except (NotFound, Denied):

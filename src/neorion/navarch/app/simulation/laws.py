@@ -199,7 +199,8 @@ class Laws:
         repairs = [f"{one.node} {one.step.value} ({one.why})" for one in book.open_repairs.values()]
         holds = [hold.sentence for shelf in book.shelves.values() for hold in shelf.holds]
         alive = sum(len(cloud.alive()) for cloud in self._stage.clouds)
-        return f"{alive} machines, {len(book.nodes)} nodes; {nodes}; {repairs}; {holds}"
+        sick = [f"{one.node} {list(one.ills)}" for one in self._stage.crowd.members.values() if not one.well]
+        return f"{alive} machines, {len(book.nodes)} nodes; {nodes}; {repairs}; {holds}; sick: {sick}"
 
 
 def _finding(law: str, subject: str, sentence: str) -> Finding:

@@ -49,9 +49,9 @@ class Ill:
 ILLS: Final = {
     ill.name: ill
     for ill in (
-        Ill("faulty-gpu", 148, EventKind.XID, 79),
-        Ill("memory", 72, EventKind.XID, 48, Remedy.RESET_GPU),
-        Ill("sram", 19, EventKind.XID, 95, Remedy.RESET_GPU),
+        Ill("faulty-gpu", 148, EventKind.XID, 79, repeats=_MINUTE * 30),
+        Ill("memory", 72, EventKind.XID, 48, Remedy.RESET_GPU, repeats=_MINUTE * 30),
+        Ill("sram", 19, EventKind.XID, 95, Remedy.RESET_GPU, repeats=_MINUTE * 30),
         Ill("firmware", 17, EventKind.XID, 119, Remedy.REBOOT, repeats=_MINUTE * 30),
         Ill("switch", 35, cure=Remedy.NOTHING, mute=True, lasts=_MINUTE * 8),
         Ill("adapter", 7, EventKind.INFINIBAND, 0, Remedy.REBOOT, {"fatal": 1.0}, repeats=_MINUTE * 10),

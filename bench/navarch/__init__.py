@@ -1,0 +1,1 @@
+"""The control plane of machines, measured."""
