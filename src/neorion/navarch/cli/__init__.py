@@ -41,6 +41,12 @@ app.mount(
     heading=_PLANE,
 )
 app.mount(
+    "simulate",
+    "neorion.navarch.app.simulate_command:simulate",
+    help="Run a fleet under virtual time and say how it fared.",
+    heading=_PLANE,
+)
+app.mount(
     "agent",
     "neorion.navarch.app.agent_command:agent",
     help="Watch this machine for a control plane.",

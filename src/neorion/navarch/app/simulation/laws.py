@@ -32,7 +32,7 @@ class Laws:
         self._struck: set[str] = set()
         self._strays: dict[str, int] = {}
         self._unexplained: dict[str, int] = {}
-        stage.storm.watch = self._remember
+        stage.storm.watchers.append(self._remember)
         stage.work.watch = self._drained
         stage.world.check(self._check)
 

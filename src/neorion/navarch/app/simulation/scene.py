@@ -39,6 +39,16 @@ class Troubles:
 
 
 @dataclass(frozen=True, slots=True)
+class Blow:
+    """An ill on order: so long after the fleet has come up, on so many machines, of one rack or of any."""
+
+    at: Duration
+    ill: str
+    nodes: int = 1
+    rack: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """One fleet on fake clouds. Troubles last for `span`; `calm` follows, in which everything must come right again."""
 
@@ -51,7 +61,9 @@ class Scene:
     stop: Duration = field(default=Duration.of(minutes=1))
     lag: Duration = field(default=Duration.of(seconds=20))
     leaves_within: Duration = field(default=Duration.of(minutes=10))
-    prices: Mapping[str, float] = field(default_factory=dict[str, float])
+    # Dollars an hour for one machine; 0 is not known.
+    price: float = 0.0
+    blows: tuple[Blow, ...] = ()
     rhythm: Rhythm = field(default_factory=Rhythm)
 
     @property

@@ -1,5 +1,6 @@
 """One simulated fleet: the real control plane over a store in memory, fake clouds, and a crowd of agents."""
 
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -18,6 +19,7 @@ from neorion.navarch.app.simulation.crowd import Crowd
 from neorion.navarch.app.simulation.scene import Scene
 from neorion.navarch.app.simulation.storm import Storm
 from neorion.navarch.app.simulation.workplace import Workplace
+from neorion.navarch.model import Node, Purchase, Repair
 
 _TOKEN: Final = "simulated"  # noqa: S105 -- nobody is asked for it
 
@@ -39,7 +41,6 @@ class Stage:
                     lag=scene.lag,
                     lost=troubles.lost,
                     wedged=troubles.wedged,
-                    prices=dict(scene.prices),
                 ),
                 name=name,
             )
@@ -48,8 +49,10 @@ class Stage:
         self.work = Workplace(world.clock, world.chance("work"), scene.leaves_within)
         self.crowd = Crowd(self.clouds, self._line, world.clock, world.chance("crowd"))
         self.crowd.unfit = troubles.unfit
-        self.storm = Storm(world, self.crowd, self.clouds, troubles)
+        self.storm = Storm(world, self.crowd, self.clouds, scene)
         self.plane: Plane | None = None
+        # Is told of every change of a node, a repair or a purchase.
+        self.watch: Callable[[Node | Repair | Purchase], None] = lambda _: None
         self.lives = 0
         self.disk = MemoryDisk()
         self._judge = InlineJudge(scene.policies)
@@ -109,6 +112,7 @@ class Stage:
             open_store(self.disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineLane()) as store,
             build(settings, outside, Parts(store, host.clock, host.ids, host.rng)) as plane,
         ):
+            plane.fleet.deck.watch = self.watch
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
             await host.clock.sleep(Duration.of(ms=1))
             self.plane = plane

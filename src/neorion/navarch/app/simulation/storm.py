@@ -11,7 +11,7 @@ from neorion.keel.base import Duration
 from neorion.keel.sim import Crash, World
 from neorion.navarch.app.simulation.crowd import Crowd, Member
 from neorion.navarch.app.simulation.nature import ILLS, Ill
-from neorion.navarch.app.simulation.scene import Troubles
+from neorion.navarch.app.simulation.scene import Blow, Scene
 
 _DAY_S: Final = 86_400.0
 # What befalls a whole rack, and what a driver brings.
@@ -25,14 +25,15 @@ _DOWN_S: Final = (1.0, 120.0)
 class Storm:
     """Runs until it is cancelled. `counts` tells what happened how often."""
 
-    def __init__(self, world: World, crowd: Crowd, clouds: Sequence[FakeCloud], troubles: Troubles) -> None:
+    def __init__(self, world: World, crowd: Crowd, clouds: Sequence[FakeCloud], scene: Scene) -> None:
         self._world = world
         self._crowd = crowd
         self._clouds = clouds
-        self._troubles = troubles
+        self._troubles = scene.troubles
+        self._blows = scene.blows
         self._rng: Random = world.chance("storm")
         self.counts: dict[str, int] = {}
-        self.watch: Callable[[Member, Ill], None] = lambda _member, _ill: None
+        self.watchers: list[Callable[[Member, Ill], None]] = []
 
     async def run(self) -> None:
         """Every concern is a process of its own, with exponential times between its events."""
@@ -59,6 +60,8 @@ class Storm:
             ):
                 if rate:
                     tasks.start_soon(self._often, lambda rate=rate: rate, event)
+            for blow in self._blows:
+                tasks.start_soon(self._fall, blow)
             if troubles.kill_at_points:
                 down = Duration.of(seconds=self._rng.uniform(*_DOWN_S))
                 self._world.faults.sometimes(
@@ -67,7 +70,8 @@ class Storm:
 
     def strike(self, member: Member, ill: Ill) -> None:
         self._count(ill.name)
-        self.watch(member, ill)
+        for watch in self.watchers:
+            watch(member, ill)
         self._crowd.strike(member, ill)
 
     async def _often(self, rate: Callable[[], float], event: Callable[[], Awaitable[None]]) -> None:
@@ -77,6 +81,17 @@ class Storm:
 
     def _factor(self, ill: Ill) -> float:
         return self._troubles.wear if ill.blames_the_machine or ill.mute else self._troubles.bugs
+
+    async def _fall(self, blow: Blow) -> None:
+        """What was ordered, on the first machines of the fleet or of a rack."""
+        await self._world.clock.sleep(blow.at)
+        members = [
+            one
+            for one in self._crowd.members.values()
+            if blow.rack is None or self._rack_of(one)[1] == blow.rack
+        ]
+        for member in members[: blow.nodes]:
+            self.strike(member, ILLS[blow.ill])
 
     # Machines.
 
