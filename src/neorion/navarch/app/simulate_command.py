@@ -35,17 +35,18 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     )
     from neorion.navarch.app.simulation.scenario_file import ScenarioFile  # noqa: PLC0415 -- as above
 
-    # What a simulated control plane logs is of no interest: what came of it is told.
-    logging.disable(logging.CRITICAL)
     file = load(scenario, ScenarioFile, out.env)
     first, count = file.first_seed, options["seeds"] or file.seeds
     seeds = range(first, first + int(str(count)))
     if options["seed"] is not None:
         seeds = [int(str(options["seed"]))]
-    sides = [
-        Side(name, [measured(scene, seed) for seed in seeds])
-        for name, scene in file.scenes(scenario.parent, out.env).items()
-    ]
+    scenes = file.scenes(scenario.parent, out.env)
+    # What a simulated control plane logs is of no interest: what came of it is told.
+    logging.disable(logging.CRITICAL)
+    try:
+        sides = [Side(name, [measured(scene, seed) for seed in seeds]) for name, scene in scenes.items()]
+    finally:
+        logging.disable(logging.NOTSET)
     found = SimulationReport(file.name or scenario.stem, sides)
     if isinstance(options["json_file"], Path):
         options["json_file"].write_bytes(to_json(found))
