@@ -47,6 +47,21 @@ def small_fleet(rng: Random) -> Scene:
     )
 
 
+def large_fleet() -> Scene:
+    """A thousand nodes at default intervals for five days, ten times as unlucky as published."""
+    spec = PoolSpec(
+        "training",
+        (Offer("east", "gpu_8x_h100_sxm5", ("us-1",), ("us-1a", "us-1b")),),
+        scaling=Scaling(1_000, 1_000, 10),
+        spending=Spending(per_hour=2_000),
+    )
+    troubles = Troubles(
+        wear=10, bugs=10, racks=1, cascade=0.1, rollouts=0.2, rollout_share=0.05, outages=1, stockouts=1,
+        quotas=0.5, blinds=0.5, lost=0.02, wedged=0.004, unfit=0.004, kills=1, kill_at_points=0.0005,
+    )  # fmt: skip
+    return Scene({spec.name: spec}, POLICIES, troubles, Duration.of(hours=5 * 24), calm=Duration.of(hours=24))
+
+
 def small_storm(rng: Random) -> Troubles:
     """A year's worth of troubles in a day."""
     return Troubles(

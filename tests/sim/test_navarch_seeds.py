@@ -2,11 +2,13 @@
 
 import pytest
 
+from neorion.keel.base import Duration
 from neorion.keel.sim import Limits, World, explore, simulate
-from neorion.navarch.app.simulation.play import play
-from tests.sim.navarch_scenes import small_fleet
+from neorion.navarch.app.simulation import Scene, play
+from tests.sim.navarch_scenes import large_fleet, small_fleet
 
 LIMITS = Limits(steps=300_000)
+LONG = Limits(steps=10**9, time=Duration.of(hours=9 * 24))
 # Each part is one test, so that parts run beside each other.
 PART = 10
 PARTS = 10
@@ -18,6 +20,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:R
 
 async def a_day(world: World) -> None:
     await play(world, small_fleet(world.chance("fleet")))
+
+
+async def play_all(world: World, scene: Scene) -> None:
+    await play(world, scene)
 
 
 def explored(seeds: range) -> None:
@@ -37,6 +43,13 @@ def test_a_day_of_troubles_breaks_no_law(part: int):
 @pytest.mark.parametrize("part", range(SOAK_PARTS))
 def test_many_days_of_troubles_break_no_law(part: int):
     explored(range(1_000 + part * PART, 1_000 + (part + 1) * PART))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+@pytest.mark.parametrize("seed", range(4))
+def test_five_days_of_a_thousand_nodes_break_no_law(seed: int):
+    simulate(lambda world: play_all(world, large_fleet()), seed, limits=LONG).check()
 
 
 def test_the_same_seed_is_the_same_day():
