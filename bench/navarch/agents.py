@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +89,7 @@ def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
 
 
 @asynccontextmanager
-async def plane_of(nodes: int, folder: Path) -> AsyncIterator[tuple[Plane, FakeCloud]]:
+async def plane_of(nodes: int, folder: Path) -> AsyncGenerator[tuple[Plane, FakeCloud]]:
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     cloud = FakeCloud(clock, rng, Behaviour(boot=Duration(0)))
     policies = {"default": default_policy()}
@@ -193,24 +193,19 @@ async def send(port: int, requests: Sequence[bytes]) -> None:
 
 
 def _calls(report: Report) -> None:
-    with served(100) as ours, server_process("ours") as plain:
+    with served(CALLS) as ours, server_process("ours") as plain:
         numbers = iter(range(1, 10**9))
 
         def heartbeats() -> float:
             before = ours.cpu_us()
             beats = [heartbeat(token) for token in ours.tokens]
-            asyncio.run(send(ours.port, [beats[index % 100] for index in range(CALLS)]))
+            asyncio.run(send(ours.port, beats))
             return (ours.cpu_us() - before) / CALLS
 
         def reports() -> float:
             """An application's error, judged in the child process and made durable before it is answered."""
             before = ours.cpu_us()
-            asyncio.run(
-                send(
-                    ours.port,
-                    [report_of(ours.tokens[index % 100], next(numbers), 13) for index in range(CALLS)],
-                )
-            )
+            asyncio.run(send(ours.port, [report_of(token, next(numbers), 13) for token in ours.tokens]))
             return (ours.cpu_us() - before) / CALLS
 
         def empty() -> float:
@@ -220,7 +215,8 @@ def _calls(report: Report) -> None:
             return (cpu_ns(plain[1]) / 1000 - before) / CALLS
 
         name = "keel.rpc answering nothing"
-        heartbeats(), empty()
+        for warm_up in (heartbeats, empty):
+            warm_up()
         report.compare("server CPU per heartbeat (Go: 143)", "µs", heartbeats, (name, empty))
         report.compare("server CPU per report (Go: 113, nothing durable)", "µs", reports, (name, empty))
         before = ours.resident_mb()

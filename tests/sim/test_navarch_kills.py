@@ -64,6 +64,7 @@ def replacement(before: Callable[[World], None]) -> Callable[[World], Coroutine[
         stage = Stage(world, scene())
         laws = Laws(stage)
         stage.start()
+        passes: dict[str, int] = {}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(laws.run)
             assert await stage.settled(Duration.of(minutes=30))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
 from neorion.navarch.model import Demand, HealthEvent, Node, Verdict
@@ -52,8 +54,7 @@ class Judge(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One GPU as a probe finds it now."""
 
     index: int

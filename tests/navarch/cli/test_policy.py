@@ -63,6 +63,7 @@ def test_a_policy_that_differs_fails_and_says_in_what(tmp_path: Path, capsys: py
         ("tests:\n  - name: a\n    event: { xidd: 1 }\n    expect: { rule: b }\n", '"xid"'),
         ("tests:\n  - name: a\n    event: { xid: 1 }\n    expect: {}\n", "expects nothing"),
         ("tests: []\n", "tests"),
+        ("tests:\n  - name: a\n    event: { type: therml }\n    expect: { rule: b }\n", "thermal"),
     ],
 )
 def test_a_wrong_file_is_refused_with_a_suggestion(

@@ -4,7 +4,6 @@ A node's token is made of the installation's secret and the node's id, so nothin
 that node alone.
 """
 
-import hashlib
 import hmac
 from typing import Final
 
@@ -39,9 +38,7 @@ class Keys:
         return await self._tokens.authenticate(token)
 
     def _sign(self, node: str) -> str:
-        return hmac.new(
-            self._secret, f"node/{node}".encode("utf-8", "surrogatepass"), hashlib.sha256
-        ).hexdigest()
+        return hmac.digest(self._secret, f"node/{node}".encode("utf-8", "surrogatepass"), "sha256").hex()
 
 
 def speaking_node() -> NodeId:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Duration, Instant
+from neorion.keel.base import Duration, Instant, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem
 from neorion.navarch.adapters.config_file.policies import RemedyName
 from neorion.navarch.decide.policy import situation
@@ -26,17 +26,26 @@ from neorion.navarch.model import (
 
 # Some day: tests speak of spans before it, never of dates.
 _NOW = Instant(1_767_225_600_000_000_000)
-_KINDS = tuple(kind.value for kind in EventKind)
+
+
+def _among(key: str, value: str, known: Iterable[str]) -> Iterable[Problem]:
+    words = [str(one) for one in known]
+    if value not in words:
+        hint = did_you_mean(value, words) or f"Write one of {', '.join(words)}."
+        yield Problem((key,), f'"{value[:40]}" is no {key}.', hint)
 
 
 class EventModel(Model):
     """What an agent saw."""
 
-    type: Literal[_KINDS] = Field(default="xid", description="What kind of event.")  # pyright: ignore[reportInvalidTypeForm] -- the kinds are the model's own
+    type: str = Field(default="xid", description="What kind of event.")
     xid: int = Field(default=0, ge=0, description="Its error code, if it has one.")
     gpu: int = Field(default=-1, ge=-1, description="Which GPU; -1 for the whole machine.")
     message: str = Field(default="", description="The driver's words.")
     metrics: dict[str, float] = Field(default_factory=dict, description="Numbers that come with it.")
+
+    def problems(self) -> Iterable[Problem]:
+        yield from _among("type", self.type, EventKind)
 
     def value(self, at: Instant) -> HealthEvent:
         return HealthEvent(
@@ -54,15 +63,16 @@ class NodeModel(Model):
     """The node, as far as it matters."""
 
     pool: str = Field(default="training", description="Its pool.")
-    state: Literal[tuple(state.value for state in NodeState)] = Field(  # pyright: ignore[reportInvalidTypeForm] -- the states are the model's own
-        default="active", description="Its state."
-    )
+    state: str = Field(default="active", description="Its state.")
     provider: str = Field(default="fake", description="Its cloud.")
     instance_type: str = Field(default="gpu_8x_h100_sxm5", description="What it is.")
     region: str = Field(default="", description="Where it is.")
     zone: str = Field(default="", description="Where in it.")
     gpu_count: int = Field(default=8, ge=0, description="How many GPUs it has.")
     age: DurationField = Field(default=Duration.of(hours=24), description="How long ago it was ordered.")
+
+    def problems(self) -> Iterable[Problem]:
+        yield from _among("state", self.state, NodeState)
 
     def value(self) -> Node:
         place = Place(self.provider, self.instance_type, self.region, self.zone)
