@@ -10,11 +10,11 @@ from neorion.navarch.model import PoolSpec
 from neorion.navarch.model.spec import Amount, Budget, HealthRules, Offer, Scaling, Spending, Strategy, Timing
 
 POLICIES = {"default": default_policy()}
-# A day of a small fleet in a fraction of a second: agents beat every five minutes, and loops count on being woken.
-SLOW = Rhythm(tick=Duration.of(minutes=10), sweep=Duration.of(minutes=5), retention=Duration.of(minutes=30))
+# A day of a small fleet in a fraction of a second: agents beat every ten minutes, and loops count on being woken.
+SLOW = Rhythm(tick=Duration.of(minutes=20), sweep=Duration.of(minutes=10), retention=Duration.of(minutes=60))
 _TIMING = Timing(
-    heartbeat=Duration.of(minutes=5),
-    silence=Duration.of(minutes=15),
+    heartbeat=Duration.of(minutes=10),
+    silence=Duration.of(minutes=25),
     boot=Duration.of(minutes=15),
     verify=Duration.of(minutes=1),
 )
@@ -43,6 +43,7 @@ def small_fleet(rng: Random) -> Scene:
         small_storm(rng),
         Duration.of(hours=20),
         calm=Duration.of(hours=12),
+        leaves_within=Duration.of(minutes=2),
         rhythm=SLOW,
     )
 
@@ -78,5 +79,5 @@ def small_storm(rng: Random) -> Troubles:
         wedged=rng.choice((0.0, 0.05)),
         unfit=rng.choice((0.0, 0.05)),
         kills=rng.choice((0.0, 4.0)),
-        kill_at_points=rng.choice((0.0, 0.01)),
+        kill_at_points=rng.choice((0.0, 0.004)),
     )

@@ -13,9 +13,9 @@ from neorion.navarch.decide import violations
 from neorion.navarch.decide.size import seats
 from neorion.navarch.model import Node, PoolSpec, RepairStep
 
-_LOOK: Final = Duration.of(minutes=5)
+_LOOK: Final = Duration.of(minutes=10)
 # Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
-_STRAY_LOOKS: Final = 12
+_STRAY_LOOKS: Final = 9
 # The next tick explains whatever waits.
 _SILENT_LOOKS: Final = 3
 # Rows beyond what the histories and retention allow would grow for ever.
