@@ -175,7 +175,7 @@ def heartbeat(token: str) -> bytes:
 def report_of(token: str, batch: int, xid: int) -> bytes:
     now = time.time_ns() // 1_000_000
     event = pb.HealthEvent(at_ms=now, kind="xid", xid=xid, gpu=1, message="NVRM: Xid (PCI:0000:1b:00)")
-    return request("Report", token, pb.ReportRequest(boot="bench", batch=batch, events=[event]).to_binary())
+    return request("Report", token, pb.ReportRequest(boot="bench", first=batch, events=[event]).to_binary())
 
 
 async def send(port: int, requests: Sequence[bytes]) -> None:

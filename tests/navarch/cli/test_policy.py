@@ -82,7 +82,7 @@ async def test_recorded_events_are_judged_anew_by_a_changed_policy(tmp_path: Pat
         agent = plane.agent(plane.plane.keys.token_of(node.id))
         at = plane.plane.fleet.deck.clock.now().ns // 1_000_000
         event = pb.HealthEvent(kind="xid", xid=13, gpu=0, at_ms=at)
-        await agent.report(pb.ReportRequest(boot="one", batch=1, events=[event]))
+        await agent.report(pb.ReportRequest(boot="one", first=1, events=[event]))
         stories = await recorded(NavarchClient(plane.dial(OPERATOR)), "")
     changed = await compared(stories, default_policy(), policy_of(tmp_path / "harsh.yaml", {}))
     assert [(one.node, one.before, one.after) for one in changed] == [

@@ -3,6 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.model import (
@@ -184,5 +186,5 @@ class Book:
         if found is None:
             return Pulse(heard=started)
         if found.heard is None:
-            return Pulse(started, found.marked, found.utilisation, found.idle, found.tested, found.treated)
+            return replace(found, heard=started)
         return found

@@ -50,5 +50,8 @@ class Workplace:
         place.drained = now
         return Drain(done=True, sentence="its jobs have left")
 
+    async def forget(self, node: Node) -> None:
+        self.places.pop(node.id, None)
+
     def _place(self, node: Node) -> Place:
         return self.places.setdefault(node.id, Place())
