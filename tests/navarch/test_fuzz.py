@@ -110,7 +110,7 @@ async def test_bytes_that_are_no_message_are_refused_as_such(method: str, kind: 
         client = pyqwest.Client(it.dial(None)._transport)
         answer = await client.post(
             f"http://navarch/neorion.navarch.v1.AgentService/{method}",
-            headers=pyqwest.Headers(headers),
+            headers=pyqwest.Headers(list(headers.items())),
             content=body,
         )
         assert answer.status < 500
