@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from neorion.capacity.fake import FakeProvider
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Error, Instant, Retry, Terminal
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
@@ -34,8 +35,10 @@ class Bench:
     refuses: Error | None = None
     events: "asyncio.Queue[HealthEvent]" = field(default_factory=asyncio.Queue)
     treated: list[tuple[Remedy, int]] = field(default_factory=list[tuple[Remedy, int]])
+    looks: "asyncio.Queue[None]" = field(default_factory=asyncio.Queue)
 
     async def gpus(self) -> Sequence[Gpu]:
+        self.looks.put_nowait(None)
         if self.blind:
             raise Retry("probe.nvml", "NVML does not answer.")
         return [Gpu(index) for index in range(self.count)]
@@ -159,6 +162,30 @@ async def test_an_agent_does_what_it_is_told_once_and_says_so():
             bench.see(95)
             await treated(it, RepairStep.DONE)
         assert bench.treated == [(Remedy.RESET_GPU, 3)]
+
+
+class NoReboots(FakeProvider):
+    """A cloud that leaves reboots to whoever is on the machine."""
+
+    capabilities = frozenset()
+
+
+async def test_a_reboot_is_begun_once_although_it_is_ordered_until_the_machine_is_down():
+    bench = Bench()
+    async with running(spec(1, timing=QUICK), seller=NoReboots) as it:
+        node = await booted(it)
+        async with living(it, node, bench):
+            asks = HealthEvent(SystemClock().now(), EventKind.RECOVERY_ACTION, 0, metrics={"action": 2.0})
+            bench.events.put_nowait(asks)
+            await treated(it, RepairStep.TREATING)
+            while not bench.looks.empty():
+                bench.looks.get_nowait()
+            # Each heartbeat begins with a look.
+            for _ in range(6):
+                await bench.looks.get()
+        assert bench.treated == [(Remedy.REBOOT, 0)]
+        (repair,) = it.plane.fleet.deck.book.open_repairs.values()
+        assert repair.step is RepairStep.TREATING
 
 
 async def test_an_agent_that_cannot_do_as_it_is_told_says_why():
