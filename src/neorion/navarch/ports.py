@@ -38,6 +38,10 @@ class Scheduler(Protocol):
         """Asks the work to leave, and tells how far that is. Called again until it is done; `left` is the patience that remains."""
         ...
 
+    async def forget(self, node: Node) -> None:
+        """Its machine is gone for good: nothing of it is to stay behind."""
+        ...
+
 
 class DemandSource(Protocol):
     """What users of a pool wait for. A part that is not known is None, never 0."""

@@ -3,7 +3,7 @@
 A heartbeat changes nothing that is written down. An event is durable before its agent may forget it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Final
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from neorion.capacity.node import Claim, Known, resolve
 from neorion.capacity.provider import MachineId
-from neorion.keel.base import Denied, Instant, Retry
+from neorion.keel.base import Denied, Duration, Instant, Retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
@@ -70,6 +70,8 @@ class Reports:
         self._book = deck.book
         self._moves = moves
         self.vitals: dict[NodeId, Vitals] = {}
+        # Is told how long an event was on its way until it was judged; metrics stand behind it.
+        self.detected: Callable[[str, Duration], None] = lambda _pool, _lag: None
         # By pool and code, since the process began.
         self.xids: dict[tuple[str, int], int] = {}
 
@@ -171,6 +173,7 @@ class Reports:
         if node is None:
             return
         self._book.add_event(node_id, event)
+        self.detected(node.pool, self._deck.clock.now().since(event.at))
         if event.kind is EventKind.XID:
             key = (node.pool, event.xid)
             self.xids[key] = self.xids.get(key, 0) + 1

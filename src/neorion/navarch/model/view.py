@@ -17,7 +17,8 @@ class Pulse:
 
     `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out,
     `refused` those that it will not, and why.
-    `marked` says that the scheduler of its work knows that the node takes nothing new.
+    `marked` says that the scheduler of its work knows that the node takes nothing new, and `waits` what its cordon or drain
+    waits for.
     """
 
     heard: Instant | None = None
@@ -27,6 +28,7 @@ class Pulse:
     tested: bool | None = None
     treated: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)

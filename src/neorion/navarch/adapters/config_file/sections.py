@@ -7,6 +7,7 @@ from pydantic import Field
 
 from neorion.keel.base import Duration, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem
+from neorion.navarch.adapters.config_file.schedulers import Kubernetes, Notifier
 
 PROVIDER_TYPES: Final = ("aws", "coreweave", "fake", "gcp", "lambda")
 ProviderType = Literal["aws", "coreweave", "fake", "gcp", "lambda"]
@@ -37,6 +38,10 @@ class Server(Model):
     state_dir: str = Field(default="", description="Where files of its own go.")
     tls_cert: str = Field(default="", description="A PEM file: its certificate, for TLS.")
     tls_key: str = Field(default="", description="A PEM file: the key of its certificate.")
+    kubernetes: Kubernetes | None = Field(
+        default=None, description="The cluster of its nodes; {} for the one it runs in."
+    )
+    notifier: Notifier = Field(default_factory=Notifier, description="Another scheduler of the nodes' work.")
 
     def problems(self) -> Iterable[Problem]:
         host, _, port = self.address.rpartition(":")
@@ -106,7 +111,7 @@ _KEYS: Final = {
     "aws": {"region", "zone", "profile", "launch_template", "api_url"},
     "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
     "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
-    "gcp": {"project", "zone", "region", "api_url"},
+    "gcp": {"project", "zone", "region", "launch_template", "api_url"},
     "lambda": {"api_key_env", "region", "api_url"},
 }
 
