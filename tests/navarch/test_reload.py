@@ -61,7 +61,7 @@ async def test_a_changed_policy_judges_from_then_on(tmp_path: Path):
         seen = situation(event, node(), [], [], Instant(1))
         assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["first"]
         write(tmp_path, rule="second")
-        await reloader.tick()
+        assert await reloader.reload() == ["policy policy.yaml"]
         assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["second"]
 
 

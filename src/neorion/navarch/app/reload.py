@@ -56,7 +56,9 @@ class Reloader:
         self._file = file
         self._deck = plane.fleet.deck
         self._began = _regions(self._deck.specs)
-        self._stamp = self._look()
+        # Nothing seen yet: since the plane was built, which may have waited its turn for long, the file may be another.
+        self._stamp: Stamp = ()
+        self._asked = False
 
     async def run(self, crew: Crew) -> None:
         """Looks now and then, and at once on SIGHUP."""
@@ -64,15 +66,15 @@ class Reloader:
         crew.loop(loop)
         with anyio.open_signal_receiver(signal.SIGHUP) as signals:
             async for _ in signals:
-                self._stamp = ()
+                self._asked = True
                 loop.wake()
 
     async def tick(self) -> None:
-        stamp = self._look()
-        if stamp == self._stamp:
+        stamp, asked = self._look(), self._asked
+        if stamp == self._stamp and not asked:
             return
         # A file that was refused is not read again before it changes.
-        self._stamp = stamp
+        self._stamp, self._asked = stamp, False
         try:
             changed = await self.reload()
         except Error as error:
@@ -86,7 +88,8 @@ class Reloader:
             )
         else:
             self._deck.findings.pop(_FINDING, None)
-            log.info("the configuration was read again", changed=changed)
+            if changed or asked:
+                log.info("the configuration was read again", changed=changed)
 
     async def reload(self) -> list[str]:
         """What has changed, by its place in the file."""
@@ -97,7 +100,7 @@ class Reloader:
         self._check(file, specs)
         judge = self._deck.world.judge
         if isinstance(judge, ProcessJudge):
-            await judge.teach(policies)
+            changed += [f"policy {name}" for name in await judge.teach(policies)]
         # In place: others hold the same mapping.
         for name in set(self._deck.specs) - set(specs):
             del self._deck.specs[name]

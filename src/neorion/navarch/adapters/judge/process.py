@@ -34,6 +34,7 @@ class ProcessJudge:
 
     def __init__(self, policies: Mapping[str, Policy], *, seconds: float = SECONDS_MAX) -> None:
         # Refused here, where the file that brought them can still be named.
+        self._policies = dict(policies)
         self._known = _compiled(policies)
         self._rules: bytes = _encoded(policies)
         self._seconds = seconds
@@ -49,13 +50,16 @@ class ProcessJudge:
                 verdicts += await self._ask(policy, situations[begin : begin + SITUATIONS_MAX])
         return verdicts
 
-    async def teach(self, policies: Mapping[str, Policy]) -> None:
-        """Judges by these from now on; what is being judged is judged by those of before."""
+    async def teach(self, policies: Mapping[str, Policy]) -> list[str]:
+        """Judges by these from now on, and tells which are others; what is being judged is judged by those of before."""
         known, rules = _compiled(policies), _encoded(policies)
         async with self._turn:
-            if rules != self._rules:
-                self._known, self._rules = known, rules
+            names = sorted(self._policies.keys() | policies.keys())
+            others = [name for name in names if self._policies.get(name) != policies.get(name)]
+            if others:
+                self._policies, self._known, self._rules = dict(policies), known, rules
                 await self._kill()
+        return others
 
     async def _ask(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         line = msgspec.json.encode({"policy": policy, "situations": situations})
