@@ -1,1 +1,1 @@
-"""The control plane of machines, measured."""
+"""What the fleet's control plane and its agents cost."""

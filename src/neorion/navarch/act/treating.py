@@ -15,6 +15,8 @@ class Healer:
     def __init__(self, deck: Deck) -> None:
         self._deck = deck
         self._book = deck.book
+        # Reboots that were asked for, while the machine's next kernel has not been heard of.
+        self._asked: dict[NodeId, RepairId] = {}
 
     def by_cloud(self, repair: Repair) -> bool:
         node = self._book.nodes.get(repair.node)
@@ -35,10 +37,20 @@ class Healer:
         if repair is None or not self.by_cloud(repair):
             return
         node = self._book.nodes[repair.node]
+        if self._asked.get(node.id) == repair_id:
+            return
         await self._deck.journal.durable()
         await point("navarch.treat.before")
         await self._deck.world.providers[node.place.provider].reboot(node.machine)
-        self.treated(repair.node, repair_id)
+        if node.kernel_boot:
+            # It may serve again when it comes back, not while it has not gone down yet.
+            self._asked[node.id] = repair_id
+        else:
+            self.treated(repair.node, repair_id)
+
+    def forget_gone(self) -> None:
+        for node in [one for one in self._asked if one not in self._book.open_repairs]:
+            del self._asked[node]
 
     def treated(self, node: NodeId, repair: RepairId) -> None:
         pulse = self._book.pulses.get(node, Pulse())
@@ -51,12 +63,7 @@ class Healer:
     def rebooted(self, node: NodeId) -> None:
         """The machine came back with another kernel: if that is what it was to do, it is done."""
         repair = self._book.open_repairs.get(node)
-        if (
-            repair is not None
-            and repair.step is RepairStep.TREATING
-            and repair.remedy is Remedy.REBOOT
-            and not self.by_cloud(repair)
-        ):
+        if repair is not None and repair.step is RepairStep.TREATING and repair.remedy is Remedy.REBOOT:
             self.treated(node, repair.id)
 
     def refused(self, node: NodeId, repair: RepairId, why: str) -> None:

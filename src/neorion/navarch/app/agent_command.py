@@ -5,11 +5,23 @@ from typing import Any, Final
 
 import click
 
+from neorion.keel.base import Invalid
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output, require_extra
 
 _STATE: Final = Path("/var/lib/navarch-agent")
 _REMEDIES: Final = ("reset_gpu", "reboot")
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(
+            "agent.state",
+            f"The agent cannot keep anything in {path}: {error.strerror}.",
+            hint="name a folder of its own with --state",
+        ) from None
 
 
 @click.command("agent", cls=Command)
@@ -41,7 +53,7 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
 
     setup(Form(options["log"]))
-    options["state"].mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder(options["state"])
     clock, ids = SystemClock(), SystemIds()
     tls = ClientTls(ca=options["ca_file"]) if options["ca_file"] else None
 

@@ -72,12 +72,13 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         plane = await stack.enter_async_context(
             build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
         )
-        crew = await stack.enter_async_context(Crew(clock, rng))
-        stack.callback(crew.cancel)
         server = await stack.enter_async_context(
             serve(plane.app, own.door.host, own.door.port, tls=own.door.tls, grace=_GRACE)
         )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
+        # Last, so that it ends first: the agents in it must not speak into a transport that is gone.
+        crew = await stack.enter_async_context(Crew(clock, rng))
+        stack.callback(crew.cancel)
         _leave_token(env, server.port, token)
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))

@@ -153,7 +153,8 @@ class Operators(FleetService):
             for spec in self._deck.specs.values()
             for finding in violations(self._book.view(spec, self._deck.started))
         ]
-        found += [*self._sweep.findings.values(), *await self._deck.store.check()]
+        found += [*self._deck.findings.values(), *self._sweep.findings.values()]
+        found += await self._deck.store.check()
         return pb.DoctorResponse(findings=[wire.found_message(finding) for finding in found])
 
     def _node_or_pool(self, subject: str) -> Node:
