@@ -14,9 +14,9 @@ from neorion.navarch.testing import spec
 from tests.infra.recorded import Series, recorded, wrong
 from tests.navarch.plane import Running, running
 
-MONITORING = Path(__file__).parents[2] / "infra" / "monitoring"
-ALERTS = MONITORING / "navarch-alerts.yaml"
-DASHBOARD = MONITORING / "navarch-dashboard.json"
+MONITORING = Path(__file__).parents[2] / "infra" / "monitoring" / "navarch"
+ALERTS = MONITORING / "alerts.yaml"
+DASHBOARD = MONITORING / "dashboard.json"
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,15 @@ _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+).*;.*extra == ['\"]([A-Za-z0
 
 
 def extras() -> dict[str, list[str]]:
-    """The extras this distribution declares, and the packages of each."""
-    from importlib.metadata import requires  # noqa: PLC0415 -- costs as much as click; few commands ask
+    """The extras this distribution declares, and the packages of each; none for bare sources, as in an image."""
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 -- costs as much as click; few commands ask
 
+    try:
+        declared = requires(_DISTRIBUTION) or ()
+    except PackageNotFoundError:
+        return {}
     found: dict[str, list[str]] = {}
-    for line in requires(_DISTRIBUTION) or ():
+    for line in declared:
         match = _REQUIREMENT.fullmatch(line)
         if match is not None:
             found.setdefault(match[2], []).append(match[1])
