@@ -21,6 +21,7 @@ from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from tests.capacity.clouds.compute_engine import compute_engine
 from tests.capacity.clouds.ec2 import ec2
 from tests.capacity.clouds.lambda_api import lambda_api
+from tests.capacity.clouds.node_pools import node_pools
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +83,7 @@ async def _fake() -> AsyncGenerator[Rig]:
 
 RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {
     "aws": ec2,
+    "coreweave": node_pools,
     "fake": _fake,
     "gcp": compute_engine,
     "lambda": lambda_api,

@@ -6,6 +6,7 @@ repeated, by this process or by the next, until the cloud has said for certain w
 
 from msgspec.structs import replace
 
+from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, Machine, MachineState
 from neorion.keel.base import Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded, Retry
 from neorion.keel.clock import point
@@ -84,7 +85,7 @@ class Buyer:
             reservation=place.reservation,
             image=spec.image,
             ssh_keys=spec.ssh_keys,
-            labels=(*spec.labels, ("pool", spec.name), ("node", purchase.node)),
+            labels=(*spec.labels, (marks.POOL, spec.name), (marks.NODE_ID, str(purchase.node))),
         )
 
     def _refused(self, intent: IntentId, error: Error) -> None:

@@ -51,6 +51,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         if section.kind(name) == "fake"
     }
     providers: dict[str, Provider] = {name: one.provider for name, one in fakes.items()}
+    _refuse_unserved(file)
     settings = Settings(
         specs=specs,
         token=token,
@@ -60,7 +61,6 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
     )
     async with AsyncExitStack() as stack:
         providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
-        _refuse_unserved(file, providers)
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         where = file.server.store or state / "navarch.db"
         store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
@@ -85,13 +85,9 @@ def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function o
     return dial
 
 
-def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> None:
+def _refuse_unserved(file: ConfigFile) -> None:
     """What the file may say and this version does not do is refused, never passed over in silence."""
-    asked = {
-        f"purchases from {section.kind(name)}": name not in providers
-        for name, section in file.providers.items()
-    }
-    asked |= {f"setup_commands of {name}": bool(pool.setup_commands) for name, pool, _ in file.named_pools()}
+    asked = {f"setup_commands of {name}": bool(pool.setup_commands) for name, pool, _ in file.named_pools()}
     asked["server.external_address"] = bool(file.server.external_address)
     for what, said in asked.items():
         if said:

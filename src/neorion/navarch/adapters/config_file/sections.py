@@ -86,7 +86,7 @@ class Provider(Model):
     profile: str = Field(default="", description="The named profile of credentials.")
     launch_template: str = Field(default="", description="What its machines have beyond their pool's keys.")
     kubeconfig: str = Field(default="", description="How the cluster is reached.")
-    namespace: str = Field(default="", description="Where its objects live.")
+    context: str = Field(default="", description="Which context of the kubeconfig.")
     gpu_count: int | None = Field(default=None, ge=0, description="GPUs of each machine.")
     boot: DurationField | None = Field(default=None, description="How long a machine takes to boot.")
     lost_answers: float | None = Field(default=None, ge=0, lt=1, description="The chance of a lost answer.")
@@ -98,7 +98,7 @@ class Provider(Model):
 
 _KEYS: Final = {
     "aws": {"region", "zone", "profile", "launch_template", "api_url"},
-    "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
+    "coreweave": {"region", "kubeconfig", "context"},
     "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
     "gcp": {"project", "zone", "region", "launch_template", "api_url"},
     "lambda": {"api_key_env", "region", "api_url"},
