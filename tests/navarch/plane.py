@@ -1,10 +1,11 @@
 """A control plane in this process, without sockets and without waiting: a fake cloud, real agents on request."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from neorion.keel.rpc import Channel, MemoryTransport, connect
@@ -74,12 +75,14 @@ async def running(
     behaviour: Behaviour = INSTANT,
     disk: MemoryDisk | None = None,
     cloud: FakeCloud | None = None,
+    others: Sequence[Provider] = (),
 ) -> AsyncGenerator[Running]:
     clock, rng = SystemClock(), seeded_rng(1)
     found = cloud or FakeCloud(clock, rng, behaviour)
     provider = FakeProvider("fake", found)
+    providers: dict[str, Provider] = {one.name: one for one in (provider, *others)}
     judge = InlineJudge({"default": default_policy()})
-    world = World({"fake": provider}, NoScheduler(), NoDemand(), judge)
+    world = World(providers, NoScheduler(), NoDemand(), judge)
     settings = Settings({spec.name: spec}, OPERATOR, JOIN)
     async with open_store(
         disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineLane()

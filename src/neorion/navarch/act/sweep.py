@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from neorion.capacity.provider import Machine, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
@@ -39,9 +41,11 @@ class Sweep:
                 log.warning("a cloud could not be listed", provider=provider.name, why=error.sentence)
                 continue
             now = self._deck.clock.now()
-            known = {node.machine for node in self._book.nodes.values()}
+            known = {node.machine: node for node in self._book.nodes.values()}
             for machine in machines:
-                if machine.id not in known:
+                if machine.id in known:
+                    self._learn(known[machine.id], machine)
+                else:
                     await self._match(provider, machine, now)
             await self._look_for_missing(provider, machines, now)
         self._deck.wake()
@@ -51,6 +55,17 @@ class Sweep:
         for spec in self._deck.specs.values():
             for finding in violations(self._book.view(spec, self._deck.started)):
                 log.error("law broken", code=finding.code, sentence=finding.sentence)
+
+    def _learn(self, node: Node, machine: Machine) -> None:
+        """Addresses and names come with the boot, on some clouds long after the purchase."""
+        newer = replace(
+            node,
+            machine_name=machine.name or node.machine_name,
+            host=machine.host or node.host,
+            address=machine.private_address or machine.address or node.address,
+        )
+        if newer != node:
+            self._fleet.moves.change(newer)
 
     async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
         if machine.state in (MachineState.GONE, MachineState.STOPPING):
@@ -70,7 +85,9 @@ class Sweep:
     async def _look_for_missing(self, provider: Provider, machines: Sequence[Machine], now: Instant) -> None:
         there = {machine.id for machine in machines}
         for node in list(self._book.nodes.values()):
-            if node.place.provider != provider.name or not node.machine or node.machine in there:
+            if node.place.provider != provider.name:
+                continue
+            if not node.machine or node.machine in there:
                 self._missing.pop(node.id, None)
                 continue
             if node.state is NodeState.TERMINATING or now.since(node.born) < GRACE:
