@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, Machine, MachineState
-from neorion.keel.base import Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded, Retry
+from neorion.keel.base import Deadline, Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
@@ -37,7 +37,7 @@ class Buyer:
             machine = await provider.provision(self._intent(purchase))
         except (NoCapacity, QuotaExceeded, Denied, Invalid) as error:
             self._refused(intent, error)
-        except Retry:
+        except Deadline:
             await self._unsettled(intent)
             raise
         else:
@@ -118,10 +118,11 @@ class Buyer:
         # Whoever settled it while we asked was right.
         purchase = self._book.purchases[intent]
         if purchase.state is PurchaseState.INTENDED:
+            why = f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
             self._settle(replace(purchase, state=PurchaseState.ABANDONED))
-            self._order_over(
-                purchase, f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
-            )
+            # The next one is ordered elsewhere, if there is another cloud.
+            self._moves.trouble(purchase.place.scopes[-1], "no_answer", why)
+            self._order_over(purchase, why)
 
     def _settle(self, purchase: Purchase) -> None:
         PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)

@@ -43,7 +43,8 @@ async def _aws(name: str, section: Section, around: Around) -> Provider:
     from neorion.capacity.aws import AwsProvider, AwsSettings  # noqa: PLC0415 -- only where it is bought from
 
     regions = _regions(name, section, around.specs.values())
-    return AwsProvider(name, AwsSettings(regions, section.profile, section.launch_template, section.api_url))
+    settings = AwsSettings(regions, section.profile, section.launch_template, section.api_url)
+    return AwsProvider(name, settings, around.clock)
 
 
 async def _coreweave(name: str, section: Section, around: Around) -> Provider:

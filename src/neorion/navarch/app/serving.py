@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
@@ -58,6 +59,9 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,
+        prices={
+            name: PriceBook(section.kind(name), section.prices) for name, section in file.providers.items()
+        },
     )
     async with AsyncExitStack() as stack:
         providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
