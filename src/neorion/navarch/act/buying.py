@@ -12,6 +12,7 @@ from neorion.keel.base import Deadline, Denied, Duration, Error, Invalid, NoCapa
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
+from neorion.navarch.act.outfitting import seed_of
 from neorion.navarch.model import PURCHASE, NodeState, Purchase, PurchaseState
 
 # Longer than any cloud remembers a request: what is not listed by then was not bought.
@@ -75,6 +76,10 @@ class Buyer:
 
     def _intent(self, purchase: Purchase) -> Intent:
         spec, place = self._deck.spec(purchase.pool), purchase.place
+        outfitter = self._deck.world.outfitter
+        startup = ""
+        if outfitter is not None and spec.bootstrap.commands and not spec.bootstrap.first_contact:
+            startup = outfitter.startup(seed_of(self._deck.installation.secret, purchase.id))
         return Intent(
             id=purchase.id,
             owner=self._deck.installation.id,
@@ -85,6 +90,7 @@ class Buyer:
             reservation=place.reservation,
             image=spec.image,
             ssh_keys=spec.ssh_keys,
+            startup=startup,
             labels=(*spec.labels, (marks.POOL, spec.name), (marks.NODE_ID, str(purchase.node))),
         )
 

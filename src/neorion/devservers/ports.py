@@ -1,0 +1,58 @@
+"""What development servers need from outside the API's objects."""
+
+from typing import Protocol
+
+from neorion.devservers.model import Alert
+from neorion.keel.kube import Key
+
+
+class Looker(Protocol):
+    """Looks into the pods of servers."""
+
+    async def look(self, pod: Key) -> str:
+        """What the probe says in the pod, in the words that `decide.read` understands.
+
+        Raises an `Error` of any family when it cannot be run there, or takes too long.
+        """
+        ...
+
+
+class Crier(Protocol):
+    """Speaks to whoever sits at a terminal of a server."""
+
+    async def tell(self, pod: Key, text: str) -> None:
+        """Shows a line in every open terminal of the pod. Raises an `Error` of any family when that cannot be done."""
+        ...
+
+
+class Hook(Protocol):
+    """Somebody outside who wants to hear of every warning."""
+
+    async def send(self, alert: Alert) -> None:
+        """Tries a few times. Raises an `Error` of any family when nobody took it."""
+        ...
+
+
+class Tally(Protocol):
+    """Counts what happens outside the API."""
+
+    def looked(self, *, well: bool) -> None:
+        """One look, and whether it saw anything."""
+        ...
+
+    def warned(self, way: str, *, well: bool) -> None:
+        """One warning on one way, and whether it arrived."""
+        ...
+
+
+class Untallied:
+    """Counts nothing."""
+
+    def looked(self, *, well: bool) -> None:
+        """Nobody asked."""
+
+    def warned(self, way: str, *, well: bool) -> None:
+        """Nobody asked."""
+
+
+UNTALLIED = Untallied()
