@@ -68,6 +68,7 @@ class FakeProvider:
         self._answer(lost=done)
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        self._check_rights()
         prices = self.cloud.behaviour.prices
         return [
             Offering(kind, region, prices[f"{region}/{kind}"])

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from neorion.capacity.provider import Machine, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
@@ -44,10 +46,12 @@ class Sweep:
     async def _compare(self, provider: Provider) -> None:
         machines = await provider.list(self._deck.installation.id)
         now = self._deck.clock.now()
-        known = {node.machine for node in self._book.nodes.values()}
+        known = {node.machine: node for node in self._book.nodes.values()}
         await self._look_for_missing(provider, machines, now)
         for machine in machines:
-            if machine.id not in known:
+            if machine.id in known:
+                self._learn(known[machine.id], machine)
+            else:
                 await self._match(provider, machine, now)
 
     def _keep_the_laws(self) -> None:
@@ -55,6 +59,17 @@ class Sweep:
         for spec in self._deck.specs.values():
             for finding in violations(self._book.view(spec, self._deck.started)):
                 log.error("law broken", code=finding.code, sentence=finding.sentence)
+
+    def _learn(self, node: Node, machine: Machine) -> None:
+        """Addresses and names come with the boot, on some clouds long after the purchase."""
+        newer = replace(
+            node,
+            machine_name=machine.name or node.machine_name,
+            host=machine.host or node.host,
+            address=machine.private_address or machine.address or node.address,
+        )
+        if newer != node:
+            self._fleet.moves.change(newer)
 
     async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
         if machine.state in (MachineState.GONE, MachineState.STOPPING):

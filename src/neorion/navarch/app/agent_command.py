@@ -37,6 +37,11 @@ def _make_folder(path: Path) -> None:
     type=click.Choice(_REMEDIES),
     help="What it may do when told to; nothing if not given.",
 )
+@click.option(
+    "--cloud",
+    type=click.Choice(["aws", "gcp"]),
+    help="Listen for this cloud's notice that it takes the machine back.",
+)
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Watch this machine for a control plane. The token for joining is NAVARCH_AUTH_TOKEN."""
@@ -50,7 +55,9 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.probes.machine import MachineProbe, Places  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.notice import SERVICES, Foretold  # noqa: PLC0415 -- as above
     from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
+    from neorion.navarch.ports import Probe  # noqa: PLC0415 -- as above
 
     setup(Form(options["log"]))
     _make_folder(options["state"])
@@ -61,7 +68,9 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
         return connect(options["server"], ids=ids, token=token, tls=tls)
 
     places = Places(options["state"], options["kernel_log"])
-    probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
+    probe: Probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
+    if options["cloud"]:
+        probe = Foretold(probe, SERVICES[options["cloud"]], clock)
     who = Identity(
         options["node_id"],
         host_name=socket.gethostname(),

@@ -50,10 +50,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What a provider says of one place: its price, and whether it has any."""
+    """What is known of one place: its price, and whether it has any; None where it does not tell."""
 
     price: float = 0.0
-    available: bool = True
+    available: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
