@@ -343,3 +343,13 @@ def test_a_node_that_cannot_resize_takes_another_pod():
     [body] = [made for made in decide(seen, SETTINGS, CREATED).objects if made["kind"] == "Deployment"]
     resources = body["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert resources["requests"]["cpu"] == "2"
+
+
+def test_a_home_that_is_being_made_is_no_lack_of_room():
+    told = "0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    waits = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=told)
+    pod = a_pod(status=PodStatus(phase="Pending", conditions=(waits,)))
+    seen = Observed(server=a_server(quiet()), flavor=a_flavor(), home=a_claim(), pods=(pod,))
+    decision = decide(seen, SETTINGS, CREATED)
+    assert decision.status.message is None
+    assert decision.notes == ()
