@@ -28,11 +28,11 @@ from neorion.devservers.model import (
     Schedule,
     StopReason,
 )
-from neorion.devservers.model.objects import Body, BodySpec, Template
+from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
-from neorion.keel.kube.core import Container, PodSpec, PodStatus
+from neorion.keel.kube.core import Container, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
 from neorion.keel.kube.core.pods import Resources as PodResources
 
@@ -299,9 +299,7 @@ def _rest(seen: Observed):
 
 def _body(resources: PodResources) -> Body:
     return Body(
-        spec=BodySpec(
-            replicas=1, template=Template(PodSpec(containers=(Container("dev", resources=resources),)))
-        )
+        spec=BodySpec(replicas=1, template=Template(TemplateSpec((Container("dev", resources=resources),))))
     )
 
 
