@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from neorion.devservers.model import Alert
 from neorion.keel.kube import Key
 
 
@@ -16,6 +17,22 @@ class Looker(Protocol):
         ...
 
 
+class Crier(Protocol):
+    """Speaks to whoever sits at a terminal of a server."""
+
+    async def tell(self, pod: Key, text: str) -> None:
+        """Shows a line in every open terminal of the pod. Raises an `Error` of any family when that cannot be done."""
+        ...
+
+
+class Hook(Protocol):
+    """Somebody outside who wants to hear of every warning."""
+
+    async def send(self, alert: Alert) -> None:
+        """Tries a few times. Raises an `Error` of any family when nobody took it."""
+        ...
+
+
 class Tally(Protocol):
     """Counts what happens outside the API."""
 
@@ -23,11 +40,18 @@ class Tally(Protocol):
         """One look, and whether it saw anything."""
         ...
 
+    def warned(self, way: str, *, well: bool) -> None:
+        """One warning on one way, and whether it arrived."""
+        ...
+
 
 class Untallied:
     """Counts nothing."""
 
     def looked(self, *, well: bool) -> None:
+        """Nobody asked."""
+
+    def warned(self, way: str, *, well: bool) -> None:
         """Nobody asked."""
 
 

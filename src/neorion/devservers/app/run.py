@@ -2,11 +2,11 @@
 
 import socket
 
-from neorion.devservers.adapters import Inside
+from neorion.devservers.adapters import Inside, Webhook
 from neorion.devservers.app.config import OperatorFile
 from neorion.devservers.app.operator import Plan, Reach, build
 from neorion.keel.base import Severity
-from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
+from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_rng
 from neorion.keel.kube.client import Cluster, connect
 from neorion.keel.kube.control import Operator
 from neorion.keel.kube.control.metrics import ControlMetrics
@@ -20,10 +20,18 @@ async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
         plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
-        operator = build(api, plan, clock, rng, ControlMetrics(metrics), Reach(Inside(api)))
+        inside = Inside(api)
+        reach = Reach(inside, inside, webhook(file, clock, rng))
+        operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
         app = App([], routes(operator, metrics), ids=ids)
-        async with serve(app, file.host, file.port):
+        # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
+        async with serve(app, file.host, file.port, open_to_network=True):
             await operator.run(crew.stopping)
+
+
+def webhook(file: OperatorFile, clock: Clock, rng: Rng) -> Webhook | None:
+    told = file.webhook
+    return Webhook(told.url, clock, rng, allow_private=told.allow_private) if told else None
 
 
 def identity(ids: Ids) -> str:

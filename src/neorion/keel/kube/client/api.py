@@ -56,6 +56,10 @@ class Client:
         """The same API with another's rights, over the same connections."""
         return Client(self.transport.acting_as(Impersonation(user, tuple(groups))))
 
+    def rehearsing(self) -> "Client":
+        """The same API, to try writes on: they are checked and answered, and nothing comes of them."""
+        return Client(self.transport.rehearsing())
+
     async def read(self, path: str, params: Params = ()) -> bytes:
         """What a path of the server holds that is no object: /version, /readyz, /metrics."""
         return await self.transport.call(Request("GET", path, params, repeatable=True))
