@@ -1,8 +1,10 @@
 """What development servers need from outside the API's objects."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from neorion.devservers.model import Alert
+from neorion.devservers.model.objects import DevServer
 from neorion.keel.kube import Key
 
 
@@ -34,7 +36,11 @@ class Hook(Protocol):
 
 
 class Tally(Protocol):
-    """Counts what happens outside the API."""
+    """Counts what happens outside the API, and the servers themselves."""
+
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        """All servers there are, to be gone through whenever somebody asks for figures."""
+        ...
 
     def looked(self, *, well: bool) -> None:
         """One look, and whether it saw anything."""
@@ -47,6 +53,9 @@ class Tally(Protocol):
 
 class Untallied:
     """Counts nothing."""
+
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        """Nobody asked."""
 
     def looked(self, *, well: bool) -> None:
         """Nobody asked."""

@@ -76,6 +76,7 @@ def build(
 ) -> Operator:
     informers = Informers(api, clock, rng)
     mirrors = Mirrors(informers, plan.scope)
+    reach.tally.oversee(mirrors.servers)
     election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)

@@ -4,6 +4,7 @@ import socket
 
 from neorion.devservers.adapters import Inside, Webhook
 from neorion.devservers.app.config import OperatorFile
+from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.app.operator import Plan, Reach, build
 from neorion.keel.base import Severity
 from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_rng
@@ -20,10 +21,10 @@ async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
         plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
-        inside = Inside(api)
-        reach = Reach(inside, inside, webhook(file, clock, rng))
+        inside, fleet = Inside(api), FleetMetrics(metrics)
+        reach = Reach(inside, inside, webhook(file, clock, rng), fleet)
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
-        app = App([], routes(operator, metrics), ids=ids)
+        app = App([], routes(operator, metrics, fleet), ids=ids)
         async with serve(app, file.host, file.port):
             await operator.run(crew.stopping)
 
@@ -38,7 +39,7 @@ def identity(ids: Ids) -> str:
     return f"{socket.gethostname()}-{ids.secret()[:8]}"
 
 
-def routes(operator: Operator, metrics: Metrics) -> list[Route]:
+def routes(operator: Operator, metrics: Metrics, fleet: FleetMetrics) -> list[Route]:
     async def alive(request: Request) -> Response:
         del request
         return Response(b"ok\n")
@@ -52,6 +53,7 @@ def routes(operator: Operator, metrics: Metrics) -> list[Route]:
 
     async def exposition(request: Request) -> Response:
         del request
+        fleet.refresh()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     everybody = frozenset({ANYONE})
