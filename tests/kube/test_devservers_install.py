@@ -4,9 +4,11 @@ import json
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Outcome, Overlay, bundle
@@ -15,10 +17,11 @@ from neorion.devservers.adapters.users import Allowance, Users
 from neorion.devservers.cli import app
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound
+from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
 from neorion.keel.cli import run
+from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Key, Merge, UnknownKind
-from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
 from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE_ACCOUNT
 
 pytestmark = pytest.mark.anyio
@@ -205,6 +208,29 @@ async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, in
     assert await client.get(SERVICE_ACCOUNT, "user-bob", "dev-bob")
     await users.remove("bob", A_MINUTE, with_homes=True)
     assert await users.all() == []
+
+
+async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
+    client: Client, installer: Installer
+):
+    await installer.install(LOCAL)
+    users = Users(client)
+    await users.add("ann", Allowance(), "devctl")
+    token = await users.token("ann", Duration.of(minutes=10))
+    known = replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
+    async with connect(known, "test") as old:
+        assert (await old.list(SERVERS, "dev-ann")).items == []
+        await users.remove("ann", A_MINUTE)
+        await users.add("ann", Allowance(), "devctl")
+        with anyio.fail_after(60), pytest.raises(Unauthenticated):
+            await _ask_on(old)
+
+
+async def _ask_on(client: Client) -> None:
+    """A server remembers for some seconds that a token was good."""
+    while True:
+        await client.list(SERVERS, "dev-ann")
+        await SystemClock().sleep(Duration.of(ms=200))
 
 
 async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client, installer: Installer):
