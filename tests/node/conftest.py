@@ -12,6 +12,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.testing import namespace, shared_cluster
 from neorion.drydock.yard import Wishes, Yard
+from tests.node.devservers import Devctl, operated
 from tests.node.pods import Kubectl, push_test_image
 
 # Of this checkout: two of them may be tested at the same time.
@@ -32,3 +33,10 @@ async def kubectl(node_cluster: Cluster) -> AsyncGenerator[Kubectl]:
     """As the administrator, in a namespace of the test's own."""
     async with namespace(node_cluster) as name:
         yield Kubectl(node_cluster, name)
+
+
+@pytest.fixture(scope="module")
+def devctl(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Devctl]:
+    """One namespace and one operator for each file of tests."""
+    with operated(node_cluster, tmp_path_factory.mktemp("operator")) as devctl:
+        yield devctl

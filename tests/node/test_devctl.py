@@ -4,93 +4,23 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
-from anyio.from_thread import start_blocking_portal
 
 from neorion.devservers.client import DevServer, Where
 from neorion.devservers.model import Phase
-from neorion.drydock.cluster import Cluster
-from neorion.drydock.testing import namespace
 from neorion.keel.base import NotFound
 from tests.node.devctl_terminal import Person
+from tests.node.devservers import PROGRAM, Devctl
 from tests.node.pods import NEEDS
 
 pytestmark = [NEEDS, pytest.mark.timeout(240)]
-
-ROOT = Path(__file__).parent.parent.parent
-PROGRAM = [sys.executable, "-c", "from neorion.devservers.cli import main; main()"]
-
-
-@dataclass(frozen=True)
-class Devctl:
-    """The program in a namespace of its own, where an operator works."""
-
-    cluster: Cluster
-    namespace: str
-
-    @property
-    def env(self) -> dict[str, str]:
-        settings = {"KUBECONFIG": str(self.cluster.kubeconfig), "DEVCTL_NAMESPACE": self.namespace}
-        return {**os.environ, **settings, "TERM": "dumb", "USER": "ann"}
-
-    def __call__(self, *words: str, say: str = "") -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [*PROGRAM, *words], input=say, capture_output=True, text=True, check=False, env=self.env
-        )
-
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env
-        )
-
-    def good(self, *words: str, say: str = "") -> str:
-        done = self(*words, say=say)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
-def _kubectl(cluster: Cluster, *words: str) -> None:
-    command = [cluster.shelf.path("kubectl"), f"--kubeconfig={cluster.kubeconfig}", *words]
-    subprocess.run(command, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def devctl(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Devctl]:
-    """One namespace and one operator for this file."""
-    _kubectl(node_cluster, "apply", "-f", str(ROOT / "infra/devservers/crds"))
-    _kubectl(node_cluster, "wait", "--for=condition=Established", "crd/devservers.devservers.io")
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(namespace(node_cluster)) as name,
-    ):
-        file = tmp_path_factory.mktemp("operator") / "operator.yaml"
-        file.write_text(
-            yaml.safe_dump({"default_image": "busybox", "namespace": name, "scope": name, "port": 0})
-        )
-        command = ["-m", "neorion.devservers", "operator", "--config", str(file)]
-        with subprocess.Popen(
-            [sys.executable, *command, "--kubeconfig", str(node_cluster.kubeconfig)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as operator:
-            try:
-                yield Devctl(node_cluster, name)
-            finally:
-                operator.terminate()
 
 
 @pytest.fixture(scope="module")
 def box(devctl: Devctl) -> str:
     """A server that tests reach into and leave as it is."""
-    # The operator makes the first flavors when it has its lease.
-    _kubectl(devctl.cluster, "wait", "--for=create", "devserverflavor/cpu-small", "--timeout=60s")
     devctl.good("create", "box", "--home-size", "1Gi", "--wait")
     return "box"
 
@@ -281,6 +211,6 @@ def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box
         server.start()
         server.copy_from("script", tmp_path / "back")
         assert (tmp_path / "back").read_text() == "echo from the script"
-    _kubectl(devctl.cluster, "wait", "--for=delete", "devserver/block", "-n", devctl.namespace)
+    devctl.until_gone("devserver/block")
     with pytest.raises(NotFound), DevServer.get("block", **where):
         pass

@@ -9,6 +9,7 @@ from neorion.devservers.decide.evidence import FRESH, Look, Sign, Source
 from neorion.devservers.decide.lifetime import (
     Running,
     deadline,
+    due,
     next_start,
     next_warning,
     schedule_fault,
@@ -22,15 +23,18 @@ HOUR = timedelta(hours=1)
 QUIET = Lifecycle(auto_shutdown=False)
 
 
-def ends(
+def running(
     lifecycle: Lifecycle,
     *,
-    now: datetime = START,
     look: Look | None = None,
     limits: FlavorLimits | None = None,
-):
-    running = Running(lifecycle=lifecycle, since=START, limits=limits or FlavorLimits(), look=look)
-    found = deadline(running, now)
+    told: Deadline | None = None,
+) -> Running:
+    return Running(lifecycle, START, limits or FlavorLimits(), START, look, told)
+
+
+def ends(lifecycle: Lifecycle, *, look: Look | None = None, limits: FlavorLimits | None = None):
+    found = deadline(running(lifecycle, look=look, limits=limits))
     return (found.time, found.reason) if found else None
 
 
@@ -60,29 +64,52 @@ def test_the_flavor_caps_what_a_user_may_ask():
 
 
 def test_what_was_never_looked_at_is_not_idle():
-    assert ends(Lifecycle(), now=START + 100 * HOUR) is None
+    assert ends(Lifecycle()) is None
+    assert due(running(Lifecycle()), START + 100 * HOUR) is None
 
 
-def test_a_stale_look_says_nothing():
+def test_a_stale_look_stops_nothing_and_what_it_said_is_still_told():
     now = START + 10 * HOUR
     stale = Look(taken=now - FRESH - timedelta(seconds=1))
     fresh = Look(taken=now - FRESH)
-    assert ends(Lifecycle(), now=now, look=stale) is None
-    assert ends(Lifecycle(), now=now, look=fresh) == (START + HOUR, StopReason.IDLE)
+    assert due(running(Lifecycle(), look=stale), now) is None
+    assert ends(Lifecycle(), look=stale) == (START + HOUR, StopReason.IDLE)
+    assert due(running(Lifecycle(), look=fresh), now) == Deadline(time=START + HOUR, reason=StopReason.IDLE)
+
+
+def test_a_look_that_could_not_see_everything_stops_nothing():
+    now = START + 10 * HOUR
+    assert due(running(Lifecycle(), look=Look(taken=now, unknown=(Source.GPU,))), now) is None
+
+
+def test_a_stale_look_does_not_hold_off_the_deadline():
+    now = START + 10 * HOUR
+    server = running(Lifecycle(time_to_live="9h"), look=Look(taken=START))
+    assert due(server, now) == Deadline(time=START + 9 * HOUR, reason=StopReason.EXPIRED)
+
+
+def test_an_idle_end_that_was_told_stays_until_somebody_looks():
+    idle = Deadline(time=START + HOUR, reason=StopReason.IDLE)
+    over = Deadline(time=START + HOUR, reason=StopReason.EXPIRED)
+    assert deadline(running(Lifecycle(), told=idle)) == idle
+    assert deadline(running(Lifecycle(), told=over)) is None
+    assert deadline(running(QUIET, told=idle)) is None
+    looked = running(Lifecycle(), told=idle, look=Look(START, (Sign(Source.CPU, START + HOUR),)))
+    assert deadline(looked) == Deadline(time=START + 2 * HOUR, reason=StopReason.IDLE)
 
 
 def test_the_latest_sign_of_use_moves_the_idle_end():
     now = START + 2 * HOUR
     look = Look(taken=now, signs=(Sign(Source.CPU, START + HOUR), Sign(Source.TERMINAL, START + 1.5 * HOUR)))
-    assert ends(Lifecycle(), now=now, look=look) == (START + 2.5 * HOUR, StopReason.IDLE)
+    assert ends(Lifecycle(), look=look) == (START + 2.5 * HOUR, StopReason.IDLE)
 
 
 def test_keeping_holds_off_idleness_but_not_the_deadline():
     now = START + 2 * HOUR
     kept = Lifecycle(keep_until=START + 9 * HOUR, time_to_live="10h")
-    assert ends(kept, now=now, look=Look(taken=now)) == (START + 9 * HOUR, StopReason.IDLE)
+    assert ends(kept, look=Look(taken=now)) == (START + 9 * HOUR, StopReason.IDLE)
     short = Lifecycle(keep_until=START + 9 * HOUR, time_to_live="3h")
-    assert ends(short, now=now, look=Look(taken=now)) == (START + 3 * HOUR, StopReason.EXPIRED)
+    assert ends(short, look=Look(taken=now)) == (START + 3 * HOUR, StopReason.EXPIRED)
 
 
 def test_a_schedule_speaks_the_users_time_zone():
@@ -112,7 +139,7 @@ def test_the_schedule_starts_only_what_nobody_stopped_on_purpose(reason: StopRea
 
 def test_warnings_come_in_order_and_again_for_another_end():
     end = Deadline(time=START + HOUR, reason=StopReason.EXPIRED)
-    plan = Lifecycle(warnings=("5m", "30m"))
+    plan = running(Lifecycle(warnings=("5m", "30m")))
     assert warnings_due(plan, end, START) == ()
     assert next_warning(plan, end, START) == START + HOUR / 2
     first = warnings_due(plan, end, START + HOUR / 2)
@@ -122,6 +149,13 @@ def test_warnings_come_in_order_and_again_for_another_end():
     assert len(both) == 2
     moved = Deadline(time=START + 2 * HOUR, reason=StopReason.EXPIRED)
     assert not set(warnings_due(plan, moved, START + 2 * HOUR)) & set(both)
+
+
+def test_who_has_just_typed_is_not_warned_of_idleness():
+    plan = running(Lifecycle(idle_timeout=1200, warnings=("30m", "15m", "5m")))
+    end = Deadline(time=START + timedelta(seconds=1200), reason=StopReason.IDLE)
+    assert warnings_due(plan, end, START + timedelta(minutes=14)) == ()
+    assert len(warnings_due(plan, end, START + timedelta(minutes=15))) == 1
 
 
 @pytest.mark.parametrize(

@@ -330,3 +330,16 @@ def test_a_service_keeps_its_address_when_the_last_port_goes():
     assert service["kind"] == "Service"
     assert "clusterIP" not in service["spec"]
     assert len(service["spec"]["ports"]) == 1
+
+
+def test_a_node_that_cannot_resize_takes_another_pod():
+    old = a_pod()
+    [status] = old.status.containers
+    silent = replace(old.status, containers=(replace(status, resources=None),))
+    seen = Observed(
+        server=a_server(quiet()), flavor=a_flavor(LARGE), home=a_claim(), pods=(replace(old, status=silent),)
+    )
+    assert decide(seen, SETTINGS, CREATED).resize is None
+    [body] = [made for made in decide(seen, SETTINGS, CREATED).objects if made["kind"] == "Deployment"]
+    resources = body["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert resources["requests"]["cpu"] == "2"

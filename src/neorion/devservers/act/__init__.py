@@ -5,7 +5,8 @@ Everything that reaches the API server goes out from here. What should be is dec
 
 from neorion.devservers.act.flavors import Flavors
 from neorion.devservers.act.homes import Homes
+from neorion.devservers.act.looks import LOOKERS, Looks
 from neorion.devservers.act.mirrors import Mirrors
 from neorion.devservers.act.servers import Hands, Servers
 
-__all__ = ["Flavors", "Hands", "Homes", "Mirrors", "Servers"]
+__all__ = ["LOOKERS", "Flavors", "Hands", "Homes", "Looks", "Mirrors", "Servers"]

@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from typing import Any
 
-from neorion.devservers.decide import HOME_LABEL, SCRIPTS_LABEL, SERVER_LABEL, Manifest, Observed, home_name
-from neorion.devservers.model.objects import (
-    BODIES,
-    FLAVORS,
-    SCRIPTS,
-    SERVERS,
-    SERVICES,
-    DevServer,
-    DevServerFlavor,
+from neorion.devservers.decide import (
+    HOME_LABEL,
+    SCRIPTS_LABEL,
+    SERVER_LABEL,
+    Manifest,
+    Observed,
+    Sight,
+    home_name,
 )
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.keel.kube import Key, Kind, Object, Select
 from neorion.keel.kube.control import Informer, Informers
-from neorion.keel.kube.core import CLAIM, POD, Pod
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Pod
 
 OURS = Select(labels=SERVER_LABEL)
 
@@ -29,8 +29,10 @@ class Mirrors:
         self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL))
         self.bodies = informers.of(BODIES, scope, OURS)
         self.pods = informers.of(POD, scope, OURS)
-        self.services = informers.of(SERVICES, scope, OURS)
-        self.scripts = informers.of(SCRIPTS, scope, Select(labels=SCRIPTS_LABEL))
+        self.services = informers.of(SERVICE, scope, OURS)
+        self.scripts = informers.of(CONFIG_MAP, scope, Select(labels=SCRIPTS_LABEL))
+        # What looks have seen of each server; only this process knows it.
+        self.sights: dict[Key, Sight] = {}
         made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)
@@ -40,12 +42,14 @@ class Mirrors:
         server = self.servers.get(key)
         if server is None:
             return None
+        sight = self.sights.get(key)
         return Observed(
             server=server,
             flavor=self.flavors.get(Key("", server.spec.flavor)),
             home=self.claims.get(Key(key.namespace, home_name(key.name))),
             body=self.bodies.get(key),
             pods=tuple(self._pods_of.get(key)),
+            look=sight.look if sight else None,
         )
 
     def standing(self, manifest: Manifest) -> tuple[Kind[Any], Object | None]:

@@ -1,10 +1,11 @@
 """Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from neorion.devservers.act.mirrors import Mirrors
+from neorion.devservers.act.survey import survey
 from neorion.devservers.decide import (
     FINALIZER,
     STOPPED_BECAUSE,
@@ -17,6 +18,7 @@ from neorion.devservers.decide import (
     TurnOff,
     TurnOn,
     decide,
+    unsure,
 )
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
 from neorion.keel.base import Duration, Instant, NotFound
@@ -55,6 +57,8 @@ class Servers:
         seen = self._mirrors.observed(key)
         if seen is None:
             return None
+        if unsure(seen):
+            seen = replace(seen, around=await survey(self._api, seen))
         now = moment(self._clock.now())
         decision = decide(seen, self._settings, now)
         server = await self._own(seen)

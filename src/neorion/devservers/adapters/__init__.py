@@ -1,4 +1,8 @@
-"""What stands between this system and a cluster that does not know it yet: the installation, and users' namespaces.
+"""The outside of devservers, one foreign thing each: the insides of pods, installations, the namespaces of users.
 
-What servers are made of belongs to `decide`, what users ask of them to `client`.
+What is to be asked of it is decided elsewhere; what servers are made of belongs to `decide`.
 """
+
+from neorion.devservers.adapters.inside import Inside
+
+__all__ = ["Inside"]

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
-from neorion.devservers.act import Flavors, Hands, Homes, Mirrors, Servers
+from neorion.devservers.act import LOOKERS, Flavors, Hands, Homes, Looks, Mirrors, Servers
 from neorion.devservers.act.mirrors import server_key
 from neorion.devservers.decide import Settings, home_name
+from neorion.devservers.model.objects import DevServer
+from neorion.devservers.ports import UNTALLIED, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import Api, Key, Object
@@ -40,7 +42,25 @@ class Plan:
     tenure: Tenure = TENURE
 
 
-def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNMEASURED) -> Operator:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What the operator reaches beyond the objects of the API. Without a looker nothing is ever idle."""
+
+    looker: Looker | None = None
+    tally: Tally = UNTALLIED
+
+
+NOWHERE = Reach()
+
+
+def build(
+    api: Api,
+    plan: Plan,
+    clock: Clock,
+    rng: Rng,
+    measures: Measures = UNMEASURED,
+    reach: Reach = NOWHERE,
+) -> Operator:
     informers = Informers(api, clock, rng)
     mirrors = Mirrors(informers, plan.scope)
     election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
@@ -54,7 +74,8 @@ def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNM
     servers.watch(mirrors.servers, own_key, not_only_status)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
     servers.watch(mirrors.claims, server_key)
-    servers.watch(mirrors.bodies, server_key)
+    # Their status is of no interest: how far a server is, its pod says.
+    servers.watch(mirrors.bodies, server_key, not_only_status)
     servers.watch(mirrors.services, server_key)
     servers.watch(mirrors.pods, server_key)
 
@@ -62,12 +83,24 @@ def build(api: Api, plan: Plan, clock: Clock, rng: Rng, measures: Measures = UNM
     homes.watch(mirrors.claims, own_key)
     homes.watch(mirrors.servers, _home_of)
 
+    controllers = [servers, homes]
+    if reach.looker is not None:
+        looks = Looks(mirrors, reach.looker, clock, servers.wake, reach.tally)
+        looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)
+        # Its status says when it began to run, and how long it may be idle is its own to say.
+        looking.watch(mirrors.servers, own_key, _runs_otherwise)
+        controllers.append(looking)
+
     flavors = Flavors(api, plan.namespace, election)
 
     async def first() -> None:
         await retry(flavors.found, _PATIENCE, clock, rng)
 
-    return Operator(informers, [servers, homes], election, recorder, first)
+    return Operator(informers, controllers, election, recorder, first)
+
+
+def _runs_otherwise(before: DevServer, after: DevServer) -> bool:
+    return not_only_status(before, after) or before.status.phase is not after.status.phase
 
 
 def _home_of(server: Object) -> tuple[Key, ...]:

@@ -2,8 +2,9 @@
 
 import socket
 
+from neorion.devservers.adapters import Inside
 from neorion.devservers.app.config import OperatorFile
-from neorion.devservers.app.operator import Plan, build
+from neorion.devservers.app.operator import Plan, Reach, build
 from neorion.keel.base import Severity
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.kube.client import Cluster, connect
@@ -19,7 +20,7 @@ async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
         plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
-        operator = build(api, plan, clock, rng, ControlMetrics(metrics))
+        operator = build(api, plan, clock, rng, ControlMetrics(metrics), Reach(Inside(api)))
         app = App([], routes(operator, metrics), ids=ids)
         # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
         async with serve(app, file.host, file.port, open_to_network=True):

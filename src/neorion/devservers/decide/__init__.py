@@ -16,8 +16,10 @@ from neorion.devservers.decide.decision import (
     TurnOff,
     TurnOn,
 )
-from neorion.devservers.decide.evidence import FRESH, Look, Sign, Source, idle_since
+from neorion.devservers.decide.evidence import FRESH, Look, Reading, Sight, Sign, Source, follow, missed
 from neorion.devservers.decide.lifetime import expiry
+from neorion.devservers.decide.looking import next_look
+from neorion.devservers.decide.moving import Surroundings
 from neorion.devservers.decide.objects import (
     HOME_DELETE_AFTER,
     HOME_LABEL,
@@ -28,16 +30,20 @@ from neorion.devservers.decide.objects import (
     home_name,
     service_name,
 )
-from neorion.devservers.decide.server import decide
+from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
+from neorion.devservers.decide.server import decide, unsure
 
 __all__ = [
     "FINALIZER",
     "FRESH",
     "HOME_DELETE_AFTER",
     "HOME_LABEL",
+    "PROBE",
     "SCRIPTS_LABEL",
     "SERVER_LABEL",
+    "SSH_PORT",
     "STOPPED_BECAUSE",
+    "WORDS_MAX",
     "Decision",
     "Edit",
     "GoBack",
@@ -45,16 +51,23 @@ __all__ = [
     "Manifest",
     "Note",
     "Observed",
+    "Reading",
     "Remove",
     "Settings",
+    "Sight",
     "Sign",
     "Source",
+    "Surroundings",
     "TurnOff",
     "TurnOn",
     "accrued",
     "decide",
     "expiry",
+    "follow",
     "home_name",
-    "idle_since",
+    "missed",
+    "next_look",
+    "read",
     "service_name",
+    "unsure",
 ]

@@ -1,11 +1,18 @@
-"""Is anybody using the server? Only fresh evidence can say no; what is unknown is never idle."""
+"""Is anybody using the server? Only fresh and whole evidence can say no; what is unknown is never idle."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-# A look older than this says nothing about now: the looker may be gone.
-FRESH = timedelta(minutes=5)
+# A look older than this says nothing about now: somebody may have come since.
+FRESH = timedelta(minutes=1)
+# Of one CPU, on average since the last look. An editor's server that waits for its user takes about a fiftieth.
+CPU_FLOOR = 0.05
+# Of a GPU. Drivers report a percent or two for a display that shows nothing.
+GPU_FLOOR = 5
+# Whatever a pod says of its past, nothing older matters to anybody.
+_AGE_MAX = timedelta(days=366)
 
 
 class Source(StrEnum):
@@ -29,22 +36,75 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look into the server: when it was taken, and the signs it found."""
+    """One look into the server: when it was taken, the latest sign of each source, and the sources it could not read."""
 
     taken: datetime
     signs: tuple[Sign, ...] = ()
+    unknown: tuple[Source, ...] = ()
 
-    def fresh(self, now: datetime) -> bool:
-        return now - self.taken <= FRESH
+    def proves(self, now: datetime) -> bool:
+        """Whether it is fresh and whole enough to say that nobody is there."""
+        return not self.unknown and now - self.taken <= FRESH
 
     @property
     def latest(self) -> Sign | None:
         return max(self.signs, key=lambda sign: sign.active, default=None)
 
 
-def idle_since(look: Look | None, running_since: datetime, now: datetime) -> datetime | None:
-    """Since when nobody has used it; None while that is not known."""
-    if look is None or not look.fresh(now):
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one run of the probe says. `ages` are how long ago a source was active; `cpu` was used since the container began."""
+
+    ages: tuple[tuple[Source, timedelta], ...] = ()
+    cpu: timedelta | None = None
+    unknown: frozenset[Source] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """All that was seen of one pod's use. There is no look before there are two readings: CPU is used between them."""
+
+    pod: str
+    taken: datetime
+    cpu: timedelta | None = None
+    look: Look | None = None
+    misses: int = 0
+
+
+def follow(before: Sight | None, pod: str, reading: Reading, taken: datetime) -> Sight:
+    """The next sight of a pod after another reading."""
+    known = before if before is not None and before.pod == pod else None
+    unknown = reading.unknown if reading.cpu is not None else reading.unknown | {Source.CPU}
+    active = [Sign(source, taken - min(max(age, timedelta(0)), _AGE_MAX)) for source, age in reading.ages]
+    share = _cpu_share(known, reading, taken)
+    if share is not None and share >= CPU_FLOOR:
+        active.append(Sign(Source.CPU, taken))
+    signs = _latest([*(known.look.signs if known and known.look else ()), *active])
+    # What cannot be read at all is told at once; what has to be compared is not, before it can be.
+    told = share is not None or reading.cpu is None
+    look = Look(taken, signs, tuple(sorted(unknown))) if told else None
+    return Sight(pod, taken, reading.cpu, look)
+
+
+def missed(before: Sight | None, pod: str, taken: datetime) -> Sight:
+    """The next sight of a pod that could not be looked into."""
+    known = before if before is not None and before.pod == pod else None
+    signs = known.look.signs if known and known.look else ()
+    look = Look(taken, signs, tuple(sorted(Source)))
+    return Sight(pod, taken, known.cpu if known else None, look, known.misses + 1 if known else 1)
+
+
+def _cpu_share(before: Sight | None, reading: Reading, taken: datetime) -> float | None:
+    """CPUs in use since the last reading; None where the two cannot be compared, as after a restart or a set clock."""
+    if before is None or before.cpu is None or reading.cpu is None:
         return None
-    latest = look.latest
-    return max(running_since, latest.active) if latest else running_since
+    if reading.cpu < before.cpu or taken <= before.taken:
+        return None
+    return (reading.cpu - before.cpu) / (taken - before.taken)
+
+
+def _latest(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    found: dict[Source, Sign] = {}
+    for sign in sorted(signs, key=lambda one: one.active):
+        found[sign.source] = sign
+    return tuple(found[source] for source in Source if source in found)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from neorion.devservers.decide.evidence import Look, idle_since
+from neorion.devservers.decide.evidence import Look
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
 from neorion.devservers.model.words import span
 
@@ -16,23 +16,57 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What decides about the end of a server that runs."""
+    """What decides about the end of a server that runs.
+
+    `used` is when it was last used before anything that `look` saw: when it became usable, or as its status tells.
+    `told` is the end that its status tells, which stays true until a look knows better.
+    """
 
     lifecycle: Lifecycle
     since: datetime
     limits: FlavorLimits
+    used: datetime
     look: Look | None = None
+    told: Deadline | None = None
+
+    @property
+    def idle_allowed(self) -> timedelta:
+        allowed = timedelta(seconds=self.lifecycle.idle_timeout)
+        return allowed if self.limits.max_idle is None else min(allowed, span(self.limits.max_idle))
+
+    @property
+    def last_use(self) -> datetime:
+        latest = self.look.latest if self.look else None
+        return max(self.used, latest.active) if latest else self.used
 
 
-def deadline(server: Running, now: datetime) -> Deadline | None:
-    """The first of the ends that are in sight; one that lies in the past is due."""
-    ends = [
-        (expiry(server.lifecycle, server.since, server.limits), StopReason.EXPIRED),
-        (_idle_end(server, now), StopReason.IDLE),
-        (_scheduled_stop(server), StopReason.SCHEDULE),
-    ]
-    known = [Deadline(time=time, reason=reason) for time, reason in ends if time is not None]
-    return min(known, key=lambda end: end.time, default=None)
+def deadline(server: Running) -> Deadline | None:
+    """The first of the ends that are in sight."""
+    return _first((_expiry_of(server), idle_end(server), _scheduled_stop(server)))
+
+
+def due(server: Running, now: datetime) -> Deadline | None:
+    """The end that has come. Idleness has to be proven at that moment."""
+    proven = server.look is not None and server.look.proves(now)
+    ends = (_expiry_of(server), idle_end(server) if proven else None, _scheduled_stop(server))
+    found = _first(ends)
+    return found if found is not None and found.time <= now else None
+
+
+def next_end(server: Running) -> datetime | None:
+    """The first end that comes with time alone."""
+    found = _first((_expiry_of(server), _scheduled_stop(server)))
+    return found.time if found else None
+
+
+def idle_end(server: Running) -> Deadline | None:
+    """Counts from the last use that is known; a look may move it, and nothing else does."""
+    if not server.lifecycle.auto_shutdown:
+        return None
+    if server.look is None or server.look.unknown:
+        return server.told if server.told is not None and server.told.reason is StopReason.IDLE else None
+    end = _kept(server.lifecycle, server.last_use + server.idle_allowed)
+    return Deadline(time=end, reason=StopReason.IDLE)
 
 
 def expiry(lifecycle: Lifecycle, since: datetime, limits: FlavorLimits) -> datetime | None:
@@ -48,21 +82,27 @@ def expiry(lifecycle: Lifecycle, since: datetime, limits: FlavorLimits) -> datet
     return cap if end is None else min(end, cap)
 
 
-def warnings_due(lifecycle: Lifecycle, end: Deadline | None, now: datetime) -> tuple[str, ...]:
-    """The warnings whose time has come, each marked by the end it belongs to, so that another end warns anew."""
+def warnings(server: Running, end: Deadline | None) -> tuple[str, ...]:
+    """How long before the end to warn, the longest first. Who types now must not be warned of idleness."""
     if end is None:
         return ()
+    asked = sorted(server.lifecycle.warnings, key=span, reverse=True)
+    if end.reason is not StopReason.IDLE:
+        return tuple(asked)
+    return tuple(before for before in asked if span(before) <= server.idle_allowed / 2)
+
+
+def warnings_due(server: Running, end: Deadline | None, now: datetime) -> tuple[str, ...]:
+    """The warnings whose time has come, each marked by the end it belongs to, so that another end warns anew."""
     return tuple(
         f"{end.time.isoformat()}-{before}"
-        for before in _by_length(lifecycle)
-        if now >= end.time - span(before)
+        for before in warnings(server, end)
+        if end is not None and now >= end.time - span(before)
     )
 
 
-def next_warning(lifecycle: Lifecycle, end: Deadline | None, now: datetime) -> datetime | None:
-    if end is None:
-        return None
-    times = (end.time - span(before) for before in lifecycle.warnings)
+def next_warning(server: Running, end: Deadline | None, now: datetime) -> datetime | None:
+    times = (end.time - span(before) for before in warnings(server, end) if end is not None)
     return min((time for time in times if time > now), default=None)
 
 
@@ -98,32 +138,26 @@ def schedule_fault(schedule: Schedule) -> str | None:
     return None
 
 
-def _idle_end(server: Running, now: datetime) -> datetime | None:
-    if not server.lifecycle.auto_shutdown:
-        return None
-    since = idle_since(server.look, server.since, now)
-    if since is None:
-        return None
-    allowed = timedelta(seconds=server.lifecycle.idle_timeout)
-    if server.limits.max_idle is not None:
-        allowed = min(allowed, span(server.limits.max_idle))
-    return _kept(server.lifecycle, since + allowed)
+def _expiry_of(server: Running) -> Deadline | None:
+    time = expiry(server.lifecycle, server.since, server.limits)
+    return Deadline(time=time, reason=StopReason.EXPIRED) if time else None
 
 
-def _scheduled_stop(server: Running) -> datetime | None:
+def _scheduled_stop(server: Running) -> Deadline | None:
     schedule = server.lifecycle.schedule
     if schedule is None or schedule.stop is None:
         return None
-    return _kept(server.lifecycle, _next(schedule.stop, schedule, server.since))
+    time = _kept(server.lifecycle, _next(schedule.stop, schedule, server.since))
+    return Deadline(time=time, reason=StopReason.SCHEDULE)
+
+
+def _first(ends: tuple[Deadline | None, ...]) -> Deadline | None:
+    return min((end for end in ends if end is not None), key=lambda end: end.time, default=None)
 
 
 def _kept(lifecycle: Lifecycle, end: datetime) -> datetime:
     """`keepUntil` holds off what nobody asked for: idleness and the schedule, not the deadline."""
     return end if lifecycle.keep_until is None else max(end, lifecycle.keep_until)
-
-
-def _by_length(lifecycle: Lifecycle) -> list[str]:
-    return sorted(lifecycle.warnings, key=span, reverse=True)
 
 
 def _next(cron: str, schedule: Schedule, after: datetime) -> datetime:

@@ -85,6 +85,13 @@ def out_of_memory(pod: Pod) -> str | None:
     return None
 
 
+def began(pod: Pod) -> datetime | None:
+    """Since when the server can be used."""
+    status = _main(pod)
+    running = status.state.running if status else None
+    return datetime.fromisoformat(running.started) if running and running.started else None
+
+
 def _volume(home: Claim | None) -> Step:
     kind = ConditionType.VOLUME
     if home is None:

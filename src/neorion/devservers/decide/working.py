@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import booked, opened
 from neorion.devservers.decide.decision import (
@@ -16,9 +18,19 @@ from neorion.devservers.decide.decision import (
     TurnOff,
     TurnOn,
 )
-from neorion.devservers.decide.lifetime import Running, deadline, next_warning, schedule_fault, warnings_due
+from neorion.devservers.decide.evidence import Source
+from neorion.devservers.decide.lifetime import (
+    Running,
+    deadline,
+    due,
+    next_end,
+    next_warning,
+    schedule_fault,
+    warnings_due,
+)
+from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.objects import Manifest, Settings
-from neorion.devservers.decide.progress import Step, conditions, obstacle, out_of_memory, phase, steps
+from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import (
     Activity,
@@ -38,6 +50,8 @@ from neorion.keel.kube.core import Pod
 
 # A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
 UNDO_AFTER = timedelta(minutes=10)
+# What holds a change is looked at again after this: quotas are raised and nodes are added without telling us.
+HELD_AGAIN = timedelta(minutes=1)
 # Activity is told to this precision, so that a server in use is not written to at every look.
 ACTIVITY_STEP = timedelta(minutes=5)
 
@@ -51,23 +65,46 @@ _WHY = {
 
 def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
-    since = _since(seen, now)
-    end = _end(seen, since, now)
-    shown = _settled(end, seen.server.status.deadline)
-    flavor = _flavor(seen, now)
-    moved = _change(seen)
-    status = _status(seen, taken, _Facts(since, shown, flavor, moved), now)
-    due = end is not None and end.time <= now
+    server = running(seen, now)
+    shown = _settled(server)
+    moved = planned(seen)
+    held = _held(seen, settings, moved)
+    flavor = _flavor(seen, now, held)
+    status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
+    end = due(server, now)
     undo_at = _undo_at(flavor, taken)
+    timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
         status=status,
-        objects=_objects(seen, settings, moved),
-        edit=_edit(seen, end if due else None, flavor if undo_at and undo_at <= now else None),
-        resize=objects.resources_of(seen.flavor.spec) if seen.flavor and moved is Change.IN_PLACE else None,
-        notes=_notes(seen, status, shown),
+        objects=_objects(seen, settings, moved, held),
+        edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
+        resize=objects.resources_of(seen.flavor.spec)
+        if seen.flavor and moved is Change.IN_PLACE and not held
+        else None,
+        notes=_notes(seen, status, shown, end),
+        # What idleness brings is looked for, and a look wakes by itself.
         wake=earliest(
-            end.time if end else None, next_warning(seen.server.spec.lifecycle, shown, now), undo_at
+            next_end(server), next_warning(server, timed, now), undo_at, now + HELD_AGAIN if held else None
         ),
+    )
+
+
+def running(seen: Observed, now: datetime) -> Running:
+    """What is known about the end of a server that should run."""
+    spec, before = seen.server.spec, seen.server.status
+    lifecycle = spec.lifecycle
+    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
+        lifecycle = replace(lifecycle, schedule=None)
+    since = _since(seen, now)
+    started = began(seen.pod) if seen.pod else None
+    told = before.activity.last_time if before.activity else None
+    return Running(
+        lifecycle=lifecycle,
+        since=since,
+        limits=(seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits(),
+        used=max(time for time in (since, started, told) if time is not None),
+        look=seen.look,
+        told=before.deadline,
     )
 
 
@@ -77,10 +114,11 @@ def earliest(*times: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    since: datetime
+    server: Running
     end: Deadline | None
     flavor: AppliedFlavor
     moved: Change
+    held: Hindrance | None
 
 
 def _steps(seen: Observed) -> tuple[Step, ...]:
@@ -112,37 +150,46 @@ def _since(seen: Observed, now: datetime) -> datetime:
     return now
 
 
-def _end(seen: Observed, since: datetime, now: datetime) -> Deadline | None:
-    lifecycle = seen.server.spec.lifecycle
-    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
-        return None
-    limits = (seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits()
-    return deadline(Running(lifecycle, since, limits, seen.look), now)
-
-
-def _settled(end: Deadline | None, before: Deadline | None) -> Deadline | None:
+def _settled(server: Running) -> Deadline | None:
     """An end that use moves is told in steps, like the use itself."""
+    end, before = deadline(server), server.told
     if end is None or before is None or end.reason is not before.reason or end.reason is not StopReason.IDLE:
         return end
-    return before if timedelta(0) <= end.time - before.time < ACTIVITY_STEP else end
+    return before if timedelta(0) <= end.time - before.time < _step(server) else end
 
 
-def _flavor(seen: Observed, now: datetime) -> AppliedFlavor:
+def _step(server: Running) -> timedelta:
+    return min(ACTIVITY_STEP, server.idle_allowed / 4)
+
+
+def _flavor(seen: Observed, now: datetime, held: Hindrance | None) -> AppliedFlavor:
     """Remembers where the server came from until it stands on the new flavor."""
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
+    if held is not None:
+        return before
     if before.applied != wanted:
         return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
     stands = seen.pod is not None and phase(_steps(seen), seen.pod) is Phase.RUNNING
-    return AppliedFlavor(applied=wanted) if stands and _change(seen) is Change.NONE else before
+    return AppliedFlavor(applied=wanted) if stands and planned(seen) is Change.NONE else before
 
 
-def _change(seen: Observed) -> Change:
+def planned(seen: Observed) -> Change:
+    """What bringing the server to its flavor takes."""
     pod = seen.pod
     if pod is None or seen.flavor is None:
         return Change.NONE
     return change(pod, seen.flavor.spec, pod.spec.containers[0])
+
+
+def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
+    """What keeps a server that has its place from changing."""
+    if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
+        return None
+    in_place = moved is Change.IN_PLACE
+    move = Move(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
+    return hindrance(move, seen.around)
 
 
 def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
@@ -164,13 +211,15 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
     return TurnOn() if STOPPED_BECAUSE in seen.server.meta.annotations else None
 
 
-def _objects(seen: Observed, settings: Settings, moved: Change) -> tuple[Manifest, ...]:
-    """Nothing is changed under a server whose flavor is gone or wrong."""
+def _objects(
+    seen: Observed, settings: Settings, moved: Change, held: Hindrance | None
+) -> tuple[Manifest, ...]:
+    """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
         return ()
-    return objects.all_of(
-        seen.identity, seen.server.spec, seen.flavor.spec, settings, _kept_resources(seen, moved)
-    )
+    spec = sized(seen.server.spec, seen.home, seen.around)
+    made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
+    return made[:-1] if held else made
 
 
 def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
@@ -191,40 +240,76 @@ def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
 def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetime) -> DevServerStatus:
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
-    warned = warnings_due(spec.lifecycle, facts.end, now)
+    warned = _warned(seen, facts, now)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
-    shown = (*taken, *_threats(warned, facts))
+    resizing = _resizing(seen, facts)
+    shown = (*taken, *_idle(seen, facts), *_threats(warned, facts), resizing)
     return DevServerStatus(
         phase=current,
         ready=current is Phase.RUNNING,
-        message=obstacle(taken),
+        message=obstacle((*taken, resizing)),
         observed_generation=seen.server.meta.generation,
         conditions=conditions(shown, before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=objects.service_name(seen.identity.name),
         urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
-        running_since=facts.since,
+        running_since=facts.server.since,
         start_time=before.start_time or (now if current is Phase.RUNNING else None),
-        activity=_activity(seen),
+        activity=_activity(seen, facts.server),
         deadline=facts.end,
         last_oom=_last_oom(seen.pod, before.last_oom),
         warned=warned,
         flavor=facts.flavor,
-        cost=_cost(seen, now),
+        cost=_cost(seen, facts.flavor, now),
     )
+
+
+def _warned(seen: Observed, facts: _Facts, now: datetime) -> tuple[str, ...]:
+    """Nobody is warned of idleness on old evidence: they may be typing."""
+    found = warnings_due(facts.server, facts.end, now)
+    proven = seen.look is not None and seen.look.proves(now)
+    if facts.end is None or facts.end.reason is not StopReason.IDLE or proven:
+        return found
+    return tuple(one for one in found if one in seen.server.status.warned)
+
+
+def _idle(seen: Observed, facts: _Facts) -> tuple[Step, ...]:
+    """Whether anybody uses it. What an operator told stays until its successor has looked for itself."""
+    server, kind = facts.server, ConditionType.IDLE
+    if not server.lifecycle.auto_shutdown or seen.pod is None:
+        return ()
+    if seen.look is None:
+        told = next((one for one in seen.server.status.conditions if one.type is kind), None)
+        known = {"True": True, "False": False}.get(told.status) if told else None
+        return (Step(kind, known, told.reason if told else "NotLookedAt", told.message if told else ""),)
+    if seen.look.unknown:
+        hidden = "nothing" if len(seen.look.unknown) == len(Source) else "not everything"
+        return (Step(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
+    if seen.look.taken - server.last_use < server.idle_allowed / 2:
+        return (Step(kind, False, "InUse"),)
+    since = f"Nobody has used the server since {server.last_use:%Y-%m-%d %H:%M %Z}."
+    return (Step(kind, True, "Unused", since),)
 
 
 def _threats(warned: tuple[str, ...], facts: _Facts) -> tuple[Step, ...]:
     soon = bool(warned) and facts.end is not None
     why = f"The server stops at {_clock(facts.end)}: {_WHY[facts.end.reason]}." if soon and facts.end else ""
+    return (Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why),)
+
+
+def _resizing(seen: Observed, facts: _Facts) -> Step:
+    held = facts.held or stuck_home(seen.server.spec, seen.home, seen.around)
+    if held is not None:
+        return Step(
+            ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
+        )
     resizing = facts.moved is not Change.NONE
-    return (
-        Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why),
-        Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), ""),
-    )
+    return Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
 
 
-def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tuple[Note, ...]:
+def _notes(
+    seen: Observed, status: DevServerStatus, end: Deadline | None, over: Deadline | None
+) -> tuple[Note, ...]:
     before = seen.server.status
     known = {one.type: (one.reason, one.status) for one in before.conditions}
     told = [
@@ -241,6 +326,8 @@ def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tup
                 "StopsSoon", f"The server stops at {_clock(end)}: {_WHY[end.reason]}; {extend}.", warning=True
             )
         )
+    if over is not None:
+        told.append(Note("Stopping", f"The server stops: {_WHY[over.reason]}."))
     if status.last_oom != before.last_oom:
         told.append(
             Note(
@@ -252,22 +339,22 @@ def _notes(seen: Observed, status: DevServerStatus, end: Deadline | None) -> tup
     return tuple(told)
 
 
-def _activity(seen: Observed) -> Activity | None:
+def _activity(seen: Observed, server: Running) -> Activity | None:
     """Moves in steps: what was told stays until it is off by a whole step."""
     latest = seen.look.latest if seen.look else None
     before = seen.server.status.activity
-    if latest is None or (before is not None and latest.active - before.last_time < ACTIVITY_STEP):
+    if latest is None or (before is not None and latest.active - before.last_time < _step(server)):
         return before
     return Activity(last_time=latest.active, source=latest.source.value)
 
 
-def _cost(seen: Observed, now: datetime) -> Cost:
+def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
     """An account opens with the server; time at rest is booked when it starts again, a flavor's time when it changes."""
     before = seen.server.status
     price = (seen.flavor.spec.price if seen.flavor else None) or Price()
     if before.cost is None:
         return opened(price, _since(seen, now))
-    changed = before.flavor is not None and before.flavor.applied != seen.server.spec.flavor
+    changed = before.flavor is not None and before.flavor.applied != flavor.applied
     if before.running_since is None or changed:
         return booked(before.cost, price, now, running=before.running_since is not None)
     return before.cost

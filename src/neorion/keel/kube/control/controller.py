@@ -79,6 +79,11 @@ class Controller(Generic[K]):
         self._informers.append(informer)
         self._everything.append(lambda: (key for thing in informer for key in keys(thing)))
 
+    def wake(self, key: K) -> None:
+        """For what no mirror shows. Whoever does not work now begins with everything anyway."""
+        if self._queue is not None:
+            self._queue.add(key)
+
     @property
     def running(self) -> bool:
         return self._queue is not None
