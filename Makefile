@@ -56,6 +56,9 @@ generate: $(READY) ## code from .proto files, pages from code
 lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
 	  --no-annotate --custom-compile-command "make lock" pyproject.toml -o constraints.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra kube --extra devservers \
+	  --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
+	  -o infra/docker/devservers-operator/requirements.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

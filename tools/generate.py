@@ -13,7 +13,10 @@ from pathlib import Path
 
 import yaml
 
+from neorion.devservers.adapters.install import Overlay
 from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR
+from neorion.drydock.binaries import ready
+from neorion.drydock.yard import Yard
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
 from neorion.navarch.model import NODE, PURCHASE, REPAIR
 from tools.error_codes import raised_in
@@ -119,11 +122,34 @@ def resources() -> Made:
     return Made(wanted, set(folder.glob("*.yaml")))
 
 
+def installations() -> Made:
+    """The overlays of `infra/devservers` → the manifests that `devctl install` carries.
+
+    They are rendered by the kubectl of real clusters. Where that is not built yet, what is there is left as it is.
+    """
+    folder = ROOT / "src/neorion/devservers/adapters/install/manifests"
+    present = set(folder.glob("*.yaml"))
+    if not ready("kubectl"):
+        return Made({}, set())
+    kubectl = Yard.of().shelf.path("kubectl")
+    wanted = {
+        folder / f"{overlay.value}.yaml": subprocess.run(
+            [kubectl, "kustomize", ROOT / "infra/devservers" / overlay.value],
+            check=True,
+            capture_output=True,
+        ).stdout
+        for overlay in Overlay
+    }
+    return Made(wanted, present)
+
+
 STEPS: dict[str, Callable[[], Made]] = {
     "protos": protos,
     "errors": errors,
     "states": states,
     "resources": resources,
+    # After the definitions, which are part of it.
+    "installations": installations,
 }
 
 

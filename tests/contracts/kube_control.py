@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Added, Api, Bookmark, Key, Merge, Modified, Select
+from neorion.keel.kube import Added, Api, Bookmark, Key, Kind, Merge, Modified, Object, Select
 from neorion.keel.kube.control import Applier, Election, Informer, Informers, Recorder
 from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE, ConfigMap, Event
 from neorion.keel.kube.objects import micro_time_text
@@ -70,16 +70,32 @@ class ApplyingWhatDiffers:
         await later.applier.apply(WIDGET, widget("w", 2, namespace, labels={"a": "b"}), read)
         assert later.writes.total() == 0
 
-    async def test_what_has_no_generations_is_applied_once_after_each_start(self, api: Api, namespace: str):
+    async def test_what_has_no_generations_is_read_instead(self, api: Api, namespace: str):
         wanted = {"metadata": {"name": "c", "namespace": namespace}, "data": {"x": "1"}}
         hand = Hand(api)
         seen = await hand.applier.apply(CONFIG_MAP, wanted, None)
-        seen = await hand.applier.apply(CONFIG_MAP, wanted, seen)
+        await hand.applier.apply(CONFIG_MAP, wanted, seen)
         assert hand.writes.total() == 1
         later = Hand(api)
         seen = await later.applier.apply(CONFIG_MAP, wanted, await api.get(CONFIG_MAP, "c", namespace))
-        await later.applier.apply(CONFIG_MAP, wanted, seen)
-        assert later.writes.total() == 1
+        assert later.writes.total() == 0
+        edited = await api.patch(CONFIG_MAP, "c", Merge({"data": {"x": "2"}}), namespace)
+        seen = await Hand(api).applier.apply(CONFIG_MAP, wanted, edited)
+        assert seen.data == {"x": "1"}
+        shrunk = {"metadata": wanted["metadata"], "data": {}}
+        assert (await Hand(api).applier.apply(CONFIG_MAP, shrunk, seen)).data == {}
+
+    async def test_what_neither_counts_nor_can_be_read_is_applied_once_after_each_start(
+        self, api: Api, namespace: str
+    ):
+        blind = Kind(Object, "ConfigMap", "configmaps")
+        wanted = {"metadata": {"name": "c", "namespace": namespace}, "data": {"x": "1"}}
+        for _ in range(2):
+            hand = Hand(api)
+            seen = await api.apply(blind, wanted, "contract")
+            for _ in range(2):
+                seen = await hand.applier.apply(blind, wanted, seen)
+            assert hand.writes.total() == 1
 
     @pytest.mark.parametrize(
         "edit", [{"spec": {"size": 7}}, {"metadata": {"labels": {"a": None}}}, {"spec": {"size": None}}]

@@ -24,8 +24,8 @@ from neorion.drydock.coreweave.pools import Lifecycle
 from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Terminal
 from neorion.keel.kube import Meta
+from tests.drydock.workloads import H100, apply, pool, wait
 
-H100 = "gd-8xh100ib-i128"
 ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(240)]
 
 MACHINES = st.lists(
@@ -77,17 +77,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
 
 
 async def _apply(cluster: Cluster, name: str, fault: str = "", **spec: Any) -> None:
-    pool = {
-        "apiVersion": "compute.coreweave.com/v1alpha1",
-        "kind": "NodePool",
-        "metadata": {"name": name, "annotations": {FAULT: fault}},
-        "spec": {"instanceType": H100, **spec},
-    }
-    await cluster.kubectl("apply", "-f", "-", say=json.dumps(pool))
-
-
-async def _wait(cluster: Cluster, what: str, until: str) -> None:
-    await cluster.kubectl("wait", what, f"--for={until}", "--timeout=60s")
+    await apply(cluster, pool(name, fault, **spec))
 
 
 async def _nodes(cluster: Cluster, pool: str) -> list[dict[str, Any]]:
@@ -101,7 +91,7 @@ class TestOnACluster:
     async def test_two_nodes_arrive_as_described_and_go_with_their_pool(self, cloud: Cluster):
         taints = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
         await _apply(cloud, "two", targetNodes=2, nodeLabels={"team": "a"}, nodeTaints=taints)
-        await _wait(cloud, "nodepool/two", "condition=AtTarget")
+        await wait(cloud, "nodepool/two", "condition=AtTarget")
         nodes = await _nodes(cloud, "two")
         assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
         assert [node["metadata"]["labels"]["team"] for node in nodes] == ["a", "a"]
@@ -133,26 +123,26 @@ class TestOnACluster:
     ):
         name = f"held-{fault}"
         await _apply(cloud, name, fault, targetNodes=1)
-        await _wait(cloud, f"nodepool/{name}", f"condition={kind}=False")
-        await _wait(cloud, f"nodepool/{name}", "jsonpath={.status.queuedNodes}=1")
+        await wait(cloud, f"nodepool/{name}", f"condition={kind}=False")
+        await wait(cloud, f"nodepool/{name}", "jsonpath={.status.queuedNodes}=1")
         assert await _nodes(cloud, name) == []
         events = await cloud.kubectl("get", "events", "-A", "-o", "json")
         assert any(one["involvedObject"]["name"] == name for one in json.loads(events)["items"])
         await _apply(cloud, name, targetNodes=1)
-        await _wait(cloud, f"nodepool/{name}", "condition=AtTarget")
+        await wait(cloud, f"nodepool/{name}", "condition=AtTarget")
 
     async def test_a_node_that_never_gets_ready_stays_in_progress(self, cloud: Cluster):
         await _apply(cloud, "never", Fault.NEVER_READY, targetNodes=1)
-        await _wait(cloud, "nodepool/never", "jsonpath={.status.inProgressNodes}=1")
-        await _wait(cloud, "nodepool/never", "condition=AtTarget=False")
+        await wait(cloud, "nodepool/never", "jsonpath={.status.inProgressNodes}=1")
+        await wait(cloud, "nodepool/never", "condition=AtTarget=False")
 
     async def test_a_lost_node_is_not_ready_and_replaced_when_the_fault_is_over(self, cloud: Cluster):
         await _apply(cloud, "lost", targetNodes=1)
-        await _wait(cloud, "nodepool/lost", "condition=AtTarget")
+        await wait(cloud, "nodepool/lost", "condition=AtTarget")
         (before,) = await _nodes(cloud, "lost")
         await _apply(cloud, "lost", Fault.NODE_LOST, targetNodes=1)
-        await _wait(cloud, f"node/{before['metadata']['name']}", "condition=Ready=Unknown")
+        await wait(cloud, f"node/{before['metadata']['name']}", "condition=Ready=Unknown")
         await _apply(cloud, "lost", targetNodes=1)
-        await _wait(cloud, "nodepool/lost", "condition=AtTarget")
+        await wait(cloud, "nodepool/lost", "condition=AtTarget")
         (after,) = await _nodes(cloud, "lost")
         assert after["metadata"]["uid"] != before["metadata"]["uid"]

@@ -1,10 +1,8 @@
 """Simulated nodes and Kueue: pods are placed, run and end as on machines that exist."""
 
-import json
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -23,8 +21,8 @@ from neorion.drydock.simulated import (
 )
 from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Invalid, NotFound
+from tests.drydock.workloads import GPU, apply, job, pod, queue, wait
 
-GPU = "nvidia.com/gpu"
 FLEET = Wishes(simulated=(Group(3, "h100x8"),), kueue=True)
 
 
@@ -35,48 +33,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
         yield anyio.run(yard.up, "fleet", FLEET)
     finally:
         anyio.run(yard.down, "fleet")
-
-
-def _pod(annotations: dict[str, str], gpus: int) -> dict[str, Any]:
-    container = {"name": "main", "image": "any", "resources": {"limits": {GPU: str(gpus)}}}
-    # Where there are real nodes, simulated ones are kept for those who ask for them.
-    tolerations = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
-    spec = {"restartPolicy": "Never", "containers": [container], "tolerations": tolerations}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": annotations}, "spec": spec}
-
-
-def _job(name: str, queue: str, runs_for: str) -> dict[str, Any]:
-    pod = _pod({RUNS_FOR: runs_for}, 8)
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": queue}},
-        "spec": {"template": {key: pod[key] for key in ("metadata", "spec")}},
-    }
-
-
-def _queue(name: str, gpus: int) -> list[dict[str, Any]]:
-    version = "kueue.x-k8s.io/v1beta2"
-    flavors = [{"name": name, "resources": [{"name": GPU, "nominalQuota": gpus}]}]
-    groups = [{"coveredResources": [GPU], "flavors": flavors}]
-    specs = {
-        "ResourceFlavor": {},
-        "ClusterQueue": {"namespaceSelector": {}, "resourceGroups": groups},
-        "LocalQueue": {"clusterQueue": name},
-    }
-    return [
-        {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
-        for kind, spec in specs.items()
-    ]
-
-
-async def _apply(cluster: Cluster, *objects: dict[str, Any]) -> None:
-    items = {"apiVersion": "v1", "kind": "List", "items": objects}
-    await cluster.kubectl("apply", "-f", "-", say=json.dumps(items))
-
-
-async def _wait(cluster: Cluster, what: str, until: str) -> None:
-    await cluster.kubectl("wait", what, f"--for={until}", "--timeout=60s")
 
 
 @pytest.mark.anyio
@@ -97,11 +53,11 @@ async def test_nodes_have_what_their_machines_have(fleet: Cluster):
 @pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
-    fails, stays = _pod({RUNS_FOR: "10ms", EXIT_CODE: "3"}, 1), _pod({}, 1)
+    fails, stays = pod({RUNS_FOR: "10ms", EXIT_CODE: "3"}, 1), pod({}, 1)
     fails["metadata"]["name"], stays["metadata"]["name"] = "fails", "stays"
-    await _apply(fleet, fails, stays)
-    await _wait(fleet, "pod/stays", "condition=Ready")
-    await _wait(fleet, "pod/fails", "jsonpath={.status.phase}=Failed")
+    await apply(fleet, fails, stays)
+    await wait(fleet, "pod/stays", "condition=Ready")
+    await wait(fleet, "pod/fails", "jsonpath={.status.phase}=Failed")
     async with fleet.api() as api:
         failed = await api.get("/api/v1/namespaces/default/pods/fails")
         running = await api.get("/api/v1/namespaces/default/pods/stays")
@@ -114,14 +70,14 @@ async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
 @pytest.mark.needs("drydock")
 @pytest.mark.timeout(240)
 async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
-    await _apply(fleet, *_queue("small", gpus=8))
-    await _apply(fleet, _job("first", "small", "1h"))
-    await _wait(fleet, "job/first", "jsonpath={.status.ready}=1")
-    await _apply(fleet, _job("second", "small", "10ms"))
+    await apply(fleet, *queue("small", gpus=8))
+    await apply(fleet, job("first", "small", "1h"))
+    await wait(fleet, "job/first", "jsonpath={.status.ready}=1")
+    await apply(fleet, job("second", "small", "10ms"))
     # It waits for quota alone: two of three machines are free.
-    await _wait(fleet, "job/second", "condition=Suspended")
+    await wait(fleet, "job/second", "condition=Suspended")
     await fleet.kubectl("delete", "job", "first")
-    await _wait(fleet, "job/second", "condition=Complete")
+    await wait(fleet, "job/second", "condition=Complete")
 
 
 @pytest.mark.anyio

@@ -1,19 +1,31 @@
 """A client of the test run's cluster, and the kinds that tests define."""
 
 import gc
+import hashlib
 import warnings
 from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
 
+import anyio
 import pytest
 
+from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PROGRAMS
+from neorion.drydock.simulated import Group
+from neorion.drydock.storage import publish_storage, storage_part
+from neorion.drydock.testing import namespace, shared_cluster
+from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import DEFINITION
 from tests.contracts.kube_api import WIDGET
+from tests.kube.dev_room import Room, define, room_in
 
+# Of this checkout: two of them may be tested at the same time.
+_FLEET = f"fleet-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _WIDGETS = {
     "metadata": {"name": WIDGET.resource},
@@ -66,6 +78,44 @@ async def defined(client: Client) -> None:
 def _established(conditions) -> bool:
     found = condition(conditions, "Established")
     return found is not None and found.holds
+
+
+async def furnish(cluster: Cluster) -> None:
+    """Volumes, and the kinds of development servers."""
+    async with cluster.api() as api:
+        await publish_storage(api)
+    await cluster.ensure(storage_part(cluster.layout, cluster.pki))
+    async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "test") as client:
+        await define(client)
+
+
+async def _furnish_alone(name: str) -> None:
+    """Others who share the cluster may be about to."""
+    async with Yard.of().held(name) as cluster:
+        await furnish(cluster)
+
+
+@pytest.fixture(scope="session")
+def fleet() -> Generator[Cluster]:
+    """A real control plane with simulated nodes and volumes, one for the whole run."""
+    if not ready(*PROGRAMS, "kwok"):
+        pytest.skip("the programs of clusters are not built (neorion drydock build)")
+    with shared_cluster(_FLEET, Yard.of(), Wishes(simulated=(Group(4),))) as cluster:
+        anyio.run(_furnish_alone, cluster.name)
+        yield cluster
+
+
+@pytest.fixture
+async def fleet_api(fleet: Cluster) -> AsyncGenerator[Client]:
+    async with connect(read_kubeconfig([fleet.kubeconfig]).cluster(), "devservers") as client:
+        yield client
+
+
+@pytest.fixture
+async def room(fleet: Cluster, fleet_api: Client) -> AsyncGenerator[Room]:
+    """A namespace of the test's own, in which the laws of development servers hold."""
+    async with namespace(fleet) as name, room_in(fleet_api, name) as made:
+        yield made
 
 
 @pytest.fixture

@@ -63,6 +63,20 @@ async def test_an_object_against_its_schema_is_refused_with_the_place(api: Clien
         await api.create(CONFIG_MAP, config(kube_namespace, "Not A Name"))
 
 
+async def test_a_rehearsed_write_is_checked_answered_and_not_kept(api: Client, kube_namespace: str):
+    rehearsal = api.rehearsing()
+    with pytest.raises(Rejected):
+        await rehearsal.create(WIDGET, widget(kube_namespace, "w", size=1_000))
+    made = await rehearsal.create(CONFIG_MAP, config(kube_namespace, "never", a="1"))
+    assert (made.data, bool(made.meta.uid)) == ({"a": "1"}, True)
+    with pytest.raises(NotFound):
+        await rehearsal.get(CONFIG_MAP, "never", kube_namespace)
+    await api.create(CONFIG_MAP, config(kube_namespace, "kept", a="1"))
+    await rehearsal.apply(CONFIG_MAP, config(kube_namespace, "kept", a="2"), "test", force=True)
+    await rehearsal.acting_as("system:admin", ["system:masters"]).delete(CONFIG_MAP, "kept", kube_namespace)
+    assert (await api.get(CONFIG_MAP, "kept", kube_namespace)).data == {"a": "1"}
+
+
 async def test_a_list_of_many_pages_is_one_list(
     api: Client, kube_namespace: str, monkeypatch: pytest.MonkeyPatch
 ):

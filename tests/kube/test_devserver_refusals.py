@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from anyio.from_thread import start_blocking_portal
 
 from neorion.devservers.cli import app
@@ -16,15 +15,12 @@ from neorion.devservers.model import DEFAULT_FLAVORS
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
-from neorion.keel.base import Duration
 from neorion.keel.cli import run
-from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Exists, Merge, Rejected, condition
+from neorion.keel.kube import Exists, Merge, Rejected
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.core import DEFINITION
 from tests.kube import object_refusals as refused
+from tests.kube.dev_room import define
 
-CRDS = Path(__file__).parent.parent.parent / "infra/devservers/crds"
 TRANSCRIPT = Path(__file__).parent / "devctl_refusals.txt"
 # Beside the cluster's own: one with a short maximum, and one of which nobody gets any.
 LIMITED: dict[str, dict[str, Any]] = {"short": {"maxTTL": "1h"}, "scarce": {"maxPerUser": 0}}
@@ -54,11 +50,7 @@ REFUSALS = transcript()
 
 async def _furnish(client: Client, place: str) -> None:
     """The kinds, some flavors, and servers that nobody operates."""
-    for file in sorted(CRDS.glob("*.yaml")):
-        defined = await client.apply(DEFINITION, yaml.safe_load(file.read_text()), "test")
-        while (told := condition(defined.status.conditions, "Established")) is None or not told.holds:
-            await SystemClock().sleep(Duration.of(ms=50))
-            defined = await client.get(DEFINITION, defined.meta.name)
+    await define(client)
     specs: dict[str, Any] = {name: msgspec.to_builtins(spec) for name, spec in DEFAULT_FLAVORS.items()}
     specs |= {name: {"resources": SMALL, "limits": limits} for name, limits in LIMITED.items()}
     for name, spec in specs.items():

@@ -10,20 +10,13 @@ import pytest
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
-from neorion.drydock.images import BUSYBOX, ImageStore, Registry, provide
 from neorion.drydock.testing import namespace, shared_cluster
 from neorion.drydock.yard import Wishes, Yard
 from tests.node.devservers import Devctl, operated
-from tests.node.pods import Kubectl
+from tests.node.pods import Kubectl, push_test_image
 
 # Of this checkout: two of them may be tested at the same time.
 _NAME = f"nodes-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
-
-
-async def _push_test_image(cluster: Cluster) -> None:
-    store = ImageStore.of(cluster.shelf)
-    await provide(store, [BUSYBOX.name])
-    await store.push(BUSYBOX.name, Registry.of(cluster.layout).address)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +24,7 @@ def node_cluster() -> Generator[Cluster]:
     if not ready(*PROGRAMS, "kubelet", "coredns"):
         pytest.skip("the cluster's programs are not built (neorion drydock build)")
     with shared_cluster(_NAME, Yard.of(), Wishes(nodes=2)) as cluster:
-        anyio.run(_push_test_image, cluster)
+        anyio.run(push_test_image, cluster)
         yield cluster
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.images import BUSYBOX, ImageStore, Registry, provide
 from neorion.drydock.machine import ask
 
 NEEDS = pytest.mark.needs(
@@ -16,6 +17,13 @@ NEEDS = pytest.mark.needs(
 )  # fmt: skip
 # The first test of a run also waits for the cluster.
 MINUTES = pytest.mark.timeout(180)
+
+
+async def push_test_image(cluster: Cluster) -> None:
+    """The one image that every pod of these tests runs."""
+    store = ImageStore.of(cluster.shelf)
+    await provide(store, [BUSYBOX.name])
+    await store.push(BUSYBOX.name, Registry.of(cluster.layout).address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,17 @@ NAMES: Final = ("a", "b", "c", "d")
 # Differ in more than CPU and memory: the double does not serve the resize of a pod.
 ZONES: Final = ("north", "south")
 # Clocks of replicas are set wrong by no more than this.
-SKEW: Final = Duration.of(minutes=1)
+SKEW: Final = Duration.of(seconds=10)
+# How long an expired server is kept, and how long a home that lost its server: short, for what passes here is idle time.
+SERVER_KEPT_S: Final = 10
+HOME_KEPT_S: Final = 30
+LENT_S_MAX: Final = 25
+# After the last wish: a server that was lent expires, is removed, and its home goes, all by clocks set wrong.
+CALM_S: Final = LENT_S_MAX + SERVER_KEPT_S + HOME_KEPT_S + 2 * SKEW.seconds
 
 
 class Harbour(Truth):
-    """The API server, which also sees to it that no home goes before its day."""
+    """The API server, which also sees to it that no home goes before its day, and that the day is not too near."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world, Key(HOME, LEASE_NAME))
@@ -39,12 +45,27 @@ class Harbour(Truth):
 
     def admit(self, request: Request) -> None:
         super().admit(request)
-        if request.resource != CLAIM.resource or request.verb != "delete" or request.before is None:
+        if request.resource != CLAIM.resource:
             return
-        day = request.before["metadata"].get("annotations", {}).get(HOME_DELETE_AFTER)
-        if day is None or day[:19] > str(self._world.clock.now() + SKEW)[:19]:
-            sentence = f"{request.user} deletes a home that is kept until {day or 'somebody says so'}"
-            self.found.append(Finding(Severity.ERROR, "devservers.home_lost", str(request.key), sentence))
+        before, after = _day(request.before), _day(request.after)
+        if request.verb == "delete":
+            if before is None or before > self._about(SKEW.seconds):
+                self._accuse(request, f"deletes a home that is kept until {before or 'somebody says so'}")
+        elif after is not None and after != before and after < self._about(HOME_KEPT_S - SKEW.seconds - 1):
+            self._accuse(request, f"keeps a home only until {after}")
+
+    def _about(self, seconds: float) -> str:
+        return str(self._world.clock.now() + Duration.of(seconds=seconds))[:19]
+
+    def _accuse(self, request: Request, deed: str) -> None:
+        sentence = f"{request.user} {deed}"
+        self.found.append(Finding(Severity.ERROR, "devservers.home_lost", str(request.key), sentence))
+
+
+def _day(home: dict[str, Any] | None) -> str | None:
+    """To the second, as texts that can be compared."""
+    day = home["metadata"].get("annotations", {}).get(HOME_DELETE_AFTER) if home else None
+    return day[:19] if day else None
 
 
 async def operator(host: Host, api: Api, identity: str) -> None:
@@ -67,7 +88,9 @@ class Machinery:
         self._pods = count(1)
 
     async def run(self) -> None:
+        """Looks again at whatever was written, and takes its time."""
         while True:
+            await self._cluster.history.news()
             await self._world.sleep(0.5)
             await self.turn()
 
@@ -131,8 +154,8 @@ def server(name: str, zone: str = ZONES[0], **lifecycle: Any) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": USERS},
         "spec": {
             "flavor": zone,
-            "home": {"retention": "40s"},
-            "lifecycle": {"autoShutdown": False, "retention": "30s", **lifecycle},
+            "home": {"retention": f"{HOME_KEPT_S}s"},
+            "lifecycle": {"autoShutdown": False, "retention": f"{SERVER_KEPT_S}s", **lifecycle},
         },
     }
 
@@ -155,7 +178,7 @@ async def _create(world: World, api: MemoryApi, name: str) -> None:
 
 
 async def _lend(world: World, api: MemoryApi, name: str) -> None:
-    await api.create(SERVERS, server(name, timeToLive=f"{world.rng.randrange(5, 40)}s"))
+    await api.create(SERVERS, server(name, timeToLive=f"{world.rng.randrange(5, LENT_S_MAX)}s"))
 
 
 async def _move(world: World, api: MemoryApi, name: str) -> None:

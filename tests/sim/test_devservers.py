@@ -1,19 +1,26 @@
 """The operator of development servers under every trouble: homes are kept, all converges, and then nobody writes."""
 
+from datetime import timedelta
 from functools import partial
+from traceback import format_exception
 
 import anyio
 import pytest
 
-from neorion.devservers.decide import HOME_DELETE_AFTER, home_name
+from neorion.devservers.act import servers
+from neorion.devservers.decide import FINALIZER, HOME_DELETE_AFTER, Observed, home_name
+from neorion.devservers.decide import server as decide_server
 from neorion.devservers.model import Phase
-from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer
 from neorion.keel.base import Duration
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.core import CLAIM, POD
 from neorion.keel.kube.testing import MemoryApi
-from neorion.keel.sim import Crash, Host, World, seeds, simulate
+from neorion.keel.sim import Crash, Host, World, explore, seeds, simulate
 from tests.sim.devservers_world import (
+    CALM_S,
+    HOME_KEPT_S,
+    SERVER_KEPT_S,
     SKEW,
     USERS,
     ZONES,
@@ -29,9 +36,6 @@ from tests.sim.devservers_world import (
 )
 from tests.sim.kube_world import REPLICAS, Truth
 from tests.sim.test_kube import Trouble, crash, cut_watches, forget, lose_answers, pause
-
-# An operator that is killed in the step that starts its workers leaves some that never began.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 
 # Applies, creations, deletions and patches of the operator, before and after they happen; renewals of its lease not.
 EVERY_WRITE = ("kube.[acdp]*.asked", "kube.[acdp]*.done")
@@ -50,7 +54,18 @@ async def wrong_clocks(world: World, truth: Truth) -> None:
         world.host(name).clock.jump(-seconds)
 
 
-TROUBLES: tuple[Trouble, ...] = (cut_watches, forget, lose_answers, pause, crash, wrong_clocks)
+async def storm(world: World, truth: Truth) -> None:
+    """Somebody writes to everything all the time: whatever was decided was decided on what is old."""
+    vandal = MemoryApi(truth.cluster, world.clock, "vandal")
+    for number in range(200):
+        await world.sleep(world.rng.uniform(0, 0.1))
+        mark = Merge({"metadata": {"annotations": {"storm": str(number)}}})
+        for kind in (SERVERS, BODIES, CLAIM):
+            for key in sorted(truth.cluster.entries(kind)):
+                await vandal.patch(kind, key.name, mark, key.namespace)
+
+
+TROUBLES: tuple[Trouble, ...] = (cut_watches, forget, lose_answers, pause, crash, wrong_clocks, storm)
 
 
 async def operating(world: World, trouble: Trouble) -> None:
@@ -61,17 +76,16 @@ async def operating(world: World, trouble: Trouble) -> None:
             group.start_soon(people, world, api, 30)
             await trouble(world, truth)
         world.faults.clear()
-        # Longer than any time to live, the retention after it and that of the home together, with clocks set wrong.
-        await world.sleep(300)
+        await world.sleep(CALM_S)
         assert await unlike_wanted(truth, api) == []
         writes = truth.writes
-        await world.sleep(120)
+        await world.sleep(30)
         assert truth.writes == writes, "writes in steady state"
         machines.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-@seeds(4)
+@seeds(8)
 async def test_homes_are_kept_all_converges_and_then_nobody_writes(world: World, trouble: Trouble) -> None:
     await operating(world, trouble)
 
@@ -101,8 +115,8 @@ async def lifetime(world: World, point: str, crash_at: int) -> bool:
 
 async def _live(world: World, truth: Harbour, api: MemoryApi) -> None:
     # Long enough for a dead holder's lease to run out and the next one to catch up.
-    calm = partial(world.sleep, 15)
-    await api.create(SERVERS, server("mydev", timeToLive="70s"))
+    calm = partial(world.sleep, 8)
+    await api.create(SERVERS, server("mydev", timeToLive="25s"))
     await calm()
     assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
     home = await api.get(CLAIM, home_name("mydev"), USERS)
@@ -118,14 +132,14 @@ async def _live(world: World, truth: Harbour, api: MemoryApi) -> None:
     await calm()
     assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
     # Its time counts from the new start; then it rests, expired, and goes after its retention, and last its home.
-    await world.sleep(70)
+    await world.sleep(25)
     assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.EXPIRED
-    await world.sleep(30)
+    await world.sleep(SERVER_KEPT_S)
     assert (await api.list(SERVERS)).items == []
     kept = await api.get(CLAIM, home_name("mydev"), USERS)
     assert kept.meta.uid == home.meta.uid
     assert HOME_DELETE_AFTER in kept.meta.annotations
-    await world.sleep(55)
+    await world.sleep(HOME_KEPT_S)
     assert (await api.list(CLAIM)).items == []
     assert (await api.list(BODIES)).items == []
 
@@ -137,3 +151,36 @@ def test_an_operator_killed_at_any_write_finishes_what_it_began(point: str, firs
     while simulate(partial(lifetime, point=point, crash_at=crash_at), 0).check(f"{point} {crash_at}"):
         crash_at += STRIDE
     assert crash_at > 30, "the operator wrote less than one lifetime takes"
+
+
+def found(trouble: Trouble, told: str) -> None:
+    """Some seed finds the planted mistake, calls it by its name, and finds it again."""
+    scenario = partial(operating, trouble=trouble)
+    failure = explore(scenario, range(100), failures_max=1).first_failure
+    assert failure is not None
+    assert told in "".join(format_exception(failure.error))
+    assert simulate(scenario, failure.seed).digest == failure.digest
+
+
+def no_time(_text: str) -> timedelta:
+    return timedelta(0)
+
+
+def test_a_home_whose_retention_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(decide_server, "span", no_time)
+    found(pause, "devservers.home_lost")
+
+
+def test_a_server_let_go_before_its_home_is_marked_is_found(monkeypatch: pytest.MonkeyPatch):
+    """The mark is lost with whoever dies between the two."""
+
+    async def hasty(self: servers.Servers, seen: Observed) -> DevServer:
+        if seen.server.meta.deleted is None:
+            return await owned(self, seen)
+        return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=False)
+
+    owned = servers.Servers._own
+    monkeypatch.setattr(servers.Servers, "_own", hasty)
+    ends = (simulate(partial(lifetime, point=EVERY_WRITE[1], crash_at=at), 0) for at in range(1, 60))
+    failure = next(end.error for end in ends if not end.ok)
+    assert "HOME_DELETE_AFTER in kept.meta.annotations" in "".join(format_exception(failure))

@@ -44,6 +44,12 @@ app.mount(
     heading=_SYSTEMS,
 )
 app.mount(
+    "up",
+    "neorion.devservers.cli.admin:install_command",
+    help="Install or upgrade development servers in a cluster.",
+    heading=_SYSTEMS,
+)
+app.mount(
     "demo",
     "neorion.stack.command:demo",
     help="Show a whole life on this machine: scale up, lose a machine, heal, return every result.",

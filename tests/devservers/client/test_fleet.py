@@ -155,6 +155,19 @@ async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: 
     assert (await until_ready(fleet, "mydev", flavor="cpu-large")).spec.flavor == "cpu-large"
 
 
+async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: Fleet):
+    await fleet.create(Wish(name="mydev"))
+    await operate(fleet, "mydev", pod=a_pod())
+    await change(fleet, "mydev", flavor="cpu-large")
+    server = await fleet.server("mydev")
+    held = {"type": "Resizing", "status": "False", "reason": "QuotaShort", "message": "The quota is short."}
+    status = {"observedGeneration": server.meta.generation, "conditions": [held]}
+    await fleet.client.patch(SERVERS, "mydev", Merge({"status": status}), NS, "status")
+    with pytest.raises(NoCapacity, match="The quota is short") as ended:
+        await until_ready(fleet, "mydev", flavor="cpu-large")
+    assert ended.value.code == "devservers.held"
+
+
 async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: Fleet):
     await fleet.create(Wish(name="mydev"))
     with pytest.raises(Deadline, match="No operator has looked at mydev"):

@@ -332,6 +332,19 @@ def test_a_service_keeps_its_address_when_the_last_port_goes():
     assert len(service["spec"]["ports"]) == 1
 
 
+def test_a_node_that_cannot_resize_takes_another_pod():
+    old = a_pod()
+    [status] = old.status.containers
+    silent = replace(old.status, containers=(replace(status, resources=None),))
+    seen = Observed(
+        server=a_server(quiet()), flavor=a_flavor(LARGE), home=a_claim(), pods=(replace(old, status=silent),)
+    )
+    assert decide(seen, SETTINGS, CREATED).resize is None
+    [body] = [made for made in decide(seen, SETTINGS, CREATED).objects if made["kind"] == "Deployment"]
+    resources = body["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert resources["requests"]["cpu"] == "2"
+
+
 def test_a_warning_is_told_once_for_each_time_and_not_when_it_is_too_late():
     spec = quiet(time_to_live="2h", warnings=("1h", "30m"))
     seen = Observed(a_server(spec), a_flavor(), a_claim(), pods=(a_pod(),))

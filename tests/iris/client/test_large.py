@@ -12,7 +12,7 @@ from tests.iris.processes import Cluster
 
 pytestmark = pytest.mark.timeout(180)
 
-SMALL, LARGE = 32 * 2**20, 96 * 2**20
+SMALL, LARGE = 32 * 2**20, 192 * 2**20
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def test_a_large_value_goes_through_a_bucket_and_never_whole_through_the_control
         assert len(client.wait(client.submit(make, "small", args=(SMALL,)), timeout=60)) == SMALL
         before = peak_bytes(in_bucket.controller.pid)
         assert len(client.wait(client.submit(make, "large", args=(LARGE,)), timeout=120)) == LARGE
-        # To hold it whole, once as it arrives and once as it is given out, would take twice its size.
-        assert peak_bytes(in_bucket.controller.pid) - before < 1.5 * LARGE
+        # Parts on their way take some, and the allocator keeps some; to hold it whole only once would take all of it.
+        assert peak_bytes(in_bucket.controller.pid) - before < 0.75 * LARGE
     assert not list((in_bucket.controller.folder / "blobs").glob("*"))
 
 

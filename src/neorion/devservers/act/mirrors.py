@@ -12,18 +12,10 @@ from neorion.devservers.decide import (
     Sight,
     home_name,
 )
-from neorion.devservers.model.objects import (
-    BODIES,
-    FLAVORS,
-    SCRIPTS,
-    SERVERS,
-    SERVICES,
-    DevServer,
-    DevServerFlavor,
-)
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.keel.kube import Key, Kind, Object, Select
 from neorion.keel.kube.control import Informer, Informers
-from neorion.keel.kube.core import CLAIM, POD, Pod
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Pod
 
 OURS = Select(labels=SERVER_LABEL)
 
@@ -37,8 +29,8 @@ class Mirrors:
         self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL))
         self.bodies = informers.of(BODIES, scope, OURS)
         self.pods = informers.of(POD, scope, OURS)
-        self.services = informers.of(SERVICES, scope, OURS)
-        self.scripts = informers.of(SCRIPTS, scope, Select(labels=SCRIPTS_LABEL))
+        self.services = informers.of(SERVICE, scope, OURS)
+        self.scripts = informers.of(CONFIG_MAP, scope, Select(labels=SCRIPTS_LABEL))
         # What looks have seen of each server; only this process knows it.
         self.sights: dict[Key, Sight] = {}
         made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)

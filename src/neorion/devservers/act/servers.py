@@ -1,11 +1,12 @@
 """Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from neorion.devservers.act.mirrors import Mirrors
+from neorion.devservers.act.survey import survey
 from neorion.devservers.decide import (
     FINALIZER,
     STOPPED_BECAUSE,
@@ -18,6 +19,7 @@ from neorion.devservers.decide import (
     TurnOff,
     TurnOn,
     decide,
+    unsure,
 )
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
@@ -67,6 +69,8 @@ class Servers:
         seen = self._mirrors.observed(key)
         if seen is None:
             return None
+        if unsure(seen):
+            seen = replace(seen, around=await survey(self._api, seen))
         now = moment(self._clock.now())
         decision = decide(seen, self._settings, now)
         server = await self._own(seen)

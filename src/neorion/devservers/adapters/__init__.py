@@ -1,4 +1,7 @@
-"""The outside of devservers, one foreign thing each. What is to be asked of it is decided elsewhere."""
+"""The outside of devservers, one foreign thing each: the insides of pods, installations, the namespaces of users.
+
+What is to be asked of it is decided elsewhere; what servers are made of belongs to `decide`.
+"""
 
 from neorion.devservers.adapters.inside import Inside
 from neorion.devservers.adapters.webhook import Webhook

@@ -22,14 +22,18 @@ class WebhookFile(Model):
 
 
 class OperatorFile(Model):
-    """`default_image` is for servers and flavors that name none. `scope` is one namespace, or "" for all."""
+    """`default_image` is for servers and flavors that name none. `scope` is one namespace, or "" for all.
+
+    `autoscaled` is for clusters that make nodes when pods wait for them: a flavor without a node is then no mistake.
+    """
 
     default_image: str = "python:3.11-slim"
     namespace: str = "devservers-system"
     scope: str = ""
+    autoscaled: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
     webhook: WebhookFile | None = None
 
     def settings(self) -> Settings:
-        return Settings(self.default_image)
+        return Settings(self.default_image, self.autoscaled)

@@ -90,7 +90,8 @@ def build(
     servers.watch(mirrors.servers, own_key, not_only_status)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
     servers.watch(mirrors.claims, server_key)
-    servers.watch(mirrors.bodies, server_key)
+    # Their status is of no interest: how far a server is, its pod says.
+    servers.watch(mirrors.bodies, server_key, not_only_status)
     servers.watch(mirrors.services, server_key)
     servers.watch(mirrors.pods, server_key)
 

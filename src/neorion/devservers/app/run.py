@@ -25,7 +25,8 @@ async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None
         reach = Reach(inside, inside, webhook(file, clock, rng), fleet)
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
         app = App([], routes(operator, metrics, fleet), ids=ids)
-        async with serve(app, file.host, file.port):
+        # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
+        async with serve(app, file.host, file.port, open_to_network=True):
             await operator.run(crew.stopping)
 
 

@@ -13,6 +13,7 @@ _LIFE: Final = "Your servers"
 _INSIDE: Final = "Inside a server"
 _LOOK: Final = "What is going on"
 _AROUND: Final = "Where you are"
+_ADMIN: Final = "For who runs the cluster"
 _COMMANDS: Final = (
     ("create", "life:create_command", "Make a server.", _LIFE),
     ("list", "look:list_command", "List your servers.", _LIFE),
@@ -35,6 +36,9 @@ _COMMANDS: Final = (
     ("status", "around:status_command", "Show the cluster, your servers and the flavors.", _AROUND),
     ("info", "around:info_command", "Show what devctl can do, and where it would do it.", _AROUND),
     ("test-k8s", "around:test_command", "Check that the cluster answers and what you may do.", _AROUND),
+    ("install", "admin:install_command", "Install or upgrade development servers in a cluster.", _ADMIN),
+    ("uninstall", "admin:uninstall_command", "Take them away again; servers and homes stay.", _ADMIN),
+    ("admin", "admin:admin", "Users: give them their namespace, and take it back.", _ADMIN),
 )
 
 app = App("devctl", help="Development servers: your own machine on the cluster.", env_prefix="DEVCTL")

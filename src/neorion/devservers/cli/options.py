@@ -1,7 +1,7 @@
 """Options and arguments that the commands share. Cheap to import: every help passes through here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,22 @@ def where_options(function: Callback) -> Callback:
         show_default=False,
         help="Where the servers live; the kubeconfig's own, or dev-USER.",
     )
+    @cluster_options
+    @wraps(function)
+    def gathered(
+        *args: Any,  # noqa: ANN401 -- click's own
+        namespace: str,
+        where: Where,
+        **kwargs: Any,  # noqa: ANN401 -- click's own
+    ) -> int | None:
+        return function(*args, where=replace(where, namespace=namespace), **kwargs)
+
+    return gathered
+
+
+def cluster_options(function: Callback) -> Callback:
+    """For commands that concern a whole cluster: `where` without a namespace."""
+
     @click.option("--context", default="", show_default=False, help="The context in the kubeconfig.")
     @click.option(
         "--kubeconfig",
@@ -40,12 +56,11 @@ def where_options(function: Callback) -> Callback:
     @wraps(function)
     def gathered(
         *args: Any,  # noqa: ANN401 -- click's own
-        namespace: str,
         context: str,
         kubeconfig: Path | None,
         **kwargs: Any,  # noqa: ANN401 -- click's own
     ) -> int | None:
-        return function(*args, where=Where(namespace, context, kubeconfig), **kwargs)
+        return function(*args, where=Where("", context, kubeconfig), **kwargs)
 
     return gathered
 

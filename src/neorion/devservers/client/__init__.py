@@ -11,12 +11,13 @@ from neorion.devservers.client.fleet import Fleet, when
 from neorion.devservers.client.follow import PATIENCE, Progress, until_gone, until_ready, until_stopped
 from neorion.devservers.client.inside import CONTAINER, container, forwarded, logs_of, open_in, run_in
 from neorion.devservers.client.move import Move, plan_move
-from neorion.devservers.client.place import Place, find_place, own_namespace, user_name
+from neorion.devservers.client.place import Place, find_place, user_name
 from neorion.devservers.client.spans import parse_span, span_text
 from neorion.devservers.client.steps import Step, is_observed, is_ready, obstacle, steps
 from neorion.devservers.client.sync import DevServer
 from neorion.devservers.client.why import STOPS, Diagnosis, diagnosis, ends
 from neorion.devservers.client.wish import Wish
+from neorion.devservers.model.users import own_namespace
 
 __all__ = [
     "CONTAINER",

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 import anyio
 
 from neorion.devservers.client.fleet import Fleet
-from neorion.devservers.client.steps import Step, is_observed, is_ready, is_refused, obstacle, steps
+from neorion.devservers.client.steps import (
+    Step,
+    condition_of,
+    is_observed,
+    is_ready,
+    is_refused,
+    obstacle,
+    steps,
+)
 from neorion.devservers.client.why import Diagnosis, diagnosis
-from neorion.devservers.model import Phase
+from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.objects import DevServer
 from neorion.keel.base import Conflict, Deadline, Duration, NoCapacity, NotFound, Terminal
 
@@ -101,6 +109,15 @@ def _still_hopeful(server: DevServer, flavor: str) -> None:
             "devservers.taken_back",
             f"There was no room for {name} on {flavor}: it is on {server.spec.flavor} again.",
             hint="Try another flavor, or later.",
+            scope=flavor,
+        )
+    told = condition_of(server, ConditionType.RESIZING)
+    if flavor and is_observed(server) and told is not None and told.status == "False" and told.message:
+        before = server.status.flavor.applied if server.status.flavor else "its flavor"
+        raise NoCapacity(
+            "devservers.held",
+            told.message,
+            hint=f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {before}",
             scope=flavor,
         )
 

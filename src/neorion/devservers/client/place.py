@@ -2,12 +2,12 @@
 
 import getpass
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from neorion.keel.base import NAME_MAX, Invalid, is_name
+from neorion.devservers.model.users import own_namespace
+from neorion.keel.base import Invalid, is_name
 from neorion.keel.kube.client import Cluster, find_cluster
 
 # What Kubernetes says where nobody chose: no place for a person's own servers.
@@ -38,12 +38,6 @@ def find_place(
     cluster = find_cluster(kubeconfig, context, environ)
     chosen = cluster.namespace if cluster.namespace != _NOBODYS else ""
     return Place(cluster, namespace or chosen or own_namespace(user_name(environ)))
-
-
-def own_namespace(user: str) -> str:
-    """`dev-<user>`, in the letters that a namespace may have."""
-    plain = re.sub(r"[^a-z0-9-]+", "-", user.partition("@")[0].lower()).strip("-")
-    return f"dev-{plain}"[:NAME_MAX].rstrip("-")
 
 
 def user_name(environ: Mapping[str, str] = os.environ) -> str:

@@ -19,6 +19,7 @@ from neorion.devservers.decide.decision import (
 from neorion.devservers.decide.evidence import FRESH, Look, Reading, Sight, Sign, Source, follow, missed
 from neorion.devservers.decide.lifetime import expiry
 from neorion.devservers.decide.looking import next_look
+from neorion.devservers.decide.moving import Surroundings
 from neorion.devservers.decide.objects import (
     HOME_DELETE_AFTER,
     HOME_LABEL,
@@ -30,7 +31,7 @@ from neorion.devservers.decide.objects import (
     service_name,
 )
 from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
-from neorion.devservers.decide.server import decide
+from neorion.devservers.decide.server import decide, unsure
 
 __all__ = [
     "FINALIZER",
@@ -56,6 +57,7 @@ __all__ = [
     "Sight",
     "Sign",
     "Source",
+    "Surroundings",
     "TurnOff",
     "TurnOn",
     "accrued",
@@ -67,4 +69,5 @@ __all__ = [
     "next_look",
     "read",
     "service_name",
+    "unsure",
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from neorion.devservers.decide.evidence import Look
+from neorion.devservers.decide.moving import Surroundings
 from neorion.devservers.decide.objects import Identity, Manifest
 from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
 from neorion.devservers.model.objects import Body, DevServer, DevServerFlavor
@@ -25,6 +26,8 @@ class Observed:
     body: Body | None = None
     pods: tuple[Pod, ...] = ()
     look: Look | None = None
+    # Looked up only when a decision depends on it.
+    around: Surroundings | None = None
 
     @property
     def identity(self) -> Identity:

@@ -39,9 +39,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the operator of the cluster decides for every server."""
+    """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them."""
 
     default_image: str
+    autoscaled: bool = False
 
 
 def all_of(

@@ -8,10 +8,15 @@ from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import accrued
 from neorion.devservers.decide.decision import STOPPED_BECAUSE, Decision, Note, Observed, Remove, TurnOn
 from neorion.devservers.decide.lifetime import next_start, should_start
+from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.objects import HOME_DELETE_AFTER, Settings
-from neorion.devservers.decide.working import earliest, working
+from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.working import earliest, planned, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
+
+# A home that is to be kept is only marked: nothing else of it may be in the way of that.
+_AS_IT_IS = Surroundings(home_grows=False)
 
 
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
@@ -20,6 +25,16 @@ def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.spec.running:
         return working(seen, settings, now)
     return _resting(seen, settings, now)
+
+
+def unsure(seen: Observed) -> bool:
+    """Whether its surroundings have to be looked up before anything is decided."""
+    server = seen.server
+    if server.meta.deleted is not None:
+        return False
+    placed = seen.pod is not None and bool(seen.pod.spec.node_name)
+    changes = server.spec.running and placed and planned(seen) is not Change.NONE
+    return changes or grows(server.spec, seen.home)
 
 
 def stop_reason(seen: Observed) -> StopReason:
@@ -34,7 +49,7 @@ def _leaving(seen: Observed, now: datetime) -> Decision:
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
     if seen.home is None or seen.home.meta.deleted is not None:
         return Decision(status, release=True)
-    marked = objects.home(seen.identity, spec)
+    marked = objects.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
     kept = seen.home.meta.annotations.get(HOME_DELETE_AFTER)
     until = kept or (now + span(spec.home.retention)).isoformat(timespec="seconds")
     marked["metadata"]["annotations"] = {HOME_DELETE_AFTER: until}
@@ -68,7 +83,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     wake = earliest(gone_at, next_start(spec.lifecycle, reason, now))
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
-    made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings)
+    made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)
     return Decision(status, objects=made, edit=edit, wake=wake)
 
 

@@ -28,6 +28,7 @@ from neorion.devservers.decide.lifetime import (
     schedule_fault,
     warnings_due,
 )
+from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.resize import Change, change
@@ -50,6 +51,8 @@ from neorion.keel.kube.core import Pod
 
 # A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
 UNDO_AFTER = timedelta(minutes=10)
+# What holds a change is looked at again after this: quotas are raised and nodes are added without telling us.
+HELD_AGAIN = timedelta(minutes=1)
 # Activity is told to this precision, so that a server in use is not written to at every look.
 ACTIVITY_STEP = timedelta(minutes=5)
 
@@ -65,22 +68,27 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
     server = running(seen, now)
     shown = _settled(server)
-    flavor = _flavor(seen, now)
-    moved = _change(seen)
-    status = _status(seen, taken, _Facts(server, shown, flavor, moved), now)
+    moved = planned(seen)
+    held = _held(seen, settings, moved)
+    flavor = _flavor(seen, now, held)
+    status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = _alert(seen, status) if end is None else None
     undo_at = _undo_at(flavor, taken)
     timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
         status=status,
-        objects=_objects(seen, settings, moved),
+        objects=_objects(seen, settings, moved, held),
         edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
-        resize=objects.resources_of(seen.flavor.spec) if seen.flavor and moved is Change.IN_PLACE else None,
+        resize=objects.resources_of(seen.flavor.spec)
+        if seen.flavor and moved is Change.IN_PLACE and not held
+        else None,
         notes=_notes(seen, status, alert, end),
         alert=alert,
         # What idleness brings is looked for, and a look wakes by itself.
-        wake=earliest(next_end(server), next_warning(server, timed, now), undo_at),
+        wake=earliest(
+            next_end(server), next_warning(server, timed, now), undo_at, now + HELD_AGAIN if held else None
+        ),
     )
 
 
@@ -113,6 +121,7 @@ class _Facts:
     end: Deadline | None
     flavor: AppliedFlavor
     moved: Change
+    held: Hindrance | None
 
 
 def _steps(seen: Observed) -> tuple[Step, ...]:
@@ -156,22 +165,34 @@ def _step(server: Running) -> timedelta:
     return min(ACTIVITY_STEP, server.idle_allowed / 4)
 
 
-def _flavor(seen: Observed, now: datetime) -> AppliedFlavor:
+def _flavor(seen: Observed, now: datetime, held: Hindrance | None) -> AppliedFlavor:
     """Remembers where the server came from until it stands on the new flavor."""
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
+    if held is not None:
+        return before
     if before.applied != wanted:
         return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
     stands = seen.pod is not None and phase(_steps(seen), seen.pod) is Phase.RUNNING
-    return AppliedFlavor(applied=wanted) if stands and _change(seen) is Change.NONE else before
+    return AppliedFlavor(applied=wanted) if stands and planned(seen) is Change.NONE else before
 
 
-def _change(seen: Observed) -> Change:
+def planned(seen: Observed) -> Change:
+    """What bringing the server to its flavor takes."""
     pod = seen.pod
     if pod is None or seen.flavor is None:
         return Change.NONE
     return change(pod, seen.flavor.spec, pod.spec.containers[0])
+
+
+def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
+    """What keeps a server that has its place from changing."""
+    if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
+        return None
+    in_place = moved is Change.IN_PLACE
+    move = Move(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
+    return hindrance(move, seen.around)
 
 
 def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
@@ -193,13 +214,15 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
     return TurnOn() if STOPPED_BECAUSE in seen.server.meta.annotations else None
 
 
-def _objects(seen: Observed, settings: Settings, moved: Change) -> tuple[Manifest, ...]:
-    """Nothing is changed under a server whose flavor is gone or wrong."""
+def _objects(
+    seen: Observed, settings: Settings, moved: Change, held: Hindrance | None
+) -> tuple[Manifest, ...]:
+    """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
         return ()
-    return objects.all_of(
-        seen.identity, seen.server.spec, seen.flavor.spec, settings, _kept_resources(seen, moved)
-    )
+    spec = sized(seen.server.spec, seen.home, seen.around)
+    made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
+    return made[:-1] if held else made
 
 
 def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
@@ -222,11 +245,12 @@ def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetim
     refused = taken[0].blocked and seen.pod is None
     warned = _warned(seen, facts, now)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
-    shown = (*taken, *_idle(seen, facts), *_threats(warned, facts))
+    resizing = _resizing(seen, facts)
+    shown = (*taken, *_idle(seen, facts), *_threats(warned, facts), resizing)
     return DevServerStatus(
         phase=current,
         ready=current is Phase.RUNNING,
-        message=obstacle(taken),
+        message=obstacle((*taken, resizing)),
         observed_generation=seen.server.meta.generation,
         conditions=conditions(shown, before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
@@ -239,7 +263,7 @@ def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetim
         last_oom=_last_oom(seen.pod, before.last_oom),
         warned=warned,
         flavor=facts.flavor,
-        cost=_cost(seen, now),
+        cost=_cost(seen, facts.flavor, now),
     )
 
 
@@ -273,11 +297,17 @@ def _idle(seen: Observed, facts: _Facts) -> tuple[Step, ...]:
 def _threats(warned: tuple[str, ...], facts: _Facts) -> tuple[Step, ...]:
     soon = bool(warned) and facts.end is not None
     why = f"The server stops at {_clock(facts.end)}: {_WHY[facts.end.reason]}." if soon and facts.end else ""
+    return (Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why),)
+
+
+def _resizing(seen: Observed, facts: _Facts) -> Step:
+    held = facts.held or stuck_home(seen.server.spec, seen.home, seen.around)
+    if held is not None:
+        return Step(
+            ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
+        )
     resizing = facts.moved is not Change.NONE
-    return (
-        Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why),
-        Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), ""),
-    )
+    return Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
 
 
 def _notes(
@@ -327,13 +357,13 @@ def _activity(seen: Observed, server: Running) -> Activity | None:
     return Activity(last_time=latest.active, source=latest.source.value)
 
 
-def _cost(seen: Observed, now: datetime) -> Cost:
+def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
     """An account opens with the server; time at rest is booked when it starts again, a flavor's time when it changes."""
     before = seen.server.status
     price = (seen.flavor.spec.price if seen.flavor else None) or Price()
     if before.cost is None:
         return opened(price, _since(seen, now))
-    changed = before.flavor is not None and before.flavor.applied != seen.server.spec.flavor
+    changed = before.flavor is not None and before.flavor.applied != flavor.applied
     if before.running_since is None or changed:
         return booked(before.cost, price, now, running=before.running_since is not None)
     return before.cost

@@ -43,6 +43,50 @@ class Body(Object, frozen=True):
     spec: BodySpec = BodySpec()
 
 
+class Requirement(Part, frozen=True):
+    """What a label of a node has to be."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class Term(Part, frozen=True):
+    """All of these at once."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class Required(Part, frozen=True):
+    """One of these, at least."""
+
+    node_selector_terms: tuple[Term, ...] = ()
+
+
+class Affinity(Part, frozen=True):
+    """Which nodes can reach a volume."""
+
+    required: Required | None = None
+
+
+class VolumeSpec(Part, frozen=True):
+    """Where a volume is."""
+
+    node_affinity: Affinity | None = None
+
+
+class Volume(Object, frozen=True):
+    """The PersistentVolume behind a home."""
+
+    spec: VolumeSpec = VolumeSpec()
+
+
+class StorageClass(Object, frozen=True):
+    """What a class of volumes can do."""
+
+    allow_volume_expansion: bool = False
+
+
 SERVERS = Kind(DevServer, DEV_SERVER.kind, DEV_SERVER.plural, DEV_SERVER.group)
 FLAVORS = Kind(
     DevServerFlavor,
@@ -52,6 +96,5 @@ FLAVORS = Kind(
     namespaced=False,
 )
 BODIES = Kind(Body, "Deployment", "deployments", "apps")
-# Nothing in them is read: that they are there, and as they were written, is all.
-SERVICES = Kind(Object, "Service", "services")
-SCRIPTS = Kind(Object, "ConfigMap", "configmaps")
+VOLUMES = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
+STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

@@ -55,7 +55,8 @@ def a_pod(flavor: DevServerFlavorSpec = FLAVOR, status: PodStatus | None = None)
         requests={name: str(amount) for name, amount in flavor.resources.requests.items()},
         limits={name: str(amount) for name, amount in flavor.resources.limits.items()},
     )
-    ready = ContainerStatus(name="dev", ready=True, state=ContainerState(running=RunningState()))
+    running = ContainerState(running=RunningState())
+    ready = ContainerStatus(name="dev", ready=True, state=running, resources=resources)
     return Pod(
         meta=Meta(name="mydev-x", namespace="dev-ann", created=CREATED.isoformat()),
         spec=PodSpec(

@@ -62,6 +62,8 @@ containerStatuses:
   ready: true
   started: true
   restartCount: 0
+  resources:
+{{ YAML (or .resources dict) 2 }}
   state: {running: {startedAt: {{ $now | Quote }}}}
 {{ end }}
 initContainerStatuses:

@@ -4,11 +4,11 @@ A victim is stopped only if the pusher then fits whole. Victims of the lowest ba
 goes whole. What is being freed already counts as room, so nobody is stopped twice for one need.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import add, gt, le
 
 from neorion.iris.decide.pool import Amounts, Kind, Pool, amounts, count
-from neorion.iris.model import AttemptId, Band, JobId, RunningView
+from neorion.iris.model import Band, JobId, RunningView, WorkerId
 
 # How many places are compared for the fewest victims: the search stays short however large the cluster is.
 PLACES_MAX = 8
@@ -16,25 +16,24 @@ PLACES_MAX = 8
 PUSHES_MAX = 256
 
 _NOTHING: Amounts = (0, 0, 0, 0)
+# Batch work goes first; only if that is not enough, what is interactive.
+_FLOORS = (Band.BATCH, Band.INTERACTIVE)
 
 
 class Victim:
     """What is stopped together: one attempt, or every attempt of a gang. `rank` orders them, the first to go first."""
 
-    __slots__ = ("attempts", "band", "parts", "rank", "started")
+    __slots__ = ("attempts", "band", "parts", "rank")
 
-    def __init__(self, band: Band) -> None:
-        self.band = band
-        self.started = 0
-        self.rank = 0
-        self.attempts: list[AttemptId] = []
+    def __init__(self, runs: Sequence[RunningView], spots: Mapping[WorkerId, int]) -> None:
+        self.band = runs[0].band
+        self.attempts = sorted(run.attempt for run in runs)
+        self.rank = (-self.band, -max(run.started.ns for run in runs), self.attempts[0])
         self.parts: dict[int, list[int]] = {}
-
-    def add(self, run: RunningView, spot: int | None) -> None:
-        self.attempts.append(run.attempt)
-        self.started = max(self.started, run.started.ns)
-        if spot is not None:
-            _sum_into(self.parts, spot, amounts(run.resources))
+        for run in runs:
+            spot = spots.get(run.worker)
+            if spot is not None:
+                _sum_into(self.parts, spot, amounts(run.resources))
 
 
 class Room:
@@ -56,23 +55,23 @@ class Crowd:
         self._pool = pool
         self._freeing: dict[int, list[int]] = {}
         self._stopping: dict[int, int] = {}
+        # Who could be stopped on each worker; most workers are never looked at, so victims are made when one is.
+        self._runs: dict[int, list[RunningView]] = {}
         self._on: dict[int, list[Victim]] = {}
-        self._pushes = 0
-        for victim in self._ranked([run for run in running if run.stopping or run.band > band]):
-            for spot in victim.parts:
-                self._on.setdefault(spot, []).append(victim)
         # Per lowest band that may be stopped, what stopping all of it would free on each worker.
-        self._potential = {floor: self._sums(floor) for floor in (Band.BATCH, Band.INTERACTIVE)}
+        self._potential: dict[Band, dict[int, list[int]]] = {floor: {} for floor in _FLOORS if floor > band}
+        self._gangs = self._count(running, band)
         # The most of anything that one worker could have then: who asks for more need not look further.
         self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
         self._starts: dict[tuple[Kind, Band], int] = {}
+        self._pushes = 0
 
     def make_room(self, kind: Kind, tasks: int, band: Band) -> Room | None:
         """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
         if self._pushes >= PUSHES_MAX:
             return None
         trial = self._cheapest(self._freed(kind), kind, tasks, None)
-        for floor in (Band.BATCH, Band.INTERACTIVE):
+        for floor in self._potential:
             if trial is None and floor > band:
                 trial = self._cheapest(self._pushable(kind, floor), kind, tasks, floor)
         if trial is None:
@@ -103,14 +102,15 @@ class Crowd:
         return best
 
     def _freed(self, kind: Kind) -> Iterator[Sequence[int]]:
-        """Places that will have more room without stopping anybody else."""
+        """Places that will have room without stopping anybody else."""
         if kind.placement.gang:
             for row in kind.rows:
                 if any(spot in self._freeing for spot in row.spots):
                     yield row.spots
             return
-        for spot in kind.row.spots if self._freeing else ():
-            if spot in self._freeing:
+        freeing, needs = self._freeing, kind.needs
+        for spot in kind.row.spots if freeing else ():
+            if spot in freeing and all(map(le, needs, self._there(spot))):
                 yield (spot,)
 
     def _pushable(self, kind: Kind, floor: Band) -> Iterator[Sequence[int]]:
@@ -136,9 +136,18 @@ class Crowd:
         if floor is None:
             return ()
         found = {
-            victim.rank: victim for spot in spots for victim in self._on.get(spot, ()) if victim.band >= floor
+            victim.rank: victim for spot in spots for victim in self._victims(spot) if victim.band >= floor
         }
         return [found[rank] for rank in sorted(found)]
+
+    def _victims(self, spot: int) -> list[Victim]:
+        found = self._on.get(spot)
+        if found is None:
+            there = self._runs.get(spot, ())
+            found = [Victim((run,), self._pool.index) for run in there if not run.gang]
+            found += dict.fromkeys(self._gangs[run.job] for run in there if run.gang)
+            self._on[spot] = found
+        return found
 
     def _there(self, spot: int) -> list[int]:
         freeing = self._freeing.get(spot, _NOTHING)
@@ -146,7 +155,7 @@ class Crowd:
 
     def _stop(self, victim: Victim) -> None:
         for spot, part in victim.parts.items():
-            self._on[spot].remove(victim)
+            self._victims(spot).remove(victim)
             _sum_into(self._freeing, spot, part)
             self._stopping[spot] = self._stopping.get(spot, 0) + 1
             for floor, potential in self._potential.items():
@@ -161,43 +170,34 @@ class Crowd:
             freeing[dimension] -= later
             free[dimension] -= need * tasks - later
 
-    def _sums(self, floor: Band) -> dict[int, list[int]]:
-        sums: dict[int, list[int]] = {}
-        for spot, victims in self._on.items():
-            for victim in victims:
-                if victim.band >= floor:
-                    _sum_into(sums, spot, victim.parts[spot])
-        return sums
-
     def _tops(self, sums: dict[int, list[int]]) -> Amounts:
         tops = [-1, -1, -1, -1]
         for spot, more in sums.items():
             tops = list(map(max, tops, map(add, self._there(spot), more)))
         return tops
 
-    def _ranked(self, running: Iterable[RunningView]) -> list[Victim]:
-        gangs: dict[JobId, Victim] = {}
-        victims: list[Victim] = []
+    def _count(self, running: Iterable[RunningView], band: Band) -> dict[JobId, Victim]:
+        """Sorts what runs by worker and sums it up; returns the gangs, which are stopped whole wherever they run."""
+        index = self._pool.index
+        gangs: dict[JobId, list[RunningView]] = {}
         for run in running:
-            spot = self._pool.index.get(run.worker)
-            if run.stopping:
-                if spot is not None:
-                    _sum_into(self._freeing, spot, amounts(run.resources))
-                    self._stopping[spot] = self._stopping.get(spot, 0) + 1
+            if not run.stopping and run.band <= band:
                 continue
-            victim = gangs.get(run.job) if run.gang else None
-            if victim is None:
-                victim = Victim(run.band)
-                victims.append(victim)
-                if run.gang:
-                    gangs[run.job] = victim
-            victim.add(run, spot)
-        for gang in gangs.values():
-            gang.attempts.sort()
-        victims.sort(key=lambda victim: (-victim.band, -victim.started, victim.attempts[0]))
-        for rank, victim in enumerate(victims):
-            victim.rank = rank
-        return victims
+            if run.gang and not run.stopping:
+                gangs.setdefault(run.job, []).append(run)
+            spot = index.get(run.worker)
+            if spot is None:
+                continue
+            part = amounts(run.resources)
+            if run.stopping:
+                _sum_into(self._freeing, spot, part)
+                self._stopping[spot] = self._stopping.get(spot, 0) + 1
+                continue
+            self._runs.setdefault(spot, []).append(run)
+            for floor, sums in self._potential.items():
+                if run.band >= floor:
+                    _sum_into(sums, spot, part)
+        return {job: Victim(runs, index) for job, runs in gangs.items()}
 
 
 class Trial:
@@ -257,4 +257,8 @@ def _sum_into(sums: dict[int, list[int]], spot: int, part: Amounts) -> None:
     if row is None:
         sums[spot] = list(part)
     else:
-        row[:] = map(add, row, part)
+        cpu, memory, disk, gpus = part
+        row[0] += cpu
+        row[1] += memory
+        row[2] += disk
+        row[3] += gpus

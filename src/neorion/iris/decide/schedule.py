@@ -160,6 +160,8 @@ class _Pass:
             return 0
         if gang or most > each.left:
             most = each.left
+        if not self._capped:
+            return most
         reason = self._allowances.reason(job.user, job.resources, most if gang else 1)
         if reason is not None:
             self._reasons[job.id] = reason

@@ -1,5 +1,6 @@
 """A whole process: one crew, signals that end it in order, and an end that always comes."""
 
+import asyncio
 import faulthandler
 import os
 import signal
@@ -24,13 +25,16 @@ def run_process(
     grace: Duration = Duration.of(seconds=10),
     clock: Clock | None = None,
     rng: Rng | None = None,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> None:
     """Runs `main` until it returns, fails, or SIGTERM or SIGINT arrives. When it returns, the rest of its crew is cancelled.
 
     The first signal stops the crew within `grace`, the second cancels it at once, the third ends the process. If the
     cancelled crew has not ended a few seconds later, the stacks of all threads are printed and the process exits with 1.
+    `loop_factory` makes another event loop than asyncio's own.
     """
-    anyio.run(_main, main, grace, clock or SystemClock(), rng or system_rng())
+    options = {"loop_factory": loop_factory} if loop_factory else {}
+    anyio.run(_main, main, grace, clock or SystemClock(), rng or system_rng(), backend_options=options)
 
 
 async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration, clock: Clock, rng: Rng) -> None:

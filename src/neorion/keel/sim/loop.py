@@ -23,7 +23,7 @@ from neorion.keel.clock import Rng
 from neorion.keel.sim.process import PROCESS, Process, Timeline
 from neorion.keel.sim.seal import without_reality
 from neorion.keel.sim.steps import Step, Timer, Timers
-from neorion.keel.sim.stuck import describe, died_unseen
+from neorion.keel.sim.stuck import abandon, describe, died_unseen
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -217,6 +217,8 @@ class SeededLoop(asyncio.BaseEventLoop):
         for process in processes:
             self.release(process)
         left = self._unfinished()
+        for task in left:
+            abandon(task)
         for _ in range(_CANCELS_MAX):
             for task in left:
                 task.cancel()

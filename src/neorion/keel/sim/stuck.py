@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
+from inspect import CORO_CREATED, getcoroutinestate
 from pathlib import PurePath
-from types import CodeType, FrameType
-from typing import Any, Final
+from types import CodeType, CoroutineType, FrameType
+from typing import Any, Final, cast
+
+from anyio import TaskHandle
 
 from neorion.keel.sim.process import SCENARIO, Process
 
@@ -27,6 +30,19 @@ def describe(tasks: Mapping[asyncio.Task[Any], tuple[int, Process | None]]) -> s
 def died_unseen(task: asyncio.Task[Any]) -> bool:
     """Whether it ended with an error that nobody has asked for; asyncio keeps the note for its own log."""
     return task.done() and not task.cancelled() and getattr(task, "_log_traceback", False)
+
+
+def abandon(task: asyncio.Task[Any]) -> None:
+    """Closes what a task was to run if it never began: killed in the step that started it, it is no forgotten await.
+
+    anyio starts a task with a wrapper around the coroutine it was given.
+    """
+    wrapper = task.get_coro()
+    if isinstance(wrapper, CoroutineType) and getcoroutinestate(wrapper) == CORO_CREATED:
+        frame: FrameType | None = wrapper.cr_frame
+        held = frame.f_locals.get("self") if frame else None
+        if isinstance(held, TaskHandle):
+            cast("TaskHandle[Any, Any]", held).coro.close()
 
 
 def _line(task: asyncio.Task[Any], process: Process | None) -> str:

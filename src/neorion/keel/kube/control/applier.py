@@ -61,7 +61,7 @@ class Applier:
     async def apply(self, kind: Kind[T], manifest: Manifest | T, observed: T | None) -> T:
         """Server-side apply, if this was not the last thing applied or if somebody has changed the object since."""
         wanted = Wanted.of(kind.manifest(manifest))
-        if observed is not None and self._stands(kind, wanted, observed.meta):
+        if observed is not None and self._stands(kind, wanted, observed):
             return observed
         self._begin("apply", kind)
         body = wanted.stamped(None if observed is None else observed.meta)
@@ -106,11 +106,17 @@ class Applier:
         except NotFound:
             return
 
-    def _stands(self, kind: Kind[T], wanted: Wanted, observed: Meta) -> bool:
-        if not wanted.has_metadata(observed):
+    def _stands(self, kind: Kind[T], wanted: Wanted, observed: T) -> bool:
+        meta = observed.meta
+        if not wanted.has_metadata(meta):
             return False
-        remembered = self._remembered.get((kind.resource, observed.key))
-        return remembered == _print(wanted, observed) or wanted.is_marked_on(observed)
+        remembered = self._remembered.get((kind.resource, meta.key))
+        if remembered == _print(wanted, meta) or wanted.is_marked_on(meta):
+            return True
+        seen = wanted.is_seen_on(observed)
+        if seen:
+            self._remember(kind, wanted, meta)
+        return seen
 
     def _remember(self, kind: Kind[T], wanted: Wanted, written: Meta) -> None:
         self._remembered[kind.resource, written.key] = _print(wanted, written)

@@ -118,8 +118,13 @@ class Election:
             scope = group.cancel_scope
             self._move_deadline(scope)
             group.start_soon(self._renew, scope, name=f"renew {self.key}")
-            await work()
-            ended = True
+            try:
+                await work()
+                ended = True
+            except Conflict:
+                # Of one who slept, the fence may stop the work before the deadline does.
+                if self.holds:
+                    raise
             scope.cancel()
         if ended:
             await self._release()

@@ -1,15 +1,18 @@
 """A mark on applied objects, by which an operator that starts anew sees that nothing has to be applied."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import msgspec
 
-from neorion.keel.kube.objects import Meta
+from neorion.keel.kube.objects import Meta, Object
 
 # `<hash of the spec>.<hash of the metadata>/<generation that the apply led to>`.
 APPLIED: Final = "neorion.dev/applied"
+# Of the metadata, `has_metadata` knows more; the others are the same for all objects of a kind.
+_NAMES: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,22 @@ class Wanted:
         return {**self.body, "metadata": metadata}
 
     def is_marked_on(self, observed: Meta) -> bool:
-        """Whether the object says that this was applied and that its spec has not been touched since.
-
-        Of kinds without generations nobody can say: they are applied once after every start.
-        """
+        """Whether the object says that this was applied and that its spec has not been touched since."""
         return (
             observed.generation > 0
             and observed.annotations.get(APPLIED) == f"{self.hashes}/{observed.generation}"
         )
+
+    def is_seen_on(self, observed: Object) -> bool:
+        """For kinds without generations, which cannot say: whether this was applied, and all of it can still be read.
+
+        What a kind's type leaves out cannot be read: such an object is applied once after every start.
+        """
+        mark = observed.meta.annotations.get(APPLIED, "")
+        if observed.meta.generation > 0 or mark.partition("/")[0] != self.hashes:
+            return False
+        wanted = {name: part for name, part in self.body.items() if name not in _NAMES}
+        return _holds(msgspec.to_builtins(observed), wanted)
 
     def has_metadata(self, observed: Meta) -> bool:
         """Whether what is wanted of the metadata is there: changes to it do not count as a generation."""
@@ -63,6 +74,18 @@ class Wanted:
         before, _, generation = observed.annotations.get(APPLIED, "").partition("/")
         untouched = before.startswith(f"{self.spec_hash}.") and generation == str(observed.generation)
         return observed.generation if untouched else observed.generation + 1
+
+
+def _holds(whole: object, wanted: object) -> bool:
+    """Whether everything wanted is there; what others have added beside it does not matter."""
+    if isinstance(wanted, Mapping) and isinstance(whole, Mapping):
+        found = cast("Mapping[str, object]", whole)
+        asked = cast("Mapping[str, object]", wanted)
+        return all(name in found and _holds(found[name], part) for name, part in asked.items())
+    if isinstance(wanted, list | tuple) and isinstance(whole, list | tuple):
+        pairs = (cast("Sequence[object]", whole), cast("Sequence[object]", wanted))
+        return len(pairs[0]) == len(pairs[1]) and all(map(_holds, *pairs))
+    return whole == wanted
 
 
 def _hash(part: dict[str, Any]) -> str:

@@ -132,6 +132,12 @@ class Claim(Object, frozen=True):
     status: ClaimStatus = ClaimStatus()
 
 
+class ResourceQuotaSpec(Part, frozen=True):
+    """How much is allowed."""
+
+    hard: dict[str, str] = field(default_factory=dict)
+
+
 class ResourceQuotaStatus(Part, frozen=True):
     """How much of a quota is used."""
 
@@ -142,6 +148,7 @@ class ResourceQuotaStatus(Part, frozen=True):
 class ResourceQuota(Object, frozen=True):
     """The most a namespace may use."""
 
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 

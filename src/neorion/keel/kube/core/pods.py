@@ -111,6 +111,8 @@ class ContainerStatus(Part, frozen=True):
     container_id: str = field(name="containerID", default="")
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
+    # What it has now. Kubelets that cannot change it under a running container do not say.
+    resources: Resources | None = None
 
 
 class PodStatus(Part, frozen=True):

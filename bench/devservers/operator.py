@@ -1,0 +1,241 @@
+"""Development servers on simulated nodes: from their creation until all are ready, by ours and by controller-runtime.
+
+Each run has a cluster of its own: real API server, controllers and scheduler, simulated nodes, volumes that are folders.
+NEORION_BENCH_SERVERS says how many servers, as in 100,1000; NEORION_BENCH_ROUNDS how often.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import yaml
+
+from bench.devservers.sides import NAMESPACE, built, ours, reference, side, used
+from bench.kit import Report
+from bench.peers import Absent
+from neorion.devservers.model import Phase
+from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.simulated import Group
+from neorion.drydock.storage import publish_storage, storage_part
+from neorion.drydock.yard import Wishes, Yard
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.kube import Key, Meta, condition
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.control import Informers, Lane
+from neorion.keel.kube.core import DEFINITION, SERVICE, Namespace
+from neorion.keel.kube.core import NAMESPACE as NAMESPACE_KIND
+
+SIZES = [int(size) for size in os.environ.get("NEORION_BENCH_SERVERS", "100,1000").split(",")]
+ROUNDS = int(os.environ.get("NEORION_BENCH_ROUNDS", "1"))
+CRDS = Path(__file__).parent.parent.parent / "infra/devservers/crds"
+# Requests in flight while the servers are created.
+AT_ONCE = 32
+# A node takes 110 pods.
+PODS_PER_NODE = 100
+# Services that somebody deletes, one after the other: how soon each is back is the operator's answer to an event.
+DELETED = 100
+STEADY_S = 10.0
+PATIENCE_S = 1200.0
+_REQUESTS = re.compile(
+    rb'^apiserver_request_total\{[^}]*resource="(\w+)",scope="[^"]*",subresource="[^"]*",verb="(\w+)"[^}]*\} (\S+)$',
+    re.MULTILINE,
+)
+# Written by operators alone, as far as these verbs go: controllers of Kubernetes PUT, and people POST servers.
+_OURS = {
+    (resource, verb)
+    for resource in ("devservers", "services", "persistentvolumeclaims", "deployments", "configmaps")
+    for verb in ("POST", "PATCH", "APPLY")
+} - {("devservers", "POST")}
+
+
+Popen = subprocess.Popen[bytes]
+
+
+@dataclass(slots=True)
+class Run:
+    """What one operator took for one size."""
+
+    ready_s: float = 0.0
+    cpu_s: float = 0.0
+    memory_mb: float = 0.0
+    writes: float = 0.0
+    idle_writes: float = 0.0
+    restart_s: float = 0.0
+    restart_cpu_s: float = 0.0
+    restart_memory_mb: float = 0.0
+    answers_ms: list[float] = field(default_factory=list[float])
+
+
+class Eye:
+    """The cluster as somebody outside sees it."""
+
+    def __init__(self, api: Client) -> None:
+        self.api = api
+        self.informers = Informers(api, SystemClock(), system_rng())
+        self.servers = self.informers.of(SERVERS, NAMESPACE)
+        self.services = self.informers.of(SERVICE, NAMESPACE)
+        self.running = set[Key]()
+        self._changed = anyio.Event()
+        self.servers.listen(self._count)
+        self.services.listen(lambda _before, _after, _lane: self._changed.set())
+
+    def _count(self, _before: DevServer | None, after: DevServer | None, _lane: Lane) -> None:
+        if after is not None and after.status.phase is Phase.RUNNING:
+            self.running.add(after.meta.key)
+        self._changed.set()
+
+    async def until(self, holds: Callable[[], bool], process: Popen | None = None) -> None:
+        with anyio.fail_after(PATIENCE_S):
+            while not holds():
+                if process is not None and process.poll() is not None:
+                    raise Absent("an operator ended before its work was done")
+                with anyio.move_on_after(1):
+                    await self._changed.wait()
+                self._changed = anyio.Event()
+
+    async def writes(self) -> float:
+        """Of the operator, since the cluster began."""
+        found = _REQUESTS.findall(await self.api.read("/metrics"))
+        return sum(
+            float(number) for resource, verb, number in found if (resource.decode(), verb.decode()) in _OURS
+        )
+
+
+async def prepare(cluster: Cluster, api: Client) -> None:
+    async with cluster.api() as plain:
+        await publish_storage(plain)
+    await cluster.ensure(storage_part(cluster.layout, cluster.pki))
+    for file in sorted(CRDS.glob("*.yaml")):
+        defined = await api.apply(DEFINITION, yaml.safe_load(file.read_text()), "bench")
+        while (told := condition(defined.status.conditions, "Established")) is None or not told.holds:
+            await anyio.sleep(0.05)
+            defined = await api.get(DEFINITION, defined.meta.name)
+    await api.apply(NAMESPACE_KIND, Namespace(Meta(name=NAMESPACE)), "bench")
+    resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+    await api.create(FLAVORS, {"metadata": {"name": "bench"}, "spec": {"resources": resources}})
+
+
+async def create(api: Client, size: int) -> None:
+    limit = anyio.Semaphore(AT_ONCE)
+    spec = {"flavor": "bench", "persistentHomeSize": "1Gi", "owner": "ann@example.com"}
+
+    async def make(number: int) -> None:
+        meta = {"name": f"dev-{number:05d}", "namespace": NAMESPACE}
+        async with limit:
+            await api.create(SERVERS, {"metadata": meta, "spec": spec})
+
+    async with anyio.create_task_group() as group:
+        for number in range(size):
+            group.start_soon(make, number)
+
+
+async def answer(eye: Eye, process: Popen, size: int, run: Run) -> None:
+    """Services are deleted one at a time: from the answer to the deletion until another is seen."""
+    for number in range(DELETED):
+        key = Key(NAMESPACE, f"dev-{number * size // DELETED:05d}-ssh")
+        old = eye.services.get(key)
+        assert old is not None
+        await eye.api.delete(SERVICE, key.name, key.namespace)
+        began = time.monotonic()
+
+        def back(key: Key = key, uid: str = old.meta.uid) -> bool:
+            new = eye.services.get(key)
+            return new is not None and new.meta.uid != uid
+
+        await eye.until(back, process)
+        run.answers_ms.append((time.monotonic() - began) * 1e3)
+
+
+async def restart(eye: Eye, command: list[str], name: str, size: int, run: Run) -> None:
+    """Some services, spread over all servers, are deleted while nobody operates; all back means all servers seen."""
+    step = max(1, size // DELETED)
+    keys = [Key(NAMESPACE, f"dev-{number:05d}-ssh") for number in range(0, size, step)]
+    for key in keys:
+        await eye.api.delete(SERVICE, key.name, key.namespace)
+    await eye.until(lambda: not any(eye.services.get(key) for key in keys))
+    began = time.monotonic()
+    with side(f"{name}-again", command) as process:
+        await eye.until(lambda: all(eye.services.get(key) for key in keys), process)
+        run.restart_s = time.monotonic() - began
+        run.restart_cpu_s, run.restart_memory_mb = used(process.pid)
+
+
+async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int) -> Run:
+    run = Run()
+    wishes = Wishes(simulated=(Group(size // PODS_PER_NODE + 2),))
+    async with (
+        Yard.of().cluster("bench-devservers", wishes) as cluster,
+        connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api,
+        anyio.create_task_group() as group,
+    ):
+        await prepare(cluster, api)
+        eye = Eye(api)
+        group.start_soon(eye.informers.run)
+        await eye.informers.wait_synced()
+        with side(name, command(cluster)) as process:
+            before = await eye.writes()
+            began = time.monotonic()
+            await create(api, size)
+            await eye.until(lambda: len(eye.running) == size, process)
+            run.ready_s = time.monotonic() - began
+            run.cpu_s, run.memory_mb = used(process.pid)
+            run.writes = (await eye.writes() - before) / size
+            await anyio.sleep(STEADY_S / 2)
+            before = await eye.writes()
+            await anyio.sleep(STEADY_S)
+            run.idle_writes = await eye.writes() - before
+            await answer(eye, process, size, run)
+        await restart(eye, command(cluster), name, size, run)
+        group.cancel_scope.cancel()
+    print(f"{name} {size:,}: {run}", flush=True)
+    return run
+
+
+async def measure(report: Report) -> None:
+    program = await built()
+    sides: dict[str, Callable[[Cluster], list[str]]] = {
+        "ours": ours,
+        "reference": lambda cluster: reference(cluster, program),
+    }
+    for size in SIZES:
+        runs: dict[str, list[Run]] = {name: [] for name in sides}
+        for _ in range(ROUNDS):
+            for name, command in sides.items():
+                runs[name].append(await one_run(name, command, size))
+        _tell(report, size, runs)
+
+
+def _tell(report: Report, size: int, runs: dict[str, list[Run]]) -> None:
+    figures: dict[str, tuple[str, Callable[[Run], float]]] = {
+        "created → all Running": ("s", lambda run: run.ready_s),
+        "CPU until then": ("CPU-s", lambda run: run.cpu_s),
+        "memory": ("MB", lambda run: run.memory_mb),
+        "writes per server": ("writes", lambda run: run.writes),
+        "Service deleted → back, p50": ("ms", lambda run: statistics.median(run.answers_ms)),
+        "Service deleted → back, p99": ("ms", lambda run: statistics.quantiles(run.answers_ms, n=100)[98]),
+        "restart → all servers seen": ("s", lambda run: run.restart_s),
+        "CPU of the restart": ("CPU-s", lambda run: run.restart_cpu_s),
+        "memory after the restart": ("MB", lambda run: run.restart_memory_mb),
+    }
+    for what, (unit, of) in figures.items():
+        mine, theirs = (iter([of(run) for run in runs[name]]) for name in ("ours", "reference"))
+        report.compare(
+            f"{size:,} servers, {what}",
+            unit,
+            lambda values=mine: next(values),
+            ("controller-runtime", lambda values=theirs: next(values)),
+            rounds=ROUNDS,
+        )
+    idle = sum(run.idle_writes for run in runs["ours"])
+    report.alone(f"{size:,} servers, writes in {STEADY_S:.0f} s of rest", "writes", lambda: idle, rounds=1)
+
+
+def run(report: Report) -> None:
+    anyio.run(measure, report)

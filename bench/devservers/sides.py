@@ -1,0 +1,72 @@
+"""The two operators as processes: ours as a cluster runs it, and the reference, built from Go beside this file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from neorion.devservers.decide.scripts import SCRIPTS
+from neorion.drydock.binaries import Shelf, hush
+from neorion.drydock.binaries.build import build
+from neorion.drydock.binaries.products import Product
+from neorion.drydock.cluster import Cluster
+
+NAMESPACE: Final = "bench"
+REFERENCE: Final = Product(
+    "reference",
+    "sigs.k8s.io/controller-runtime",
+    ".",
+    ("reference",),
+    tools=Path(__file__).parent,
+)
+_PORT: Final = 18_980
+
+
+async def built() -> Path:
+    """The reference's program, in the user's cache."""
+    shelf = Shelf.of()
+    await build(REFERENCE, shelf, hush)
+    return shelf.folder(REFERENCE) / "reference"
+
+
+def ours(cluster: Cluster) -> list[str]:
+    file = cluster.layout.folder / "operator.yaml"
+    file.write_text(f"namespace: {NAMESPACE}\nscope: {NAMESPACE}\nport: {_PORT}\ndefault_image: any\n")
+    command = [sys.executable, "-m", "neorion.devservers", "operator", "--log", "json"]
+    return [*command, "--config", str(file), "--kubeconfig", str(cluster.kubeconfig)]
+
+
+def reference(cluster: Cluster, program: Path) -> list[str]:
+    return [str(program), str(cluster.kubeconfig), NAMESPACE, json.dumps(dict(SCRIPTS))]
+
+
+@contextmanager
+def side(name: str, command: list[str]) -> Generator["subprocess.Popen[bytes]"]:
+    with Path(f"/tmp/bench-devservers-{name}.log").open("w") as log:  # noqa: S108 -- overwritten by the next run
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def used(pid: int) -> tuple[float, float]:
+    """CPU seconds so far, and the most megabytes."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    cpu = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+    return cpu, int(_status(pid)["VmHWM"].split()[0]) / 1024
+
+
+def _status(pid: int) -> Mapping[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}

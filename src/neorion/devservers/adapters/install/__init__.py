@@ -1,0 +1,26 @@
+"""The installation of development servers in a cluster: what it consists of, how it is brought there and taken away.
+
+`manifests` holds the overlays of `infra/devservers` as kustomize renders them: they are written there, never here.
+"""
+
+from neorion.devservers.adapters.install.bundle import Overlay, bundle
+from neorion.devservers.adapters.install.installer import Installer, carry_out
+from neorion.devservers.adapters.install.kinds import KINDS, PART_OF, key_of, kind_of
+from neorion.devservers.adapters.install.plan import Outcome, Step, plan
+from neorion.devservers.adapters.install.waiting import until, until_rolled_out
+
+__all__ = [
+    "KINDS",
+    "PART_OF",
+    "Installer",
+    "Outcome",
+    "Overlay",
+    "Step",
+    "bundle",
+    "carry_out",
+    "key_of",
+    "kind_of",
+    "plan",
+    "until",
+    "until_rolled_out",
+]

@@ -1,0 +1,137 @@
+"""Brings an installation to a cluster, and takes it away again. Safe to repeat, and to break off at any point."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import anyio
+
+from neorion.devservers.adapters.install.kinds import KEPT, KINDS, PART_OF, Manifest, key_of, kind_of
+from neorion.devservers.adapters.install.plan import MANAGER, Outcome, Step, plan
+from neorion.devservers.adapters.install.waiting import until, until_rolled_out
+from neorion.devservers.model.objects import SERVERS
+from neorion.keel.base import Conflict, Deadline, Duration, NotFound
+from neorion.keel.kube import Key, Kind, Object, Select, UnknownKind, condition
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import DEFINITION, Definition
+
+# The server needs a moment to serve a new kind; after this something is wrong with it.
+ESTABLISHED: Final = Duration.of(seconds=60)
+_WRITTEN: Final = frozenset({Outcome.CREATED, Outcome.CHANGED})
+# An upgrade takes away what it no longer has, but no namespace with all that is in it.
+_NEVER_PRUNED: Final = KEPT | {"Namespace"}
+
+
+class Installer:
+    """One cluster, as an administrator."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def plan(self, manifests: Sequence[Manifest], *, force: bool = False) -> tuple[Step, ...]:
+        """What `install` would do; raises what would stop it."""
+        steps = await plan(self._client, manifests, force=force)
+        return (*steps, *(_removed(kind, key) for kind, key in await self._outdated(manifests)))
+
+    async def install(self, manifests: Sequence[Manifest], *, force: bool = False) -> tuple[Step, ...]:
+        """Everything is tried before the first write, so that what the server refuses leaves nothing half done."""
+        steps = await plan(self._client, manifests, force=force)
+        outdated = await self._outdated(manifests)
+        await carry_out(self._client, manifests, steps, force=force)
+        return (*steps, *await self._remove(outdated))
+
+    async def uninstall(self, *, purge: bool = False, patience: Duration = ESTABLISHED) -> tuple[Step, ...]:
+        """Servers and homes stay, with the definitions they need, unless `purge`; which is refused while there are servers."""
+        if purge:
+            await self._check_unused()
+        found = await self.standing(purge=purge)
+        steps = await self._remove(found)
+        with anyio.move_on_after(patience.seconds) as waiting:
+            for kind, key in found:
+                await until(self._client, kind, key, lambda thing: thing is None)
+        if waiting.cancelled_caught:
+            raise Deadline(
+                "devservers.not_removed",
+                f"Something of the installation was still there after {patience}.",
+                hint="Run it again; kubectl get namespace devservers-system -o yaml says what it waits for.",
+            )
+        return steps
+
+    async def standing(self, *, purge: bool = False) -> list[tuple[Kind[Object], Key]]:
+        """What an uninstallation would remove, in its order."""
+        kinds = [kind for kind in reversed(KINDS) if purge or kind.name not in KEPT]
+        return [(kind, key) for kind in kinds for key in await self._ours(kind)]
+
+    async def wait(self, operator: Key, patience: Duration) -> None:
+        await until_rolled_out(self._client, operator, patience)
+
+    async def _outdated(self, manifests: Sequence[Manifest]) -> list[tuple[Kind[Object], Key]]:
+        """What an earlier installation brought and this one does not have."""
+        wanted = {(kind_of(one).name, key_of(one)) for one in manifests}
+        return [
+            (kind, key)
+            for kind in reversed(KINDS)
+            if kind.name not in _NEVER_PRUNED
+            for key in await self._ours(kind)
+            if (kind.name, key) not in wanted
+        ]
+
+    async def _ours(self, kind: Kind[Object]) -> list[Key]:
+        try:
+            found = await self._client.list(kind, select=Select(labels=PART_OF))
+        except UnknownKind:
+            return []
+        return sorted(one.meta.key for one in found.items)
+
+    async def _remove(self, things: Iterable[tuple[Kind[Object], Key]]) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        for kind, key in things:
+            try:
+                await self._client.delete(kind, key.name, key.namespace)
+            except NotFound:
+                continue
+            steps.append(_removed(kind, key))
+        return tuple(steps)
+
+    async def _check_unused(self) -> None:
+        try:
+            servers = (await self._client.list(SERVERS)).items
+        except UnknownKind:
+            return
+        if servers:
+            some = ", ".join(str(one.meta.key) for one in servers[:3])
+            raise Conflict(
+                "devservers.in_use",
+                f"There are {len(servers)} servers, and they would go with their definition: {some}.",
+                hint="Delete them first, or leave --purge out: then they stay.",
+            )
+
+
+async def carry_out(
+    client: Client, manifests: Sequence[Manifest], steps: Sequence[Step], *, force: bool
+) -> None:
+    """Does what was planned, one after the other; a kind is waited for before the next comes."""
+    for manifest, step in zip(manifests, steps, strict=True):
+        if step.outcome in _WRITTEN:
+            await client.apply(kind_of(manifest), manifest, MANAGER, force=force)
+        if step.kind == DEFINITION.name:
+            await _established(client, step.name)
+
+
+async def _established(client: Client, name: str) -> None:
+    with anyio.move_on_after(ESTABLISHED.seconds):
+        await until(client, DEFINITION, Key("", name), _is_established)
+        return
+    raise Deadline(
+        "devservers.not_established",
+        f"The cluster did not take up the kind {name} within {ESTABLISHED}.",
+        hint=f"kubectl describe crd {name} says why.",
+    )
+
+
+def _removed(kind: Kind[Object], key: Key) -> Step:
+    return Step(kind.name, key.name, key.namespace, Outcome.REMOVED)
+
+
+def _is_established(definition: Definition | None) -> bool:
+    found = condition(definition.status.conditions, "Established") if definition else None
+    return found is not None and found.holds

@@ -1,0 +1,82 @@
+"""The kinds that installations and users' namespaces are made of."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from neorion.devservers.model import DEV_SERVER_FLAVOR, GROUP
+from neorion.keel.base import Invalid
+from neorion.keel.kube import Key, Kind, Object
+
+Manifest = Mapping[str, Any]
+
+# The label of all that belongs to the installation. Namespaces of users do not carry it.
+PART_OF: Final = "app.kubernetes.io/part-of=devservers"
+# Kinds of this group come with the Prometheus operator, which not every cluster has.
+MONITORING: Final = "monitoring.coreos.com"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+# In the order in which each finds what it needs: they are applied in this order, and deleted in the reverse.
+KINDS: Final[tuple[Kind[Object], ...]] = (
+    Kind(
+        Object,
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "apiextensions.k8s.io",
+        namespaced=False,
+    ),
+    Kind(Object, "Namespace", "namespaces", namespaced=False),
+    Kind(Object, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
+    # Guards before what they guard.
+    Kind(
+        Object,
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        _ADMISSION,
+        namespaced=False,
+    ),
+    Kind(
+        Object,
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        _ADMISSION,
+        namespaced=False,
+    ),
+    Kind(Object, "ResourceQuota", "resourcequotas"),
+    Kind(Object, "LimitRange", "limitranges"),
+    Kind(Object, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
+    Kind(Object, "ServiceAccount", "serviceaccounts"),
+    Kind(Object, "ClusterRole", "clusterroles", _RBAC, namespaced=False),
+    Kind(Object, "ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
+    Kind(Object, "Role", "roles", _RBAC),
+    Kind(Object, "RoleBinding", "rolebindings", _RBAC),
+    Kind(Object, "ConfigMap", "configmaps"),
+    Kind(Object, "Service", "services"),
+    Kind(Object, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
+    Kind(Object, "Deployment", "deployments", "apps"),
+    Kind(Object, "ServiceMonitor", "servicemonitors", MONITORING),
+    Kind(Object, "PrometheusRule", "prometheusrules", MONITORING),
+    Kind(Object, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, GROUP, namespaced=False),
+)
+_BY_NAME: Final = {kind.name: kind for kind in KINDS}
+# What users' data hangs on: an uninstallation leaves it unless told otherwise, and an upgrade never takes it away.
+KEPT: Final = frozenset({"CustomResourceDefinition", "StorageClass", DEV_SERVER_FLAVOR.kind})
+
+
+def kind_of(manifest: Manifest) -> Kind[Object]:
+    kind = _BY_NAME.get(manifest["kind"])
+    if kind is None or kind.api_version != manifest["apiVersion"]:
+        raise Invalid(
+            "devservers.unknown_kind",
+            f"An installation has no {manifest['kind']} of {manifest['apiVersion']}.",
+            hint="Add the kind to the list, at its place in the order.",
+        )
+    return kind
+
+
+def key_of(manifest: Manifest) -> Key:
+    return kind_of(manifest).key(manifest)
+
+
+def in_order(manifests: tuple[Manifest, ...]) -> tuple[Manifest, ...]:
+    return tuple(sorted(manifests, key=lambda one: KINDS.index(kind_of(one))))

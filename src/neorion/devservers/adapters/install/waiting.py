@@ -1,0 +1,69 @@
+"""Waiting for what a cluster does by itself."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import anyio
+
+from neorion.keel.base import Deadline, Duration, NotFound
+from neorion.keel.kube import Key, Kind, Object, Select
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import DEPLOYMENT, POD, Deployment, Pod
+
+T = TypeVar("T", bound=Object)
+
+# Asked anew and not watched: it takes seconds, somebody looks on, and there is nothing to keep in step with.
+EVERY: Final = Duration.of(ms=250)
+
+
+async def until(client: Client, kind: Kind[T], key: Key, done: Callable[[T | None], bool]) -> None:
+    """Returns when the object is as it should be; None is an object that is not there. Who has no patience cancels it."""
+    while not done(await _seen(client, kind, key)):
+        await client.transport.clock.sleep(EVERY)
+
+
+async def _seen(client: Client, kind: Kind[T], key: Key) -> T | None:
+    try:
+        return await client.get(kind, key.name, key.namespace)
+    except NotFound:
+        # Also where the whole kind is gone.
+        return None
+
+
+async def until_rolled_out(client: Client, key: Key, patience: Duration) -> None:
+    """Returns when every replica of a Deployment is the newest and available."""
+    with anyio.move_on_after(patience.seconds):
+        await until(client, DEPLOYMENT, key, _is_rolled_out)
+        return
+    raise Deadline(
+        "devservers.not_rolled_out",
+        f"The operator was not available after {patience}{await _why(client, key)}.",
+        hint=f"Look at it: kubectl describe pods --namespace {key.namespace}",
+    )
+
+
+def _is_rolled_out(deployment: Deployment | None) -> bool:
+    if deployment is None:
+        return False
+    wanted, status = deployment.spec.replicas or 0, deployment.status
+    return (
+        status.observed_generation >= deployment.meta.generation
+        and status.updated_replicas == status.replicas == wanted
+        and status.available_replicas == wanted
+    )
+
+
+async def _why(client: Client, key: Key) -> str:
+    """What the first pod that waits is waiting for."""
+    pods = await client.list(POD, key.namespace, Select(labels=f"app={key.name}"))
+    told = (_waits_for(pod) for pod in pods.items)
+    return next((f": {words}" for words in told if words), "")
+
+
+def _waits_for(pod: Pod) -> str:
+    for container in pod.status.containers:
+        waiting = container.state.waiting
+        if waiting is not None:
+            return " ".join(filter(None, (waiting.reason, waiting.message)))
+    scheduled = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+    return scheduled.message if scheduled is not None and not scheduled.holds else ""

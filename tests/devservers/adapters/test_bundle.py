@@ -1,0 +1,99 @@
+"""What an installation consists of, without a cluster."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neorion.devservers.adapters.install import KINDS, PART_OF, Overlay, bundle, kind_of
+from neorion.keel.base import Invalid
+
+ROOT = Path(__file__).parent.parent.parent.parent
+IMAGE = "registry.example/devservers-operator:1"
+
+
+def whole(overlay: Overlay) -> tuple[Any, ...]:
+    return bundle(overlay, IMAGE, "fs-1" if overlay is Overlay.AWS else "")
+
+
+def named(manifests: tuple[Any, ...], kind: str, name: str) -> Any:
+    (found,) = (one for one in manifests if (one["kind"], one["metadata"]["name"]) == (kind, name))
+    return found
+
+
+@pytest.mark.parametrize("overlay", Overlay)
+def test_everything_can_be_found_again_and_comes_in_an_order_that_works(overlay: Overlay):
+    manifests = whole(overlay)
+    label, _, value = PART_OF.partition("=")
+    assert all(one["metadata"]["labels"][label] == value for one in manifests)
+    places = [KINDS.index(kind_of(one)) for one in manifests]
+    assert places == sorted(places)
+    assert manifests[0]["kind"] == "CustomResourceDefinition"
+
+
+@pytest.mark.parametrize("overlay", Overlay)
+def test_the_operator_is_two_careful_pods(overlay: Overlay):
+    manifests = whole(overlay)
+    spec = named(manifests, "Deployment", "devservers-operator")["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (spec["replicas"], container["image"]) == (2, IMAGE)
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"livenessProbe", "readinessProbe", "startupProbe"} <= container.keys()
+    assert pod["affinity"]["podAntiAffinity"]
+    budget = named(manifests, "PodDisruptionBudget", "devservers-operator")
+    assert budget["spec"]["minAvailable"] == 1
+
+
+def test_nobody_may_do_everything():
+    rules = [
+        rule for one in whole(Overlay.AWS) if one["kind"] in {"Role", "ClusterRole"} for rule in one["rules"]
+    ]
+    words = {word for rule in rules for field in ("apiGroups", "resources", "verbs") for word in rule[field]}
+    assert "*" not in words
+    assert not words & {"secrets", "nodes", "rolebindings", "escalate", "impersonate", "bind"}
+
+
+def test_the_cloud_brings_volumes_gpus_and_monitoring():
+    manifests = whole(Overlay.AWS)
+    classes = {one["metadata"]["name"]: one for one in manifests if one["kind"] == "StorageClass"}
+    assert classes["devservers-home"]["parameters"]["type"] == "gp3"
+    assert classes["devservers-shared"]["parameters"]["fileSystemId"] == "fs-1"
+    assert named(manifests, "DevServerFlavor", "p4d.24xlarge")
+    assert named(manifests, "ServiceMonitor", "devservers-operator")
+    without = bundle(Overlay.AWS, IMAGE)
+    assert "devservers-shared" not in {one["metadata"]["name"] for one in without}
+
+
+def test_what_was_read_once_is_not_changed_by_who_used_it():
+    assert bundle(Overlay.LOCAL, IMAGE) != bundle(Overlay.LOCAL)
+    assert bundle(Overlay.LOCAL) == bundle(Overlay.LOCAL)
+
+
+def test_an_image_that_cannot_be_there_is_asked_for():
+    with pytest.raises(Invalid, match="registry of your own"):
+        bundle(Overlay.AWS)
+    with pytest.raises(Invalid, match="for clusters on AWS"):
+        bundle(Overlay.LOCAL, efs="fs-1")
+
+
+def test_a_kind_without_a_place_in_the_order_is_refused():
+    with pytest.raises(Invalid, match="no Ingress of networking"):
+        kind_of({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"})
+
+
+def pins(file: str) -> dict[str, str]:
+    text = (ROOT / file).read_text()
+    return dict(re.findall(r"^([a-z0-9._-]+)==(\S+) \\$", text, re.MULTILINE))
+
+
+def test_the_image_holds_the_versions_that_were_tested():
+    image, tested = pins("infra/docker/devservers-operator/requirements.txt"), pins("constraints.txt")
+    assert len(image) > 20
+    assert image.items() <= tested.items()

@@ -1,0 +1,79 @@
+"""What a user is given, without a cluster."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neorion.devservers.adapters.users import Allowance, kit, kubeconfig
+from neorion.keel.base import Instant
+from neorion.keel.kube import Token
+from neorion.keel.kube.client import Cluster, StaticToken, Trust
+
+KIT = kit("ann", Allowance(), "devctl")
+
+
+def of_kind(kind: str) -> list[Any]:
+    return [one for one in KIT if one["kind"] == kind]
+
+
+def test_the_names_are_those_that_are_documented():
+    (space,) = of_kind("Namespace")
+    assert space["metadata"]["name"] == "dev-ann"
+    assert space["metadata"]["labels"]["devserver.io/user"] == "ann"
+    assert space["metadata"]["labels"]["devserver.io/created-by"] == "devctl"
+    assert [one["metadata"]["name"] for one in of_kind("ServiceAccount")] == ["user-ann"]
+    assert [one["metadata"]["name"] for one in of_kind("Role")] == ["dev-user"]
+    assert {one["metadata"].get("namespace", "dev-ann") for one in KIT} == {"dev-ann"}
+
+
+def test_the_walls_stand_before_anybody_is_let_in():
+    kinds = [one["kind"] for one in KIT]
+    walls = {"Namespace", "ResourceQuota", "LimitRange", "NetworkPolicy"}
+    assert max(kinds.index(kind) for kind in walls) < kinds.index("ServiceAccount")
+
+
+def test_a_user_has_no_verb_on_rights_accounts_or_quotas():
+    (role,) = of_kind("Role")
+    writable = {
+        resource
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        if set(rule["verbs"]) - {"get", "list", "watch"}
+    }
+    assert not writable & {"roles", "rolebindings", "serviceaccounts", "resourcequotas", "devservers/status"}
+    assert "*" not in {word for rule in role["rules"] for words in rule.values() for word in words}
+
+
+def test_an_allowance_is_what_the_quota_says():
+    (quota,) = (
+        one
+        for one in kit("ann", Allowance(servers=3, cpu="7", gpus=2), "devctl")
+        if one["kind"] == "ResourceQuota"
+    )
+    hard = quota["spec"]["hard"]
+    assert (hard["count/devservers.devservers.io"], hard["requests.cpu"]) == ("3", "7")
+    assert hard["requests.nvidia.com/gpu"] == "2"
+    assert hard["services.loadbalancers"] == "0"
+
+
+def test_no_pod_of_a_user_reaches_nodes_or_the_clouds_metadata():
+    (policy,) = of_kind("NetworkPolicy")
+    blocks = [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule["to"] if "ipBlock" in to]
+    assert [block["cidr"] for block in blocks] == ["0.0.0.0/0"]
+    assert {"169.254.0.0/16", "10.0.0.0/8"} <= set(blocks[0]["except"])
+
+
+@pytest.mark.parametrize("kept", [Token("secret", Instant(0)), Path("/shared/token")])
+def test_a_kubeconfig_has_the_way_of_the_administrator_and_the_rights_of_the_user(kept: Token | Path):
+    cluster = Cluster("https://api.example:6443", Trust(ca="PEM"), source=StaticToken("the administrator's"))
+    body = kubeconfig("ann", cluster, kept)
+    assert body["clusters"][0]["cluster"] == {
+        "server": "https://api.example:6443",
+        "certificate-authority-data": base64.b64encode(b"PEM").decode(),
+    }
+    known = {"token": "secret"} if isinstance(kept, Token) else {"tokenFile": "/shared/token"}
+    assert body["users"] == [{"name": "user-ann", "user": known}]
+    assert body["contexts"][0]["context"]["namespace"] == "dev-ann"
+    assert "the administrator's" not in str(body)

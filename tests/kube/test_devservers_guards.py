@@ -1,0 +1,348 @@
+"""A user reaches only their namespace, whatever they send; and so does the operator, should its account be stolen.
+
+Every attack is also made where its guard is off, and succeeds there: a row that is refused for another reason proves
+nothing.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
+from neorion.devservers.adapters.users import Allowance, Users, kit
+from neorion.devservers.model.objects import SERVERS
+from neorion.drydock.cluster import Cluster
+from neorion.keel.base import Denied, Duration, Error
+from neorion.keel.clock import SystemClock
+from neorion.keel.kube import Kind, Merge, Object, Rejected
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.core import CLAIM, DEPLOYMENT, NAMESPACE, POD, SERVICE
+from tests.kube import guard_rows as rows
+
+pytestmark = pytest.mark.anyio
+
+T = TypeVar("T")
+
+GUARDED, OPEN, SYSTEM = "dev-ann", "dev-open", "devservers-system"
+RIGHTS = Path(__file__).parent / "devservers_rights.txt"
+# How long a server may take to hear of a new policy, quota or account.
+PATIENCE_S = 30.0
+AGAIN = Duration.of(ms=100)
+
+REVIEW = Kind(
+    dict[str, Any],
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    "authorization.k8s.io",
+    namespaced=False,
+)
+RULES = Kind(
+    dict[str, Any],
+    "SelfSubjectRulesReview",
+    "selfsubjectrulesreviews",
+    "authorization.k8s.io",
+    namespaced=False,
+)
+POLICIES = Kind(
+    dict[str, Any],
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    "admissionregistration.k8s.io",
+    namespaced=False,
+)
+BINDINGS = Kind(Object, "RoleBinding", "rolebindings", "rbac.authorization.k8s.io")
+
+
+def unguarded(manifests: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    """The same rights, in a namespace that no guard knows."""
+    return tuple(_moved(one) for one in manifests if one["kind"] != "ResourceQuota")
+
+
+def _moved(manifest: dict[str, Any]) -> dict[str, Any]:
+    body = {**manifest, "metadata": {**manifest["metadata"]}}
+    if body["kind"] == "Namespace":
+        body["metadata"] = {"name": OPEN}
+    else:
+        body["metadata"]["namespace"] = OPEN
+    return body
+
+
+def account(namespace: str, name: str) -> tuple[str, list[str]]:
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    return f"system:serviceaccount:{namespace}:{name}", groups
+
+
+@pytest.fixture(scope="module")
+def furnished(own_cluster: Cluster) -> Cluster:
+    """The installation, a user, and a second namespace in which they have the same rights and nothing is guarded."""
+
+    async def furnish() -> None:
+        async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
+            guarded = kit("ann", Allowance(), "devctl")
+            twin = {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": "twin", "namespace": GUARDED},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "devservers-operator-writes",
+                },
+                "subjects": [{"kind": "ServiceAccount", "name": "twin", "namespace": SYSTEM}],
+            }
+            for wanted in (bundle(Overlay.LOCAL), guarded, unguarded(guarded), (twin,)):
+                await carry_out(client, wanted, await plan(client, wanted, force=True), force=True)
+            await Users(client).wait_counted("ann", Duration.of(minutes=2))
+
+    anyio.run(furnish)
+    return own_cluster
+
+
+@pytest.fixture
+async def admin(furnished: Cluster) -> AsyncGenerator[Client]:
+    async with connect(read_kubeconfig([furnished.kubeconfig]).cluster(), "test") as client:
+        yield client
+
+
+@pytest.fixture
+def ann(admin: Client) -> Client:
+    return admin.acting_as(*account(GUARDED, "user-ann"))
+
+
+@pytest.fixture
+def operator(admin: Client) -> Client:
+    return admin.acting_as(*account(SYSTEM, "devservers-operator"))
+
+
+async def refused(request: Callable[[], Awaitable[object]], words: str) -> None:
+    """Policies are heard of a moment after they are made."""
+    told = "nothing"
+    with anyio.move_on_after(PATIENCE_S):
+        while True:
+            try:
+                await request()
+            except Error as error:
+                told = error.sentence
+                if words in told:
+                    return
+            await SystemClock().sleep(AGAIN)
+    pytest.fail(f"not refused with {words!r}, but: {told}")
+
+
+async def allowed(request: Callable[[], Awaitable[T]]) -> T:
+    """Quotas and accounts of a new namespace are there a moment after it."""
+    told = "nothing"
+    with anyio.move_on_after(PATIENCE_S):
+        while True:
+            try:
+                return await request()
+            except Error as error:
+                told = error.sentence
+            await SystemClock().sleep(AGAIN)
+    pytest.fail(f"refused: {told}")
+
+
+@pytest.mark.parametrize("attack", rows.USERS)
+async def test_what_a_user_tries_is_refused_and_would_work_without_the_guard(ann: Client, attack: str):
+    kind, manifest, words = rows.USERS[attack]
+    trying = ann.rehearsing()
+    await refused(lambda: trying.create(kind.raw, manifest(GUARDED)), words)
+    # The account has the same rights there: only the label of the namespace is missing.
+    await allowed(lambda: trying.create(kind.raw, manifest(OPEN)))
+
+
+async def test_what_a_user_may_do_is_not_in_the_guards_way(ann: Client):
+    trying = ann.rehearsing()
+    gpu = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    good: list[tuple[Kind[Any], Callable[[str], dict[str, Any]]]] = [
+        (POD, rows.pod()),
+        (POD, rows.pod(tolerations=gpu)),
+        (DEPLOYMENT, rows.deployment({})),
+        (SERVICE, rows.service()),
+        (CLAIM, rows.claim()),
+        (CLAIM, rows.claim(storageClassName="standard")),
+        (SERVERS, rows.server()),
+    ]
+    for kind, manifest in good:
+        await allowed(lambda kind=kind, manifest=manifest: trying.create(kind.raw, manifest(GUARDED)))
+
+
+@pytest.mark.parametrize("namespace", [GUARDED, OPEN])
+async def test_a_claim_is_not_bound_to_a_volume_afterwards(ann: Client, namespace: str):
+    made = await allowed(lambda: ann.create(CLAIM, rows.claim(storageClassName="none-such")(namespace)))
+
+    async def bind() -> None:
+        await ann.patch(CLAIM, made.meta.name, Merge({"spec": {"volumeName": "home-of-bob"}}), namespace)
+
+    try:
+        if namespace == GUARDED:
+            await refused(bind, "leave spec.volumeName out")
+        else:
+            await allowed(bind)
+    finally:
+        await ann.delete(CLAIM, made.meta.name, namespace)
+
+
+@pytest.mark.parametrize("namespace", [GUARDED, OPEN])
+async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
+    admin: Client, ann: Client, namespace: str
+):
+    """Whoever could write the marked Deployment could give its pods any toleration."""
+    operator = admin.acting_as(*account(SYSTEM, "devservers-operator"))
+    maker = operator if namespace == GUARDED else admin
+    body = rows.deployment({rows.SERVER: "box"})(namespace)
+    body["metadata"] |= {"labels": {rows.SERVER: "box"}, "ownerReferences": [rows.OWNER], "name": "box"}
+    await allowed(lambda: maker.create(DEPLOYMENT.raw, body))
+    everything = {"spec": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}}
+
+    async def change() -> None:
+        await ann.rehearsing().patch(DEPLOYMENT, "box", Merge(everything), namespace)
+
+    async def unmark() -> None:
+        unmarked = Merge({"metadata": {"labels": {rows.SERVER: None}}})
+        await ann.rehearsing().patch(DEPLOYMENT, "box", unmarked, namespace)
+
+    for attack in (change, unmark):
+        if namespace == GUARDED:
+            await refused(attack, "change the DevServer instead")
+        else:
+            await allowed(attack)
+    await ann.delete(DEPLOYMENT, "box", namespace)
+
+
+async def test_a_users_status_and_finalizer_are_the_operators(ann: Client, operator: Client):
+    made = await allowed(lambda: ann.create(SERVERS, rows.server()(GUARDED)))
+    name, ready = made.meta.name, Merge({"status": {"ready": True}})
+    with pytest.raises(Denied, match="devservers/status"):
+        await ann.patch(SERVERS, name, ready, GUARDED, "status")
+    assert (await operator.patch(SERVERS, name, ready, GUARDED, "status")).status.ready
+    await operator.patch(SERVERS, name, Merge({"metadata": {"finalizers": ["devservers.io/home"]}}), GUARDED)
+    none = Merge({"metadata": {"finalizers": []}})
+    await refused(
+        lambda: ann.patch(SERVERS, name, none, GUARDED), "takes its finalizer away when the home is safe"
+    )
+    await operator.patch(SERVERS, name, none, GUARDED)
+    await ann.delete(SERVERS, name, GUARDED)
+
+
+@pytest.mark.parametrize("attack", rows.OPERATOR)
+async def test_a_stolen_account_of_the_operator_makes_nothing_of_its_own(
+    admin: Client, operator: Client, attack: str
+):
+    kind, manifest, words = rows.OPERATOR[attack]
+    await refused(lambda: operator.rehearsing().create(kind.raw, manifest(GUARDED)), words)
+    twin = admin.acting_as(*account(SYSTEM, "twin")).rehearsing()
+    await allowed(lambda: twin.create(kind.raw, manifest(GUARDED)))
+
+
+async def test_the_operator_writes_only_where_users_live(admin: Client, operator: Client):
+    """In the other namespace it has the same rights; a guard is what stops it."""
+    service = rows.service(rows.OWNER)
+    await allowed(lambda: operator.rehearsing().create(SERVICE.raw, service(GUARDED)))
+    await refused(
+        lambda: operator.rehearsing().create(SERVICE.raw, service(OPEN)),
+        f"{OPEN} is none; devctl admin user add",
+    )
+    with pytest.raises(Denied, match="cannot create resource"):
+        await operator.rehearsing().create(SERVICE.raw, service("default"))
+    assert await admin.rehearsing().create(SERVICE.raw, service("default"))
+
+
+async def test_the_operator_takes_over_nothing_that_a_user_made(ann: Client, operator: Client):
+    await allowed(lambda: ann.create(SERVICE.raw, rows.service()(GUARDED)))
+    mine = SERVICE.manifest(rows.service(rows.OWNER)(GUARDED))
+    await refused(
+        lambda: operator.apply(SERVICE.raw, mine, "devservers", force=True),
+        "the operator writes only what belongs to a DevServer",
+    )
+    await ann.delete(SERVICE, "attack", GUARDED)
+
+
+async def test_servers_are_counted_and_one_too_many_is_refused(admin: Client, ann: Client):
+    few = kit("few", Allowance(servers=1), "devctl")
+    await carry_out(admin, few, await plan(admin, few, force=True), force=True)
+    user = admin.acting_as(*account("dev-few", "user-few"))
+    await Users(admin).wait_counted("few", Duration.of(minutes=2))
+    await user.create(SERVERS, rows.server()("dev-few"))
+    second = {"metadata": {"name": "second", "namespace": "dev-few"}, "spec": {"flavor": "cpu-small"}}
+    await refused(lambda: user.rehearsing().create(SERVERS, second), "exceeded quota")
+    second["metadata"]["namespace"] = GUARDED
+    await allowed(lambda: ann.rehearsing().create(SERVERS, second))
+
+
+async def may(client: Client, right: tuple[str, str, str, str], namespace: str) -> bool:
+    verb, group, resource, subresource = right
+    asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    body = {"spec": {"resourceAttributes": {**asked, "namespace": namespace}}}
+    return bool((await client.create(REVIEW, body))["status"]["allowed"])
+
+
+@pytest.mark.parametrize("right", rows.NOBODY, ids=lambda right: " ".join(filter(None, right)))
+async def test_what_leads_out_of_a_namespace_is_nobodys_right(
+    admin: Client, ann: Client, operator: Client, right: tuple[str, str, str, str]
+):
+    assert await may(admin, right, "")
+    for place in ("", "default", SYSTEM, "kube-system"):
+        assert not await may(ann, right, place)
+        assert not await may(operator, right, place)
+
+
+async def _rights(client: Client, namespace: str) -> Iterator[str]:
+    status = (await client.create(RULES, {"spec": {"namespace": namespace}}))["status"]
+    assert not status["incomplete"]
+    told = {
+        f"{group or 'core'}/{resource}{_only(rule)}: {' '.join(sorted(rule['verbs']))}"
+        for rule in status["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    # What everybody may ask about themselves says nothing of these two.
+    return iter(sorted(line for line in told if not line.startswith(("authorization.", "authentication."))))
+
+
+def _only(rule: dict[str, Any]) -> str:
+    names = rule.get("resourceNames")
+    return f" ({', '.join(names)})" if names else ""
+
+
+async def test_the_rights_of_users_and_of_the_operator_are_those_of_the_committed_list(
+    ann: Client, operator: Client
+):
+    lines: list[str] = []
+    for who, client in (("user", ann), ("operator", operator)):
+        for place in (GUARDED, SYSTEM, "default"):
+            lines += [f"{who} in {place}", *(f"  {line}" for line in await _rights(client, place)), ""]
+    assert "\n".join(lines) == RIGHTS.read_text()
+
+
+async def test_the_guards_understand_what_they_guard(admin: Client):
+    """The server checks every expression against the kinds it is about; a warning is a field that is not there."""
+
+    async def checked() -> list[dict[str, Any]]:
+        found = (await admin.list(POLICIES)).items
+        if not all("typeChecking" in one.get("status", {}) for one in found):
+            raise Rejected("not checked yet")
+        return list(found)
+
+    policies = await allowed(checked)
+    assert len(policies) == 8
+    assert [one["metadata"]["name"] for one in policies if one["status"]["typeChecking"]] == []
+
+
+async def test_every_guard_denies_and_is_there_when_its_judgement_fails(admin: Client):
+    bindings = Kind(
+        dict[str, Any],
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        "admissionregistration.k8s.io",
+        namespaced=False,
+    )
+    bound = {one["spec"]["policyName"]: one["spec"] for one in (await admin.list(bindings)).items}
+    policies = {one["metadata"]["name"]: one["spec"] for one in (await admin.list(POLICIES)).items}
+    assert bound.keys() == policies.keys()
+    assert {tuple(one["validationActions"]) for one in bound.values()} == {("Deny",)}
+    assert {one["failurePolicy"] for one in policies.values()} == {"Fail"}
+    assert (await admin.get(NAMESPACE, GUARDED)).meta.labels["devserver.io/user"] == "ann"

@@ -1,0 +1,283 @@
+"""An installation comes, changes and goes on a real API server, and what users have stays."""
+
+import json
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from neorion.devservers.adapters.install import Installer, Outcome, Overlay, bundle
+from neorion.devservers.adapters.install.bundle import rendered
+from neorion.devservers.adapters.users import Allowance, Users
+from neorion.devservers.cli import app
+from neorion.devservers.model.objects import FLAVORS, SERVERS
+from neorion.drydock.cluster import Cluster
+from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
+from neorion.keel.cli import run
+from neorion.keel.clock import SystemClock
+from neorion.keel.kube import Key, Merge, UnknownKind
+from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
+from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE_ACCOUNT
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parent.parent.parent
+SYSTEM = "devservers-system"
+OPERATOR = Key(SYSTEM, "devservers-operator")
+LOCAL = bundle(Overlay.LOCAL)
+A_MINUTE = Duration.of(minutes=1)
+
+
+@pytest.fixture
+async def client(own_cluster: Cluster) -> AsyncGenerator[Client]:
+    async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as made:
+        yield made
+
+
+@pytest.fixture
+async def installer(client: Client) -> AsyncGenerator[Installer]:
+    """Of a cluster that has nothing of it before and after."""
+    yield Installer(client)
+    for user in await Users(client).all():
+        await Users(client).remove(user.name, A_MINUTE, with_homes=True)
+    with suppress(UnknownKind):
+        for server in (await client.list(SERVERS)).items:
+            await client.delete(SERVERS, server.meta.name, server.meta.namespace)
+    await Installer(client).uninstall(purge=True, patience=A_MINUTE)
+
+
+def outcomes(steps: Any) -> set[Outcome]:
+    return {step.outcome for step in steps}
+
+
+@pytest.mark.parametrize("overlay", Overlay)
+def test_kustomize_renders_what_devctl_carries(own_cluster: Cluster, overlay: Overlay):
+    folder = ROOT / "infra/devservers" / overlay.value
+    command = [str(own_cluster.shelf.path("kubectl")), "kustomize", str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    carried = ROOT / f"src/neorion/devservers/adapters/install/manifests/{overlay.value}.yaml"
+    assert done.stdout == carried.read_text(), "run make generate"
+
+
+async def test_everything_is_there_after_the_first_time_and_nothing_happens_at_the_second(
+    client: Client, installer: Installer
+):
+    planned = await installer.plan(LOCAL)
+    assert outcomes(planned) == {Outcome.CREATED}
+    with pytest.raises(UnknownKind):
+        await client.list(SERVERS)
+    assert await installer.install(LOCAL) == planned
+    assert (await client.get(DEPLOYMENT, *reversed(OPERATOR))).spec.replicas == 2
+    versions = (await client.get(DEPLOYMENT, *reversed(OPERATOR))).meta.generation
+    assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
+    assert (await client.get(DEPLOYMENT, *reversed(OPERATOR))).meta.generation == versions
+
+
+async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluster_lacks(
+    client: Client, installer: Installer
+):
+    steps = await installer.install(bundle(Overlay.AWS, "registry.example/operator:1", "fs-1"))
+    left = {step.kind for step in steps if step.outcome is Outcome.LEFT_OUT}
+    assert left <= {"ServiceMonitor", "PrometheusRule"}
+    assert len((await client.list(FLAVORS)).items) == 8
+
+
+async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_part_of_it(
+    client: Client, installer: Installer
+):
+    old = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "of-an-older-version",
+            "namespace": SYSTEM,
+            "labels": {"app.kubernetes.io/part-of": "devservers"},
+        },
+    }
+    await installer.install((*LOCAL, old))
+    await client.create(FLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
+    server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "mine"}}
+    made = await client.create(SERVERS, server)
+    steps = await installer.install(bundle(Overlay.LOCAL, "devservers-operator:next"))
+    news = {(step.name, step.outcome) for step in steps if step.outcome is not Outcome.UNCHANGED}
+    assert news == {
+        ("of-an-older-version", Outcome.REMOVED),
+        ("devservers-operator", Outcome.CHANGED),
+    }
+    assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
+    assert await client.get(FLAVORS, "mine")
+    with pytest.raises(NotFound):
+        await client.get(CONFIG_MAP, "of-an-older-version", SYSTEM)
+
+
+async def test_what_the_server_refuses_leaves_nothing_behind(client: Client, installer: Installer):
+    wrong = [json.loads(json.dumps(one)) for one in LOCAL]
+    role = next(one for one in wrong if one["kind"] == "ClusterRole")
+    role["rules"][0]["verbs"] = []
+    with pytest.raises(Invalid):
+        await installer.install(tuple(wrong))
+    with pytest.raises(UnknownKind):
+        await client.list(SERVERS)
+    with pytest.raises(NotFound):
+        await client.get(NAMESPACE, SYSTEM)
+
+
+async def test_who_may_not_install_changes_nothing(client: Client, installer: Installer):
+    with pytest.raises(Denied):
+        await Installer(client.acting_as("mallory", ["system:authenticated"])).install(LOCAL)
+    assert outcomes(await installer.plan(LOCAL)) == {Outcome.CREATED}
+
+
+async def test_a_change_by_somebody_else_is_not_lost_without_a_word(client: Client, installer: Installer):
+    await installer.install(LOCAL)
+    mine = Merge({"data": {"operator.yaml": "default_image: mine\n"}})
+    await client.patch(CONFIG_MAP, OPERATOR.name, mine, SYSTEM)
+    with pytest.raises(Conflict, match="Somebody else has changed ConfigMap devservers-operator"):
+        await installer.install(LOCAL)
+    assert (await client.get(CONFIG_MAP, OPERATOR.name, SYSTEM)).data == mine.body["data"]
+    await installer.install(LOCAL, force=True)
+    assert "python:3.11-slim" in (await client.get(CONFIG_MAP, OPERATOR.name, SYSTEM)).data["operator.yaml"]
+
+
+async def test_servers_outlive_the_installation_unless_they_are_given_up(
+    client: Client, installer: Installer
+):
+    await installer.install(LOCAL)
+    server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "cpu-small"}}
+    made = await client.create(SERVERS, server)
+    with pytest.raises(Conflict, match=r"There are 1 servers.*default/box"):
+        await installer.uninstall(purge=True)
+    await installer.uninstall(patience=A_MINUTE)
+    with pytest.raises(NotFound):
+        await client.get(NAMESPACE, SYSTEM)
+    assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
+    await installer.install(LOCAL)
+    assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
+    await client.delete(SERVERS, "box", "default")
+    await installer.uninstall(purge=True, patience=A_MINUTE)
+    with pytest.raises(UnknownKind):
+        await client.list(SERVERS)
+
+
+async def test_an_operator_that_does_not_come_is_told(installer: Installer):
+    await installer.install(LOCAL)
+    with pytest.raises(Deadline, match=r"not available after 1s: no nodes available"):
+        await installer.wait(OPERATOR, Duration.of(seconds=1))
+
+
+async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client, installer: Installer):
+    await installer.install(LOCAL)
+    users = Users(client)
+    assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.CREATED}
+    assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.UNCHANGED}
+    changed = [
+        step.kind
+        for step in await users.add("ann", Allowance(servers=2), "devctl")
+        if step.outcome is Outcome.CHANGED
+    ]
+    assert changed == ["ResourceQuota"]
+    (ann,) = await users.all()
+    assert (ann.name, ann.namespace, ann.servers, ann.homes) == ("ann", "dev-ann", 0, 0)
+    token = await users.token("ann", Duration.of(minutes=10))
+    assert token.text.count(".") == 2
+    with pytest.raises(Invalid, match="is not given"):
+        await users.token("ann", Duration.of(hours=2))
+    with pytest.raises(NotFound, match='no user "anne"') as missing:
+        await users.get("anne")
+    assert 'did you mean "ann"?' in missing.value.hint
+    await users.remove("ann", A_MINUTE)
+    with pytest.raises(NotFound):
+        await client.get(NAMESPACE, "dev-ann")
+
+
+async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, installer: Installer):
+    await installer.install(LOCAL)
+    users = Users(client)
+    await users.add("bob", Allowance(), "devctl")
+    await users.wait_counted("bob", A_MINUTE)
+    await client.create(
+        SERVERS, {"metadata": {"name": "box", "namespace": "dev-bob"}, "spec": {"flavor": "cpu-small"}}
+    )
+    with pytest.raises(Conflict, match="bob has 1 servers and 0 homes"):
+        await users.remove("bob", A_MINUTE)
+    assert await client.get(SERVICE_ACCOUNT, "user-bob", "dev-bob")
+    await users.remove("bob", A_MINUTE, with_homes=True)
+    assert await users.all() == []
+
+
+async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
+    client: Client, installer: Installer
+):
+    await installer.install(LOCAL)
+    users = Users(client)
+    await users.add("ann", Allowance(), "devctl")
+    token = await users.token("ann", Duration.of(minutes=10))
+    known = replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
+    async with connect(known, "test") as old:
+        assert (await old.list(SERVERS, "dev-ann")).items == []
+        await users.remove("ann", A_MINUTE)
+        await users.add("ann", Allowance(), "devctl")
+        with anyio.fail_after(60), pytest.raises(Unauthenticated):
+            await _ask_on(old)
+
+
+async def _ask_on(client: Client) -> None:
+    """A server remembers for some seconds that a token was good."""
+    while True:
+        await client.list(SERVERS, "dev-ann")
+        await SystemClock().sleep(Duration.of(ms=200))
+
+
+async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client, installer: Installer):
+    del installer
+    await client.create(NAMESPACE, {"metadata": {"name": "dev-team"}})
+    with pytest.raises(Conflict, match="not that of a user team"):
+        await Users(client).add("team", Allowance(), "devctl")
+    await client.delete(NAMESPACE, "dev-team")
+
+
+@pytest.mark.parametrize("name", ["Ann", "ann.smith", "ann@example.com", "-ann", "a" * 60, "", "../x"])
+async def test_a_name_that_cannot_be_a_namespace_is_refused(client: Client, name: str):
+    with pytest.raises(Invalid, match="cannot be the name of a user"):
+        await Users(client).add(name, Allowance(), "devctl")
+
+
+@pytest.mark.usefixtures("anyio_backend", "installer")
+def test_the_commands_do_it_from_beginning_to_end(
+    own_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    def devctl(*words: str, config: Path = own_cluster.kubeconfig, expected: int = 0) -> str:
+        code = run(app, [*words, "--kubeconfig", str(config), "--debug"])
+        told = capsys.readouterr()
+        assert code == expected, told.err
+        return told.out
+
+    assert len(json.loads(devctl("install", "--dry-run", "-o", "json"))) == len(LOCAL)
+    devctl("install", "--no-wait")
+    assert devctl("install", "--no-wait") == ""
+    devctl("admin", "user", "add", "eve", "-q")
+    assert devctl("admin", "user", "list", "-o", "name") == "eve\n"
+    token, eve = tmp_path / "token", tmp_path / "kubeconfig"
+    eve.write_text(devctl("admin", "user", "kubeconfig", "eve", "--token-file", str(token)))
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert devctl("list", "-o", "json", config=eve) == "[]\n"
+    # Every right that devctl needs, and none on the cluster.
+    assert "You may not create namespaces." in devctl("test-k8s", "-o", "json", config=eve)
+    devctl("list", "-n", "default", config=eve, expected=4)
+    devctl("admin", "user", "remove", "eve", "--yes")
+    devctl("uninstall", "--purge", "--yes")
+    assert devctl("uninstall", "--dry-run", "-o", "json") == "[]\n"
+
+
+def test_the_committed_overlays_name_no_object_twice():
+    for overlay in Overlay:
+        keys = [
+            (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+            for one in rendered(overlay)
+        ]
+        assert len(keys) == len(set(keys))

@@ -1,0 +1,130 @@
+"""From an empty cluster to a user's server, through the loss of the operator that leads, to nothing left."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from neorion.drydock.binaries import ready
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PROGRAMS
+from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
+from neorion.drydock.yard import Wishes, Yard
+from tests.node.pods import NEEDS
+
+# The first build of the image fetches its packages.
+pytestmark = [NEEDS, pytest.mark.needs("mmdebstrap"), pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parent.parent.parent
+# Of this checkout: two of them may be tested at the same time.
+NAME = f"install-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
+PROGRAM = [sys.executable, "-c", "from neorion.devservers.cli import main; main()"]
+SYSTEM = "devservers-system"
+IMAGE = "devservers-operator:dev"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a kubeconfig, at a terminal."""
+
+    cluster: Cluster
+    kubeconfig: Path
+
+    def devctl(self, *words: str) -> str:
+        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "TERM": "dumb"}
+        done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False, env=env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def kubectl(self, *words: str) -> str:
+        command = [str(self.cluster.shelf.path("kubectl")), f"--kubeconfig={self.kubeconfig}", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def get(self, *words: str) -> Any:
+        return json.loads(self.kubectl("get", *words, "-o", "json"))
+
+
+async def _give_images(cluster: Cluster) -> None:
+    store, registry = ImageStore.of(cluster.shelf), Registry.of(cluster.layout).address
+    recipe = ROOT / "infra/docker/devservers-operator/Dockerfile"
+    operator = await build(store, Build(ROOT, ImageName.parse(IMAGE), recipe))
+    await provide(store, [BUSYBOX.name])
+    for name in (operator, BUSYBOX.name):
+        await store.push(name, registry)
+
+
+@pytest.fixture
+def admin() -> Generator[Person]:
+    """Of a cluster of two nodes in which nothing is installed."""
+    if not ready(*PROGRAMS, "kubelet", "coredns"):
+        pytest.skip("the cluster's programs are not built (neorion drydock build)")
+    yard = Yard.of()
+    try:
+        cluster = anyio.run(yard.up, NAME, Wishes(nodes=2))
+        anyio.run(_give_images, cluster)
+        yield Person(cluster, cluster.kubeconfig)
+    finally:
+        anyio.run(yard.down, NAME)
+
+
+def leader(admin: Person) -> str:
+    """The pod whose process holds the lease."""
+    holder = admin.get("lease", "devservers-operator", "-n", SYSTEM)["spec"]["holderIdentity"]
+    return holder.rpartition("-")[0]
+
+
+def follow_until_another_leads(admin: Person, gone: str) -> str:
+    """Every change of the lease is told, so nothing has to be asked twice."""
+    words = ["get", "lease", "devservers-operator", "-n", SYSTEM, "--watch"]
+    words += ["-o", r"jsonpath={.spec.holderIdentity}{'\n'}"]
+    command = [str(admin.cluster.shelf.path("kubectl")), f"--kubeconfig={admin.kubeconfig}", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        try:
+            return next(
+                holder
+                for line in watch.stdout
+                if (holder := line.strip().rpartition("-")[0]) not in {"", gone}
+            )
+        finally:
+            watch.terminate()
+
+
+def test_a_cluster_gets_an_operator_that_survives_its_leader_and_leaves_nothing(
+    admin: Person, tmp_path: Path
+):
+    admin.devctl("install", "--timeout", "4m")
+    pods = admin.get("pods", "-n", SYSTEM, "-l", "app=devservers-operator")["items"]
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
+    admin.kubectl("wait", "--for=create", "devserverflavor/cpu-small", "--timeout=60s")
+
+    admin.devctl("admin", "user", "add", "ann")
+    (tmp_path / "ann").write_text(admin.devctl("admin", "user", "kubeconfig", "ann"))
+    ann = Person(admin.cluster, tmp_path / "ann")
+    ann.devctl("create", "box", "--image", "busybox", "--home-size", "1Gi", "--wait")
+    assert ann.devctl("exec", "box", "--", "sh", "-c", "echo kept > file; cat file") == "kept\n"
+
+    first = leader(admin)
+    admin.kubectl("delete", "pod", first, "-n", SYSTEM, "--grace-period=0", "--force")
+    assert follow_until_another_leads(admin, first) != first
+    ann.devctl("stop", "box", "--yes")
+    ann.devctl("start", "box")
+    assert ann.devctl("exec", "box", "--", "cat", "file") == "kept\n"
+    figures = admin.kubectl(
+        "get", "--raw", f"/api/v1/namespaces/{SYSTEM}/services/devservers-operator:http/proxy/metrics"
+    )
+    assert "neorion_controller_reconciles_total" in figures
+
+    # By hand, and all at once: the operator's right to write there may go before the server does.
+    admin.kubectl("delete", "namespace", "dev-ann", "--timeout=120s")
+    admin.devctl("uninstall", "--purge", "--yes")
+    assert "devservers" not in admin.kubectl("api-resources", "--no-headers")
+    assert admin.get("namespaces", "-l", "app.kubernetes.io/part-of=devservers")["items"] == []
