@@ -177,7 +177,6 @@ NOBODY: tuple[tuple[str, str, str, str], ...] = (
     ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
     ("create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
     ("get", "", "nodes", "proxy"),
-    ("list", "", "nodes", ""),
     ("patch", "", "nodes", ""),
     ("create", "", "persistentvolumes", ""),
     ("patch", "", "resourcequotas", ""),

@@ -193,8 +193,10 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
     """Whoever could write the marked Deployment could give its pods any toleration."""
     operator = admin.acting_as(*account(SYSTEM, "devservers-operator"))
     maker = operator if namespace == GUARDED else admin
+    server = await allowed(lambda: ann.create(SERVERS, rows.server()(namespace)))
+    owner = {**rows.OWNER, "name": server.meta.name, "uid": server.meta.uid}
     body = rows.deployment({rows.SERVER: "box"})(namespace)
-    body["metadata"] |= {"labels": {rows.SERVER: "box"}, "ownerReferences": [rows.OWNER], "name": "box"}
+    body["metadata"] |= {"labels": {rows.SERVER: "box"}, "ownerReferences": [owner], "name": "box"}
     await allowed(lambda: maker.create(DEPLOYMENT.raw, body))
     everything = {"spec": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}}
 
@@ -211,6 +213,7 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
         else:
             await allowed(attack)
     await ann.delete(DEPLOYMENT, "box", namespace)
+    await ann.delete(SERVERS, server.meta.name, namespace)
 
 
 async def test_a_users_status_and_finalizer_are_the_operators(ann: Client, operator: Client):

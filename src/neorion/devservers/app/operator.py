@@ -72,6 +72,7 @@ def build(
         "servers", Servers(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
     )
     servers.watch(mirrors.servers, own_key, not_only_status)
+    servers.watch(mirrors.servers, mirrors.behind, not_only_status)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
     servers.watch(mirrors.claims, server_key)
     # Their status is of no interest: how far a server is, its pod says.

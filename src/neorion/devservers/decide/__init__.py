@@ -31,6 +31,7 @@ from neorion.devservers.decide.objects import (
     service_name,
 )
 from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
+from neorion.devservers.decide.ration import ahead, most
 from neorion.devservers.decide.server import decide, unsure
 
 __all__ = [
@@ -61,11 +62,13 @@ __all__ = [
     "TurnOff",
     "TurnOn",
     "accrued",
+    "ahead",
     "decide",
     "expiry",
     "follow",
     "home_name",
     "missed",
+    "most",
     "next_look",
     "read",
     "service_name",
