@@ -27,7 +27,7 @@ def test_a_home_outlives_every_change_of_its_server_and_ends_after_its_retention
     devctl.good("start", "story", "--time", "1h")
     assert file() == "day one\n"
     told = {one["reason"] for one in json.loads(devctl.good("events", "story", "-o", "json"))}
-    assert {"Ready", "StopsSoon", "Stopping"} <= told
+    assert {"Ready", "Stopping"} <= told
 
     devctl.change("story", {"home": {"retention": "1s"}})
     devctl.good("delete", "story", "--yes")

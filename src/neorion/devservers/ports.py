@@ -1,7 +1,10 @@
 """What development servers need from outside the API's objects."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
+from neorion.devservers.model import Alert
+from neorion.devservers.model.objects import DevServer
 from neorion.keel.kube import Key
 
 
@@ -16,18 +19,48 @@ class Looker(Protocol):
         ...
 
 
+class Crier(Protocol):
+    """Speaks to whoever sits at a terminal of a server."""
+
+    async def tell(self, pod: Key, text: str) -> None:
+        """Shows a line in every open terminal of the pod. Raises an `Error` of any family when that cannot be done."""
+        ...
+
+
+class Hook(Protocol):
+    """Somebody outside who wants to hear of every warning."""
+
+    async def send(self, alert: Alert) -> None:
+        """Tries a few times. Raises an `Error` of any family when nobody took it."""
+        ...
+
+
 class Tally(Protocol):
-    """Counts what happens outside the API."""
+    """Counts what happens outside the API, and the servers themselves."""
+
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        """All servers there are, to be gone through whenever somebody asks for figures."""
+        ...
 
     def looked(self, *, well: bool) -> None:
         """One look, and whether it saw anything."""
+        ...
+
+    def warned(self, way: str, *, well: bool) -> None:
+        """One warning on one way, and whether it arrived."""
         ...
 
 
 class Untallied:
     """Counts nothing."""
 
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        """Nobody asked."""
+
     def looked(self, *, well: bool) -> None:
+        """Nobody asked."""
+
+    def warned(self, way: str, *, well: bool) -> None:
         """Nobody asked."""
 
 

@@ -343,3 +343,17 @@ def test_a_node_that_cannot_resize_takes_another_pod():
     [body] = [made for made in decide(seen, SETTINGS, CREATED).objects if made["kind"] == "Deployment"]
     resources = body["spec"]["template"]["spec"]["containers"][0]["resources"]
     assert resources["requests"]["cpu"] == "2"
+
+
+def test_a_warning_is_told_once_for_each_time_and_not_when_it_is_too_late():
+    spec = quiet(time_to_live="2h", warnings=("1h", "30m"))
+    seen = Observed(a_server(spec), a_flavor(), a_claim(), pods=(a_pod(),))
+    first = decide(seen, SETTINGS, CREATED + HOUR)
+    assert first.alert is not None
+    assert first.alert.text == (
+        "The server mydev stops at 2026-11-16 10:00 UTC: its time is over; devctl extend mydev --time 1h keeps it."
+    )
+    seen = Observed(a_server(spec, first.status), *_rest(seen))
+    assert decide(seen, SETTINGS, CREATED + 1.2 * HOUR).alert is None
+    assert decide(seen, SETTINGS, CREATED + 1.5 * HOUR).alert is not None
+    assert decide(seen, SETTINGS, CREATED + 2 * HOUR).alert is None

@@ -1,5 +1,6 @@
 """Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,7 @@ from neorion.devservers.decide import (
     decide,
     unsure,
 )
+from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
 from neorion.keel.base import Duration, Instant, NotFound
 from neorion.keel.clock import Clock
@@ -31,14 +33,23 @@ from neorion.keel.kube.core import POD
 SLEEP_MAX = Duration.of(minutes=10)
 
 
+def unheard(alert: Alert) -> None:
+    """For operators without a way to people."""
+    del alert
+
+
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence."""
+    """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence.
+
+    `tell` hands a warning to whoever carries it to people.
+    """
 
     api: Api
     applier: Applier
     recorder: Recorder
     fence: Fence
+    tell: Callable[[Alert], None] = unheard
 
 
 class Servers:
@@ -50,6 +61,7 @@ class Servers:
         self._fence = hands.fence
         self._applier = hands.applier
         self._recorder = hands.recorder
+        self._tell = hands.tell
         self._settings = settings
         self._clock = clock
 
@@ -70,6 +82,8 @@ class Servers:
             self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
         if not decision.release:
             server = await self._applier.write_status(SERVERS, server, decision.status)
+        if decision.alert is not None:
+            self._tell(decision.alert)
         if decision.edit is not None:
             await self._edit(server, decision.edit)
         if decision.release:

@@ -4,5 +4,6 @@ What is to be asked of it is decided elsewhere; what servers are made of belongs
 """
 
 from neorion.devservers.adapters.inside import Inside
+from neorion.devservers.adapters.webhook import Webhook
 
-__all__ = ["Inside"]
+__all__ = ["Inside", "Webhook"]

@@ -12,6 +12,14 @@ from neorion.keel.kube.streams import Container, Stream, execute
 PATIENCE_S = 15.0
 
 
+# Nobody waits for a terminal that was halted with Ctrl-S.
+_TELL = """
+for tty in /dev/pts/[0-9]*; do
+  [ -w "$tty" ] && (printf '\\r\\n\\a%s\\r\\n' "$1" >"$tty") </dev/null >/dev/null 2>&1 &
+done
+"""
+
+
 class Inside:
     """Runs our own small shell programs in the container that is the server."""
 
@@ -20,6 +28,9 @@ class Inside:
 
     async def look(self, pod: Key) -> str:
         return await self._run(pod, PROBE)
+
+    async def tell(self, pod: Key, text: str) -> None:
+        await self._run(pod, _TELL, text)
 
     async def _run(self, pod: Key, script: str, *words: str) -> str:
         where = Container(pod.name, pod.namespace, "dev")

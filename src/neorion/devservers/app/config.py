@@ -1,7 +1,24 @@
 """What the operator of a cluster may write in the operator's file."""
 
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
 from neorion.devservers.decide import Settings
-from neorion.keel.config import Model
+from neorion.keel.config import Model, Problem, Secret
+
+
+class WebhookFile(Model):
+    """Where warnings are posted. The address is a secret: whoever knows it can post there too."""
+
+    url: Secret
+    allow_private: bool = False
+
+    def problems(self) -> Iterable[Problem]:
+        parts = urlsplit(self.url.reveal())
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            yield Problem(
+                ("url",), "A webhook needs an address of the web.", "Write it as https://host/path."
+            )
 
 
 class OperatorFile(Model):
@@ -16,6 +33,7 @@ class OperatorFile(Model):
     autoscaled: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
+    webhook: WebhookFile | None = None
 
     def settings(self) -> Settings:
         return Settings(self.default_image, self.autoscaled)

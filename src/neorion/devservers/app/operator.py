@@ -1,12 +1,23 @@
 """The parts of the operator, and how they are joined."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from neorion.devservers.act import LOOKERS, Flavors, Hands, Homes, Looks, Mirrors, Servers
+from neorion.devservers.act import (
+    CARRIERS,
+    LOOKERS,
+    Alerts,
+    Flavors,
+    Hands,
+    Homes,
+    Looks,
+    Mirrors,
+    Servers,
+)
 from neorion.devservers.act.mirrors import server_key
 from neorion.devservers.decide import Settings, home_name
 from neorion.devservers.model.objects import DevServer
-from neorion.devservers.ports import UNTALLIED, Looker, Tally
+from neorion.devservers.ports import UNTALLIED, Crier, Hook, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import Api, Key, Object
@@ -47,6 +58,8 @@ class Reach:
     """What the operator reaches beyond the objects of the API. Without a looker nothing is ever idle."""
 
     looker: Looker | None = None
+    crier: Crier | None = None
+    hook: Hook | None = None
     tally: Tally = UNTALLIED
 
 
@@ -63,10 +76,13 @@ def build(
 ) -> Operator:
     informers = Informers(api, clock, rng)
     mirrors = Mirrors(informers, plan.scope)
+    reach.tally.oversee(mirrors.servers)
     election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)
-    hands = Hands(api, applier, recorder, election)
+    alerts = Alerts(mirrors, reach.crier, reach.hook, clock, reach.tally)
+    alerting = Controller("alerts", alerts.reconcile, clock, rng, measures, CARRIERS)
+    hands = Hands(api, applier, recorder, election, alerts.teller(alerting.wake))
 
     servers = Controller(
         "servers", Servers(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
@@ -84,7 +100,7 @@ def build(
     homes.watch(mirrors.claims, own_key)
     homes.watch(mirrors.servers, _home_of)
 
-    controllers = [servers, homes]
+    controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:
         looks = Looks(mirrors, reach.looker, clock, servers.wake, reach.tally)
         looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)

@@ -73,7 +73,7 @@ def ends(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> tu
     if last is not None and (status.deadline is None or status.deadline.reason is not StopReason.EXPIRED):
         told.append(f"{_when(last, now)}: {STOPS[StopReason.EXPIRED]}.")
     if lifecycle.auto_shutdown:
-        told.append(f"After {_idle_text(server, limits)} in which nobody uses it.")
+        told.append(f"After {_idle_text(server, limits)} in which nobody uses it{_unseen(server)}.")
     if lifecycle.schedule is not None and lifecycle.schedule.stop is not None:
         told.append(f'At its hours: "{lifecycle.schedule.stop}" in {lifecycle.schedule.time_zone}.')
     return tuple(told) or ("Nothing stops it by itself.",)
@@ -127,6 +127,11 @@ def _next_step(server: DevServer) -> str:
         ):
             return words[kind]
     return "it starts"
+
+
+def _unseen(server: DevServer) -> str:
+    idle = condition_of(server, ConditionType.IDLE)
+    return ", which cannot be seen at the moment" if idle is not None and idle.reason == "NotSeen" else ""
 
 
 def _idle_text(server: DevServer, limits: FlavorLimits) -> str:

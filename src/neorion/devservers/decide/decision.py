@@ -6,7 +6,7 @@ from datetime import datetime
 from neorion.devservers.decide.evidence import Look
 from neorion.devservers.decide.moving import Surroundings
 from neorion.devservers.decide.objects import Identity, Manifest
-from neorion.devservers.model import GROUP, DevServerStatus, StopReason
+from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
 from neorion.devservers.model.objects import Body, DevServer, DevServerFlavor
 from neorion.keel.kube.core import Claim, Pod
 
@@ -84,7 +84,8 @@ class Decision:
     """Leaves no choice open.
 
     `objects` are applied as they stand. `resize` are the resources its running pod gets without a restart. `halt` takes
-    the pods away where the flavor is missing and no Deployment could be written. `release` lets the object go.
+    the pods away where the flavor is missing and no Deployment could be written. `release` lets the object go. `alert`
+    is told once the status remembers that it was.
     """
 
     status: DevServerStatus
@@ -94,4 +95,5 @@ class Decision:
     halt: bool = False
     release: bool = False
     notes: tuple[Note, ...] = ()
+    alert: Alert | None = None
     wake: datetime | None = None

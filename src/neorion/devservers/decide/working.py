@@ -35,6 +35,7 @@ from neorion.devservers.decide.ration import rationed
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import (
     Activity,
+    Alert,
     AppliedFlavor,
     ConditionType,
     Cost,
@@ -73,6 +74,7 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     flavor = _flavor(seen, now, held)
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
+    alert = _alert(seen, status) if end is None else None
     undo_at = _undo_at(flavor, taken)
     timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
@@ -82,7 +84,8 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
         resize=objects.resources_of(seen.flavor.spec)
         if seen.flavor and moved is Change.IN_PLACE and not held
         else None,
-        notes=_notes(seen, status, shown, end),
+        notes=_notes(seen, status, alert, end),
+        alert=alert,
         # What idleness brings is looked for, and a look wakes by itself.
         wake=earliest(
             next_end(server), next_warning(server, timed, now), undo_at, now + HELD_AGAIN if held else None
@@ -315,7 +318,7 @@ def _resizing(seen: Observed, facts: _Facts) -> Step:
 
 
 def _notes(
-    seen: Observed, status: DevServerStatus, end: Deadline | None, over: Deadline | None
+    seen: Observed, status: DevServerStatus, alert: Alert | None, over: Deadline | None
 ) -> tuple[Note, ...]:
     before = seen.server.status
     known = {one.type: (one.reason, one.status) for one in before.conditions}
@@ -326,13 +329,8 @@ def _notes(
     ]
     if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
         told.append(Note("Ready", "The server is ready."))
-    if end is not None and set(status.warned) - set(before.warned):
-        extend = f"devctl extend {seen.identity.name} --time 1h keeps it"
-        told.append(
-            Note(
-                "StopsSoon", f"The server stops at {_clock(end)}: {_WHY[end.reason]}; {extend}.", warning=True
-            )
-        )
+    if alert is not None:
+        told.append(Note("StopsSoon", alert.text, warning=True))
     if over is not None:
         told.append(Note("Stopping", f"The server stops: {_WHY[over.reason]}."))
     if status.last_oom != before.last_oom:
@@ -344,6 +342,17 @@ def _notes(
             )
         )
     return tuple(told)
+
+
+def _alert(seen: Observed, status: DevServerStatus) -> Alert | None:
+    """Several warnings whose time has come together are one."""
+    end = status.deadline
+    if end is None or not set(status.warned) - set(seen.server.status.warned):
+        return None
+    server = seen.identity
+    extend = f"devctl extend {server.name} --time 1h keeps it"
+    text = f"The server {server.name} stops at {_clock(end)}: {_WHY[end.reason]}; {extend}."
+    return Alert(server.name, server.namespace, seen.server.spec.owner or "", end.time, end.reason, text)
 
 
 def _activity(seen: Observed, server: Running) -> Activity | None:

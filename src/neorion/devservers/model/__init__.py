@@ -3,6 +3,7 @@
 Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types.
 """
 
+from neorion.devservers.model.alert import Alert
 from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, GROUP, VERSION
 from neorion.devservers.model.flavor import (
     Deprecated,
@@ -48,6 +49,7 @@ __all__ = [
     "GROUP",
     "VERSION",
     "Activity",
+    "Alert",
     "AppliedFlavor",
     "Backend",
     "Condition",
