@@ -55,6 +55,16 @@ def outcomes(steps: Any) -> set[Outcome]:
     return {step.outcome for step in steps}
 
 
+def younger(manifest: Any) -> Any:
+    """As a version would have been that did not know ports yet."""
+    body = json.loads(json.dumps(manifest))
+    if body["metadata"]["name"] == "devservers.devservers.io":
+        del body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][
+            "ports"
+        ]
+    return body
+
+
 @pytest.mark.parametrize("overlay", Overlay)
 def test_kustomize_renders_what_devctl_carries(own_cluster: Cluster, overlay: Overlay):
     folder = ROOT / "infra/devservers" / overlay.value
@@ -99,18 +109,22 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
             "labels": {"app.kubernetes.io/part-of": "devservers"},
         },
     }
-    await installer.install((*LOCAL, old))
+    await installer.install((*map(younger, LOCAL), old))
     await client.create(FLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
     server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "mine"}}
     made = await client.create(SERVERS, server)
     steps = await installer.install(bundle(Overlay.LOCAL, "devservers-operator:next"))
     news = {(step.name, step.outcome) for step in steps if step.outcome is not Outcome.UNCHANGED}
     assert news == {
+        ("devservers.devservers.io", Outcome.CHANGED),
         ("of-an-older-version", Outcome.REMOVED),
         ("devservers-operator", Outcome.CHANGED),
     }
     assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
     assert await client.get(FLAVORS, "mine")
+    port = {"name": "web", "port": 8080}
+    changed = await client.patch(SERVERS, "box", Merge({"spec": {"ports": [port]}}), "default")
+    assert [one.port for one in changed.spec.ports] == [8080]
     with pytest.raises(NotFound):
         await client.get(CONFIG_MAP, "of-an-older-version", SYSTEM)
 
