@@ -209,7 +209,7 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
 
     for attack in (change, unmark):
         if namespace == GUARDED:
-            await refused(attack, "change the DevServer instead")
+            await refused(attack, "the operator's;")
         else:
             await allowed(attack)
     await ann.delete(DEPLOYMENT, "box", namespace)
