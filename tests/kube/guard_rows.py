@@ -158,6 +158,11 @@ OPERATOR: dict[str, Row] = {
         "the operator writes only what belongs to a DevServer",
     ),
     "a service of its own": (SERVICE, service(), "the operator writes only what belongs to a DevServer"),
+    "a secret of its own": (
+        SECRET,
+        lambda namespace: thing(namespace, {}),
+        "the operator writes only what belongs to a DevServer",
+    ),
     "a volume that is no home": (CLAIM, claim(), "the operator writes only what belongs to a DevServer"),
 }
 
@@ -199,5 +204,6 @@ NOBODY: tuple[tuple[str, str, str, str], ...] = (
     ("create", "scheduling.k8s.io", "priorityclasses", ""),
     ("patch", "devservers.io", "devserverflavors", ""),
     ("delete", "devservers.io", "devserverflavors", ""),
+    ("get", "", "secrets", ""),
     ("list", "", "secrets", ""),
 )
