@@ -91,10 +91,16 @@ async def test_everything_is_there_after_the_first_time_and_nothing_happens_at_t
 async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluster_lacks(
     client: Client, installer: Installer
 ):
-    steps = await installer.install(bundle(Overlay.AWS, "registry.example/operator:1", "fs-1"))
+    cloud = bundle(Overlay.AWS, "registry.example/operator:1", "fs-1")
+    steps = await installer.install(cloud)
     left = {step.kind for step in steps if step.outcome is Outcome.LEFT_OUT}
     assert left <= {"ServiceMonitor", "PrometheusRule"}
     assert len((await client.list(FLAVORS)).items) == 8
+    # A price is the cluster's own, whatever an upgrade brings.
+    await client.patch(FLAVORS, "p3.2xlarge", Merge({"spec": {"price": {"perHour": "1.00"}}}))
+    assert outcomes(await installer.install(cloud)) == {Outcome.UNCHANGED, Outcome.LEFT_OUT}
+    price = (await client.get(FLAVORS, "p3.2xlarge")).spec.price
+    assert (price.per_hour if price else None) == "1.00"
 
 
 async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_part_of_it(
