@@ -22,7 +22,7 @@ from neorion.keel.cli import run
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Key, Merge, UnknownKind
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
-from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE_ACCOUNT
+from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE, SERVICE_ACCOUNT
 
 pytestmark = pytest.mark.anyio
 
@@ -190,8 +190,8 @@ async def test_an_operator_that_does_not_come_is_told(installer: Installer):
         await installer.wait(OPERATOR, Duration.of(seconds=1))
 
 
-async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client, installer: Installer):
-    await installer.install(LOCAL)
+@pytest.mark.usefixtures("installer")
+async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client):
     users = Users(client)
     assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.CREATED}
     assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.UNCHANGED}
@@ -230,16 +230,14 @@ async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, in
     assert await users.all() == []
 
 
-async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
-    client: Client, installer: Installer
-):
-    await installer.install(LOCAL)
+@pytest.mark.usefixtures("installer")
+async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(client: Client):
     users = Users(client)
     await users.add("ann", Allowance(), "devctl")
     token = await users.token("ann", Duration.of(minutes=10))
     known = replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
     async with connect(known, "test") as old:
-        assert (await old.list(SERVERS, "dev-ann")).items == []
+        assert (await old.list(SERVICE, "dev-ann")).items == []
         await users.remove("ann", A_MINUTE)
         await users.add("ann", Allowance(), "devctl")
         with anyio.fail_after(60), pytest.raises(Unauthenticated):
@@ -249,12 +247,11 @@ async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
 async def _ask_on(client: Client) -> None:
     """A server remembers for some seconds that a token was good."""
     while True:
-        await client.list(SERVERS, "dev-ann")
+        await client.list(SERVICE, "dev-ann")
         await SystemClock().sleep(Duration.of(ms=200))
 
 
-async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client, installer: Installer):
-    del installer
+async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client):
     await client.create(NAMESPACE, {"metadata": {"name": "dev-team"}})
     with pytest.raises(Conflict, match="not that of a user team"):
         await Users(client).add("team", Allowance(), "devctl")
