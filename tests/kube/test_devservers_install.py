@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent.parent
 SYSTEM = "devservers-system"
 OPERATOR = Key(SYSTEM, "devservers-operator")
 LOCAL = bundle(Overlay.LOCAL)
+DEFINITIONS = LOCAL[:2]
 A_MINUTE = Duration.of(minutes=1)
 
 
@@ -190,9 +191,11 @@ async def test_an_operator_that_does_not_come_is_told(installer: Installer):
         await installer.wait(OPERATOR, Duration.of(seconds=1))
 
 
-@pytest.mark.usefixtures("installer")
-async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client):
+async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client, installer: Installer):
     users = Users(client)
+    with pytest.raises(NotFound, match="does not know development servers"):
+        await users.add("ann", Allowance(), "devctl")
+    await installer.install(DEFINITIONS)
     assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.CREATED}
     assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.UNCHANGED}
     changed = [
@@ -216,7 +219,7 @@ async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Clien
 
 
 async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, installer: Installer):
-    await installer.install(LOCAL)
+    await installer.install(DEFINITIONS)
     users = Users(client)
     await users.add("bob", Allowance(), "devctl")
     await users.wait_counted("bob", A_MINUTE)
@@ -230,8 +233,10 @@ async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, in
     assert await users.all() == []
 
 
-@pytest.mark.usefixtures("installer")
-async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(client: Client):
+async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
+    client: Client, installer: Installer
+):
+    await installer.install(DEFINITIONS)
     users = Users(client)
     await users.add("ann", Allowance(), "devctl")
     token = await users.token("ann", Duration.of(minutes=10))
@@ -251,7 +256,8 @@ async def _ask_on(client: Client) -> None:
         await SystemClock().sleep(Duration.of(ms=200))
 
 
-async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client):
+async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client, installer: Installer):
+    await installer.install(DEFINITIONS)
     await client.create(NAMESPACE, {"metadata": {"name": "dev-team"}})
     with pytest.raises(Conflict, match="not that of a user team"):
         await Users(client).add("team", Allowance(), "devctl")
