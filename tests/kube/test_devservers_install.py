@@ -222,7 +222,7 @@ async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, in
     await installer.install(DEFINITIONS)
     users = Users(client)
     await users.add("bob", Allowance(), "devctl")
-    await users.wait_counted("bob", A_MINUTE)
+    await users.wait_counted("bob", Duration.of(minutes=2))
     await client.create(
         SERVERS, {"metadata": {"name": "box", "namespace": "dev-bob"}, "spec": {"flavor": "cpu-small"}}
     )
