@@ -97,8 +97,8 @@ def build(
     servers.watch(mirrors.pods, server_key)
 
     homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, own_key)
-    homes.watch(mirrors.servers, _home_of)
+    homes.watch(mirrors.claims, own_key, not_only_status)
+    homes.watch(mirrors.servers, _home_of, not_only_status)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:
