@@ -124,7 +124,14 @@ async def prepare(cluster: Cluster, api: Client) -> None:
 
 async def create(api: Client, size: int) -> None:
     limit = anyio.Semaphore(AT_ONCE)
-    spec = {"flavor": "bench", "persistentHomeSize": "1Gi", "owner": "ann@example.com"}
+    # Nobody looks into pods that are not there.
+    lifecycle = {"autoShutdown": False}
+    spec = {
+        "flavor": "bench",
+        "persistentHomeSize": "1Gi",
+        "owner": "ann@example.com",
+        "lifecycle": lifecycle,
+    }
 
     async def make(number: int) -> None:
         meta = {"name": f"dev-{number:05d}", "namespace": NAMESPACE}
@@ -137,13 +144,13 @@ async def create(api: Client, size: int) -> None:
 
 
 async def answer(eye: Eye, process: Popen, size: int, run: Run) -> None:
-    """Services are deleted one at a time: from the answer to the deletion until another is seen."""
+    """Services are deleted one at a time: from sending the deletion until another is seen from outside."""
     for number in range(DELETED):
         key = Key(NAMESPACE, f"dev-{number * size // DELETED:05d}-ssh")
         old = eye.services.get(key)
         assert old is not None
-        await eye.api.delete(SERVICE, key.name, key.namespace)
         began = time.monotonic()
+        await eye.api.delete(SERVICE, key.name, key.namespace)
 
         def back(key: Key = key, uid: str = old.meta.uid) -> bool:
             new = eye.services.get(key)

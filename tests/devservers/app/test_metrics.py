@@ -10,9 +10,10 @@ from neorion.keel.telemetry.metrics import Metrics
 COST = Cost(as_of=CREATED, per_hour="1.5", stopped_per_hour="0.1")
 
 
-def server(owner: str, phase: Phase | None, *, running: bool = True) -> DevServer:
-    spec = DevServerSpec(flavor="cpu-small", owner=owner, running=running)
-    return a_server(spec, DevServerStatus(phase=phase, cost=COST))
+def server(user: str, phase: Phase | None, *, running: bool = True) -> DevServer:
+    spec = DevServerSpec(flavor="cpu-small", owner="somebody else", running=running)
+    made = a_server(spec, DevServerStatus(phase=phase, cost=COST))
+    return replace(made, meta=replace(made.meta, namespace=f"dev-{user}"))
 
 
 def shown(metrics: Metrics) -> set[str]:
@@ -35,8 +36,8 @@ def test_servers_are_counted_by_phase_and_their_cost_by_user():
         'neorion_devservers_servers{phase="Stopped"} 1.0',
         'neorion_devservers_servers{phase="Pending"} 1.0',
         'neorion_devservers_servers{phase="Failed"} 0.0',
-        'neorion_devservers_cost_per_hour{currency="USD",owner="ann"} 1.6',
-        'neorion_devservers_cost_per_hour{currency="USD",owner="bob"} 1.5',
+        'neorion_devservers_cost_per_hour{currency="USD",namespace="dev-ann"} 1.6',
+        'neorion_devservers_cost_per_hour{currency="USD",namespace="dev-bob"} 1.5',
     } <= shown(metrics)
     servers[:] = [replace(servers[0], status=replace(servers[0].status, phase=Phase.EXPIRED))]
     fleet.refresh()

@@ -19,7 +19,7 @@ class FleetMetrics:
         self._servers: Iterable[DevServer] = ()
         self._phases = metrics.gauge("neorion_devservers_servers", "Servers by phase.", ["phase"])
         self._costs = metrics.gauge(
-            "neorion_devservers_cost_per_hour", "What an hour costs now, by user.", ["owner", "currency"]
+            "neorion_devservers_cost_per_hour", "What an hour costs now, by user.", ["namespace", "currency"]
         )
         self._looks = metrics.counter(
             "neorion_devservers_looks_total", "Looks for use inside servers, by what they saw.", ["result"]
@@ -48,9 +48,10 @@ class FleetMetrics:
         for server in self._servers:
             cost = server.status.cost
             if cost is not None:
-                whose = (server.spec.owner or server.meta.namespace, cost.currency)
+                # A user may write any owner into a server, but only into their own namespace.
+                whose = (server.meta.namespace, cost.currency)
                 rate = cost.per_hour if server.spec.running else cost.stopped_per_hour
                 costs[whose] = costs.get(whose, Decimal(0)) + Decimal(rate)
         self._costs.clear()
-        for (owner, currency), rate in costs.items():
-            self._costs.labels(owner, currency).set(float(rate))
+        for (namespace, currency), rate in costs.items():
+            self._costs.labels(namespace, currency).set(float(rate))

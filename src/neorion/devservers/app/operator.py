@@ -89,6 +89,7 @@ def build(
         "servers", Servers(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
     )
     servers.watch(mirrors.servers, own_key, not_only_status)
+    servers.watch(mirrors.servers, mirrors.behind, not_only_status)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
     servers.watch(mirrors.claims, server_key)
     # Their status is of no interest: how far a server is, its pod says.
@@ -98,8 +99,8 @@ def build(
     servers.watch(mirrors.pods, server_key)
 
     homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, own_key)
-    homes.watch(mirrors.servers, _home_of)
+    homes.watch(mirrors.claims, own_key, not_only_status)
+    homes.watch(mirrors.servers, _home_of, not_only_status)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:

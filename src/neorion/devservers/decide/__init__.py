@@ -33,6 +33,7 @@ from neorion.devservers.decide.objects import (
     service_name,
 )
 from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
+from neorion.devservers.decide.ration import ahead, most
 from neorion.devservers.decide.server import decide, unsure
 from neorion.devservers.decide.ssh import wants_host_key
 
@@ -65,12 +66,14 @@ __all__ = [
     "TurnOff",
     "TurnOn",
     "accrued",
+    "ahead",
     "decide",
     "expiry",
     "follow",
     "home_name",
     "host_key_secret",
     "missed",
+    "most",
     "next_look",
     "read",
     "service_name",

@@ -28,6 +28,7 @@ from neorion.devservers.decide.lifetime import (
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
+from neorion.devservers.decide.ration import rationed
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps
 from neorion.devservers.decide.telling import (
@@ -142,6 +143,8 @@ def _accepted(seen: Observed) -> Step:
     if seen.flavor is None:
         missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
         return Step(kind, False, "FlavorNotFound", missing)
+    if seen.pod is None and (told := rationed(seen)):
+        return Step(kind, False, "TooMany", told)
     fault = schedule_fault(spec.lifecycle.schedule) if spec.lifecycle.schedule else None
     if fault is not None:
         return Step(kind, False, "BadSchedule", fault)
@@ -181,6 +184,8 @@ def planned(seen: Observed) -> Change:
 
 def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
     """What keeps a server that has its place from changing."""
+    if moved is not Change.NONE and (told := rationed(seen)):
+        return Hindrance("TooMany", told)
     if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
     in_place = moved is Change.IN_PLACE
@@ -212,6 +217,8 @@ def _objects(
 ) -> tuple[Manifest, ...]:
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
+        return ()
+    if seen.pod is None and rationed(seen):
         return ()
     spec = sized(seen.server.spec, seen.home, seen.around)
     made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
