@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from neorion.devservers.decide import PROBE, Source, read
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
 from tests.node.devctl_terminal import Person
@@ -94,6 +95,9 @@ def test_ssh_leads_into_any_image_with_the_users_own_client(devctl: Devctl, keyr
     person.resize(30, 100)
     person.type("until stty size | grep -q '30 100'; do sleep 0.1; done; echo ssh''=${SSH_TTY:+yes}\n")
     person.see("ssh=yes")
+    seen = read(devctl.good("exec", image, "--", "sh", "-c", PROBE))
+    assert seen is not None
+    assert {Source.SESSION, Source.TERMINAL} <= {source for source, _ in seen.ages}
     person.type("echo be''gun; sleep 1000\n")
     person.see("begun")
     person.type("\x03")
