@@ -1,6 +1,7 @@
 """What development servers need from outside the API's objects."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from neorion.devservers.model import Alert
@@ -33,6 +34,20 @@ class Hook(Protocol):
     async def send(self, alert: Alert) -> None:
         """Tries a few times. Raises an `Error` of any family when nobody took it."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """What a server proves itself with. Its private half is a secret and stays out of logs."""
+
+    private: str = field(repr=False)
+    public: str
+
+
+class Keys(Protocol):
+    """Makes keys from real chance."""
+
+    def host_key(self) -> HostKey: ...
 
 
 class Tally(Protocol):

@@ -3,6 +3,7 @@
 import socket
 
 from neorion.devservers.adapters import Inside, Webhook
+from neorion.devservers.adapters.hostkeys import Keymaker
 from neorion.devservers.app.config import OperatorFile
 from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.app.operator import Plan, Reach, build
@@ -22,7 +23,7 @@ async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None
     async with connect(cluster, "devservers", clock, rng) as api:
         plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
         inside, fleet = Inside(api), FleetMetrics(metrics)
-        reach = Reach(inside, inside, webhook(file, clock, rng), fleet)
+        reach = Reach(inside, inside, webhook(file, clock, rng), fleet, Keymaker())
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
         app = App([], routes(operator, metrics, fleet), ids=ids)
         # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.

@@ -25,14 +25,17 @@ from neorion.devservers.decide.objects import (
     HOME_LABEL,
     SCRIPTS_LABEL,
     SERVER_LABEL,
+    Identity,
     Manifest,
     Settings,
     home_name,
+    host_key_secret,
     service_name,
 )
 from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
 from neorion.devservers.decide.ration import ahead, most
 from neorion.devservers.decide.server import decide, unsure
+from neorion.devservers.decide.ssh import wants_host_key
 
 __all__ = [
     "FINALIZER",
@@ -48,6 +51,7 @@ __all__ = [
     "Decision",
     "Edit",
     "GoBack",
+    "Identity",
     "Look",
     "Manifest",
     "Note",
@@ -67,10 +71,12 @@ __all__ = [
     "expiry",
     "follow",
     "home_name",
+    "host_key_secret",
     "missed",
     "most",
     "next_look",
     "read",
     "service_name",
     "unsure",
+    "wants_host_key",
 ]
