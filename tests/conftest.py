@@ -42,8 +42,18 @@ def _need_go() -> None:
         pytest.skip("Go is not installed")
 
 
+def _need_promtool() -> None:
+    if not ready("promtool"):
+        pytest.skip("promtool is not built (neorion drydock build prometheus)")
+
+
 # What no package of the list brings.
-_OTHER_NEEDS = {"drydock": _need_cluster, "go": _need_go, "root": _need_root}
+_OTHER_NEEDS = {
+    "drydock": _need_cluster,
+    "go": _need_go,
+    "promtool": _need_promtool,
+    "root": _need_root,
+}
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,9 @@ from neorion.keel.base import (
     QuotaExceeded,
 )
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
+from tests.capacity.clouds.compute_engine import compute_engine
 from tests.capacity.clouds.ec2 import ec2
+from tests.capacity.clouds.lambda_api import lambda_api
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +80,12 @@ async def _fake() -> AsyncGenerator[Rig]:
     yield FakeRig()
 
 
-RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {"aws": ec2, "fake": _fake}
+RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {
+    "aws": ec2,
+    "fake": _fake,
+    "gcp": compute_engine,
+    "lambda": lambda_api,
+}
 
 
 @pytest.fixture(params=sorted(RIGS))

@@ -1,6 +1,7 @@
 """A control plane in this process, without sockets and without waiting: a fake cloud, real agents on request."""
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model import Node, NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentServiceClient, FleetServiceClient
+from neorion.navarch.ports import Outfitter
 
 OPERATOR = "operator-secret"
 JOIN = "join-secret"
@@ -53,6 +55,23 @@ class Running:
             await fleet.tick()
             await fleet.errands.idle()
 
+    async def until(self, so: Callable[[], Awaitable[bool]]) -> None:
+        """Waits while the wheel turns by itself: whatever changes wakes it."""
+        deck, changed = self.plane.fleet.deck, asyncio.Event()
+        turn = deck.wake
+
+        def wake() -> None:
+            changed.set()
+            turn()
+
+        deck.wake = wake
+        try:
+            while not await so():
+                await changed.wait()
+                changed.clear()
+        finally:
+            deck.wake = turn
+
     async def register(self, node: Node, token: str = JOIN) -> pb.RegisterResponse:
         return await self.agent(token).register(pb.RegisterRequest(node_id=node.machine))
 
@@ -74,13 +93,15 @@ async def running(
     behaviour: Behaviour = INSTANT,
     disk: MemoryDisk | None = None,
     cloud: FakeCloud | None = None,
+    seller: type[FakeProvider] = FakeProvider,
+    outfitter: Outfitter | None = None,
 ) -> AsyncGenerator[Running]:
     clock, rng = SystemClock(), seeded_rng(1)
     found = cloud or FakeCloud(clock, rng, behaviour)
-    provider = FakeProvider("fake", found)
+    provider = seller("fake", found)
     judge = InlineJudge({"default": default_policy()})
-    world = World({"fake": provider}, NoScheduler(), NoDemand(), judge)
-    settings = Settings({spec.name: spec}, OPERATOR, JOIN)
+    world = World({"fake": provider}, NoScheduler(), NoDemand(), judge, outfitter)
+    settings = Settings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
     async with open_store(
         disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineLane()
     ) as store:

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Conflict, Denied, Error, Invalid, NotFound
+from neorion.keel.clock import SystemClock
 from neorion.navarch.model import Health, NodeId, NodeState, RepairId, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import FleetServiceClient
@@ -16,7 +17,7 @@ from tests.navarch.plane import JOIN, OPERATOR, Running, running
 
 pytestmark = pytest.mark.anyio
 
-XID_79 = pb.ReportRequest(boot="b", batch=1, events=[pb.HealthEvent(kind="xid", xid=79, gpu=0)])
+XID_79 = pb.ReportRequest(boot="b", first=1, events=[pb.HealthEvent(kind="xid", xid=79, gpu=0)])
 
 
 async def test_an_agent_registers_beats_and_reports_with_the_token_of_its_node():
@@ -52,13 +53,13 @@ async def test_no_other_token_speaks_for_a_node_at_all(token: str):
 
 
 async def test_a_forged_token_is_nobodys():
-    keys = Keys("secret", OPERATOR)
+    keys = Keys("secret", SystemClock(), OPERATOR)
     token = keys.token_of(NodeId("node-a"))
     assert await keys.authenticate(token) is not None
     last = "0" if token[-1] != "0" else "1"
     for forged in (token[:-1] + last, token.replace("node-a", "node-b"), token.upper(), "nv1..", "nv1"):
         assert await keys.authenticate(forged) is None
-    assert await Keys("another", OPERATOR).authenticate(token) is None
+    assert await Keys("another", SystemClock(), OPERATOR).authenticate(token) is None
 
 
 async def test_nodes_and_joiners_may_not_steer_the_fleet():
@@ -91,7 +92,7 @@ async def test_a_batch_that_is_sent_twice_counts_once():
     async with running(spec(1)) as it:
         (node,) = await it.serving(1)
         agent = it.agent((await it.register(node)).token)
-        once = pb.ReportRequest(boot="b", batch=1, events=[pb.HealthEvent(kind="xid", xid=74, gpu=0)])
+        once = pb.ReportRequest(boot="b", first=1, events=[pb.HealthEvent(kind="xid", xid=74, gpu=0)])
         await agent.report(once)
         await agent.report(once)
         assert len(it.plane.fleet.deck.book.events[node.id]) == 1
@@ -124,7 +125,7 @@ async def test_an_event_that_makes_no_sense_is_refused_whole(event: pb.HealthEve
         agent = it.agent((await it.register(node)).token)
         good = pb.HealthEvent(kind="xid", xid=79, gpu=0)
         with pytest.raises(Invalid):
-            await agent.report(pb.ReportRequest(boot="b", batch=1, events=[good, event]))
+            await agent.report(pb.ReportRequest(boot="b", first=1, events=[good, event]))
         assert node.id not in it.plane.fleet.deck.book.events
 
 
@@ -252,7 +253,7 @@ async def test_whatever_an_agent_says_is_taken_or_refused_with_a_type(
         event = pb.HealthEvent(kind=kind, xid=code, at_ms=at, gpu=code, metrics=metrics)
         calls = [
             it.agent(JOIN).register(pb.RegisterRequest(node_id=name, machine_id=machine, pool=name)),
-            it.agent(token).report(pb.ReportRequest(boot=name, batch=at, events=[event])),
+            it.agent(token).report(pb.ReportRequest(boot=name, first=at, events=[event])),
         ]
         refusals: list[str] = []
         for call in calls:

@@ -13,15 +13,13 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.control import PROGRAMS
 from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
 from neorion.drydock.yard import Wishes, Yard
 from tests.node.pods import NEEDS
 
 # The first build of the image fetches its packages.
-pytestmark = [NEEDS, pytest.mark.needs("mmdebstrap"), pytest.mark.timeout(900)]
+pytestmark = [NEEDS, pytest.mark.needs("drydock", "mmdebstrap"), pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parent.parent.parent
 # Of this checkout: two of them may be tested at the same time.
@@ -64,8 +62,6 @@ async def _give_images(cluster: Cluster) -> None:
 @pytest.fixture
 def admin() -> Generator[Person]:
     """Of a cluster of two nodes in which nothing is installed."""
-    if not ready(*PROGRAMS, "kubelet", "coredns"):
-        pytest.skip("the cluster's programs are not built (neorion drydock build)")
     yard = Yard.of()
     try:
         cluster = anyio.run(yard.up, NAME, Wishes(nodes=2))

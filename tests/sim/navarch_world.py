@@ -69,6 +69,10 @@ class Work:
         self.drained[node.id] = now
         return Drain(done=True, sentence="its jobs have left")
 
+    async def forget(self, node: Node) -> None:
+        self.cordoned.discard(node.id)
+        self._begun.pop(node.id, None)
+
 
 class Fleet:
     """The hosts and what runs on them. `plane` is that of the present life of the control plane."""

@@ -267,19 +267,16 @@ async def life(world: World, season: Season) -> None:
             await cluster.check_quiet()
 
 
-@pytest.mark.timeout(150)
 @seeds(120)
 async def test_every_job_ends_once_and_then_nothing_moves(world: World) -> None:
     await life(world, mixed)
 
 
-@pytest.mark.timeout(150)
 @seeds(80)
 async def test_a_storm_of_broken_connections_changes_nothing(world: World) -> None:
     await life(world, storm)
 
 
-@pytest.mark.timeout(150)
 @seeds(40)
 async def test_messages_that_are_held_back_change_nothing(world: World) -> None:
     await life(world, gusts)
@@ -358,7 +355,6 @@ def drop_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
 Mistake = Callable[[pytest.MonkeyPatch], None]
 
 
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize(
     ("mistake", "season", "laws"),
     [

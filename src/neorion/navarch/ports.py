@@ -1,9 +1,10 @@
-"""What navarch needs from outside: the scheduler of the nodes' work, signs of demand, and a judge of health events.
+"""What navarch needs from outside: a scheduler of work, signs of demand, a judge of events, someone to set machines up.
 
 The port to clouds is `neorion.capacity.provider.Provider`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +38,10 @@ class Scheduler(Protocol):
         """Asks the work to leave, and tells how far that is. Called again until it is done; `left` is the patience that remains."""
         ...
 
+    async def forget(self, node: Node) -> None:
+        """Its machine is gone for good: nothing of it is to stay behind."""
+        ...
+
 
 class DemandSource(Protocol):
     """What users of a pool wait for. A part that is not known is None, never 0."""
@@ -49,6 +54,52 @@ class Judge(Protocol):
 
     async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         """One verdict for each, in order. NotFound for a policy that does not exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How a new machine is entered, and how it proves that it is the one.
+
+    It was given a host key made of `seed`. With `first_contact` it was not: then the key that it shows first is believed, and
+    is `host_key` from then on.
+    """
+
+    addresses: tuple[str, ...]
+    port: int
+    user: str
+    key_path: str
+    seed: bytes
+    host_key: str = ""
+    first_contact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of a command: its status, or None and why it has none; and the end of what it said."""
+
+    status: int | None
+    output: str
+    why: str = ""
+
+
+class Shell(Protocol):
+    """A machine that was entered. `host_key` is the one it showed."""
+
+    host_key: str
+
+    async def run(self, command: str) -> Said: ...
+
+
+class Outfitter(Protocol):
+    """Whoever sets new machines up."""
+
+    def startup(self, seed: bytes) -> str:
+        """The script of a machine's first boot, which gives it the host key made of `seed`; always the same for one seed."""
+        ...
+
+    def enter(self, door: Door) -> AbstractAsyncContextManager[Shell]:
+        """Retry while it does not answer, or is not who it should be."""
         ...
 
 

@@ -1,8 +1,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.keel.base import Duration, Id, is_name
-from neorion.keel.clock import EPOCH, SeededIds, SystemClock, SystemIds, VirtualClock, seeded_rng, system_rng
+from neorion.keel.base import Duration, Id, Instant, is_name
+from neorion.keel.clock import (
+    EPOCH,
+    SeededIds,
+    SystemClock,
+    SystemIds,
+    VirtualClock,
+    born,
+    seeded_rng,
+    system_rng,
+)
 from neorion.keel.clock.ulid import ulid
 
 
@@ -34,6 +43,15 @@ def test_ids_sort_by_birth(early: int, late: int, a: int, b: int):
         assert (ulid(early, a) < ulid(late, b)) == (early < late)
     else:
         assert (ulid(early, a) < ulid(late, b)) == (a < b)
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 2**80 - 1))
+def test_an_id_tells_when_it_was_made(ms: int, chance: int):
+    assert born(ShipId.made_of(ulid(ms, chance))) == Instant(ms * 1_000_000)
+
+
+def test_a_text_that_holds_no_id_was_never_born():
+    assert [born(text) for text in ("", "ship-1", "u" * 26, f"ship-{'0' * 25}!")] == [None] * 4
 
 
 def test_the_same_seed_gives_the_same_ids():

@@ -2,8 +2,6 @@
 
 import asyncio
 import ctypes
-import os
-import subprocess
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,70 +15,35 @@ from neorion.keel.clock import SystemClock
 from neorion.navarch.adapters.probes.kmsg import KernelLog, parse
 from neorion.navarch.adapters.probes.machine import MachineProbe, Places
 from neorion.navarch.model import EventKind, HealthEvent
+from tests.navarch.nvml.stand_in import Machine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("gcc")]
-SOURCE = Path(__file__).parent.parent / "nvml" / "stand_in.c"
 OFTEN = Duration.of(ms=20)
 
 
-class Machine:
-    """What the stand-in is told."""
+class Watched(Machine):
+    """A machine, and the probe that looks at it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "boot_id").write_text("one\n")
-        (folder / "state").touch()
-        os.mkfifo(folder / "events")
-        os.mkfifo(folder / "kmsg")
-        self.kernel = os.open(folder / "kmsg", os.O_RDWR)
+        super().__init__(folder)
         self.probe = MachineProbe(
             Places(folder, folder / "kmsg", folder / "boot_id", folder / "infiniband"), SystemClock()
         )
 
-    def say(self, *facts: str) -> None:
-        fresh = self.folder / "state.new"
-        fresh.write_text("".join(f"{fact}\n" for fact in facts))
-        fresh.replace(self.folder / "state")
-
-    def xid(self, gpu: int, code: int) -> None:
-        (self.folder / "events").write_text(f"{gpu} {code}\n")
-
-    def write(self, sequence: int, text: str) -> None:
-        now = round(SystemClock().monotonic() * 1e6)
-        os.write(self.kernel, f"4,{sequence},{now},-;{text}\n".encode())
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-    command = [
-        "gcc",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        "-Wl,-soname,libnvidia-ml.so.1",
-    ]
-    subprocess.run([*command, "-o", str(built), str(SOURCE)], check=True)
-    # Found by its name from now on, also by the binding.
-    ctypes.CDLL(str(built))
-    return built
-
 
 @pytest.fixture
-def machine(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Machine]:
-    del library
+def machine(nvml: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Watched]:
+    # Found by its name from now on, also by the binding.
+    ctypes.CDLL(str(nvml))
     monkeypatch.setenv("NVML_STAND_IN", str(tmp_path))
-    made = Machine(tmp_path)
+    made = Watched(tmp_path)
     yield made
     made.probe._nvml.close()
-    os.close(made.kernel)
+    made.close()
 
 
 @asynccontextmanager
-async def watched(machine: Machine) -> AsyncGenerator[asyncio.Queue[HealthEvent]]:
+async def watched(machine: Watched) -> AsyncGenerator[asyncio.Queue[HealthEvent]]:
     events: asyncio.Queue[HealthEvent] = asyncio.Queue()
     await machine.probe.gpus()
     async with anyio.create_task_group() as tasks:
@@ -89,7 +52,7 @@ async def watched(machine: Machine) -> AsyncGenerator[asyncio.Queue[HealthEvent]
         tasks.cancel_scope.cancel()
 
 
-async def test_the_gpus_of_the_driver_are_seen(machine: Machine):
+async def test_the_gpus_of_the_driver_are_seen(machine: Watched):
     gpus = await machine.probe.gpus()
     assert [gpu.uuid for gpu in gpus] == [f"GPU-stand-in-{index}" for index in range(8)]
     assert (gpus[0].temperature, gpus[0].power, gpus[0].utilisation) == (45.0, 300.0, 50.0)
@@ -97,7 +60,7 @@ async def test_the_gpus_of_the_driver_are_seen(machine: Machine):
     assert [gpu.index for gpu in await machine.probe.gpus()] == [0, 1, 2, 4, 5, 6, 7]
 
 
-async def test_an_xid_of_the_driver_is_told_and_its_twin_in_the_kernels_log_is_not(machine: Machine):
+async def test_an_xid_of_the_driver_is_told_and_its_twin_in_the_kernels_log_is_not(machine: Watched):
     async with watched(machine) as events:
         machine.xid(3, 79)
         event = await events.get()
@@ -125,7 +88,7 @@ async def test_an_xid_of_the_driver_is_told_and_its_twin_in_the_kernels_log_is_n
     ],
 )
 async def test_what_is_wrong_is_told_once_and_its_end_too(
-    machine: Machine, fact: str, kind: EventKind, metrics: dict[str, float]
+    machine: Watched, fact: str, kind: EventKind, metrics: dict[str, float]
 ):
     async with watched(machine) as events:
         machine.say(fact)
@@ -136,7 +99,7 @@ async def test_what_is_wrong_is_told_once_and_its_end_too(
         assert (event.kind, event.metrics) == (kind, {"cleared": 1.0})
 
 
-async def test_a_treatment_that_is_not_allowed_is_refused(machine: Machine):
+async def test_a_treatment_that_is_not_allowed_is_refused(machine: Watched):
     with pytest.raises(Denied) as refused:
         await machine.probe.treat(Remedy.REBOOT, -1)
     assert refused.value.code == "agent.not_allowed"

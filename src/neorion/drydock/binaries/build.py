@@ -39,6 +39,7 @@ async def _compile(product: Product, folder: Path, shelf: Shelf, tell: Tell) -> 
     first, *others = product.programs
     # -buildvcs=false: our repository's state says nothing about this program.
     flags = ["-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamps}".strip()]
+    flags += ["-tags", product.tags] if product.tags else []
     command = [str(go), "build", "-C", str(product.source), *flags, "-o", str(folder / first)]
     await call([*command, product.package], {**os.environ, "CGO_ENABLED": "0"}, tell)
     for name in others:

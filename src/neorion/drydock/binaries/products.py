@@ -42,6 +42,8 @@ class Product:
     programs: tuple[str, ...]
     stamp: Callable[[str], dict[str, str]] = _no_stamp
     tools: Path = _TOOLS
+    # Of the compiler: parts that nobody here needs are left out.
+    tags: str = ""
 
     @property
     def source(self) -> Path:
@@ -83,6 +85,14 @@ PRODUCTS: Final = (
     ),
     Product("kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok", ("kwok",)),
     Product("coredns", "github.com/coredns/coredns", "github.com/coredns/coredns", ("coredns",)),
+    Product(
+        "prometheus",
+        "github.com/prometheus/prometheus",
+        "github.com/prometheus/prometheus/cmd/promtool",
+        ("promtool",),
+        # It only checks rules: no clouds have to be discovered.
+        tags="remove_all_sd",
+    ),
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )
 

@@ -83,7 +83,7 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
 def build_command(out: Output, products: tuple[str, ...]) -> None:
     """Build the programs that clusters are made of.
 
-    PRODUCTS are etcd, kubernetes, kwok, coredns and kueue; all of them if none is named. The first time takes minutes,
+    PRODUCTS are etcd, kubernetes, kwok, coredns, prometheus and kueue; all of them if none is named. The first time takes minutes,
     what is built already takes none.
     """
     from neorion.drydock.binaries import (  # noqa: PLC0415 -- the help does not need it

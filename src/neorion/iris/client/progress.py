@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 # Called with how many items are done, and how many there are.
 Tell = Callable[[int, int], None]
@@ -38,17 +38,17 @@ def _teller(total: int, progress: Progress) -> Generator[Tell]:
 
 @contextmanager
 def _bar(total: int) -> Generator[Tell]:
-    # Drawn by few, and it costs as much as all the rest of the client.
-    from rich.console import Console  # noqa: PLC0415 -- see above
-    from rich.progress import Progress as Bar  # noqa: PLC0415 -- see above
+    # Drawn by few.
+    from tqdm.auto import tqdm  # noqa: PLC0415 -- see above
 
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
-        yield _nobody
-        return
-    with Bar(console=console) as bar:
-        task = bar.add_task("map", total=total)
-        yield lambda done, _: bar.update(task, completed=done)
+    # Elsewhere than in a terminal or a notebook it draws nothing.
+    bar: tqdm[NoReturn] = tqdm(desc="map", total=total, disable=None)
+
+    def tell(done: int, _: int) -> None:
+        bar.update(done - bar.n)
+
+    with bar:
+        yield tell
 
 
 def _nobody(done: int, total: int) -> None:

@@ -8,6 +8,7 @@ from neorion.keel.clock.faultpoint import point
 from neorion.keel.clock.protocols import Clock, Ids, Rng
 from neorion.keel.clock.steady import SteadyClock
 from neorion.keel.clock.system import SystemClock, SystemIds, system_rng
+from neorion.keel.clock.ulid import born
 from neorion.keel.clock.virtual import EPOCH, SeededIds, VirtualClock, seeded_rng
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "SystemClock",
     "SystemIds",
     "VirtualClock",
+    "born",
     "point",
     "seeded_rng",
     "system_rng",

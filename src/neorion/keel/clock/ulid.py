@@ -3,10 +3,24 @@
 Sorts by birth, fits a DNS label, and reads aloud without look-alikes.
 """
 
+from neorion.keel.base.units import Instant
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_LENGTH = 26
 CHANCE_BITS = 80
 
 
 def ulid(ms: int, chance: int) -> str:
     value = (ms & (2**48 - 1)) << CHANCE_BITS | (chance & (2**CHANCE_BITS - 1))
     return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -5, -5))
+
+
+def born(text: str) -> Instant | None:
+    """When an id was made, to the millisecond; None for a text that does not end in one."""
+    unique = text[-_LENGTH:]
+    if len(unique) != _LENGTH or unique.strip(_ALPHABET):
+        return None
+    value = 0
+    for char in unique:
+        value = value << 5 | _ALPHABET.index(char)
+    return Instant((value >> CHANCE_BITS) * 1_000_000)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal, Tokens
     from neorion.keel.rpc.app import App
-    from neorion.keel.rpc.client import Channel, Transport, connect
+    from neorion.keel.rpc.client import Channel, Transport, connect, sockets
     from neorion.keel.rpc.exchange import caller, remaining
     from neorion.keel.rpc.limits import Limits
     from neorion.keel.rpc.memory import MemoryTransport
@@ -43,12 +43,13 @@ __all__ = [
     "json_response",
     "remaining",
     "serve",
+    "sockets",
 ]
 
 _HOMES = {
     "access": ("ANYONE", "KNOWN", "Authenticator", "Principal", "Tokens"),
     "app": ("App",),
-    "client": ("Channel", "Transport", "connect"),
+    "client": ("Channel", "Transport", "connect", "sockets"),
     "exchange": ("caller", "remaining"),
     "limits": ("Limits",),
     "memory": ("MemoryTransport",),

@@ -102,7 +102,7 @@ def connect(
         raise Invalid("rpc.token", "A token is one word of printable ASCII.", hint="Check how it was read.")
     scheme = found[1] or ("http" if tls is None else "https")
     url = f"{scheme}://{found[2]}"
-    return Channel(url, transport or _sockets(tls), Caller(url, ids, token, timeout))
+    return Channel(url, transport or sockets(tls), Caller(url, ids, token, timeout))
 
 
 @cache
@@ -114,7 +114,8 @@ def _end_in_peace() -> None:
     atexit.register(threading.Event().wait, _LAST_STEP_S)
 
 
-def _sockets(tls: ClientTls | None) -> pyqwest.HTTPTransport:
+def sockets(tls: ClientTls | None = None) -> pyqwest.HTTPTransport:
+    """What carries requests over the network; also for plain HTTP to servers of others. Close it with `aclose`."""
     _end_in_peace()
     files = tls or ClientTls()
     try:

@@ -11,6 +11,7 @@ from neorion.keel.base import Denied, Duration, Error, Invalid, NoCapacity, Quot
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
+from neorion.navarch.act.outfitting import seed_of
 from neorion.navarch.model import PURCHASE, NodeState, Purchase, PurchaseState
 
 # Longer than any cloud remembers a request: what is not listed by then was not bought.
@@ -74,6 +75,10 @@ class Buyer:
 
     def _intent(self, purchase: Purchase) -> Intent:
         spec, place = self._deck.spec(purchase.pool), purchase.place
+        outfitter = self._deck.world.outfitter
+        startup = ""
+        if outfitter is not None and spec.bootstrap.commands and not spec.bootstrap.first_contact:
+            startup = outfitter.startup(seed_of(self._deck.installation.secret, purchase.id))
         return Intent(
             id=purchase.id,
             owner=self._deck.installation.id,
@@ -84,6 +89,7 @@ class Buyer:
             reservation=place.reservation,
             image=spec.image,
             ssh_keys=spec.ssh_keys,
+            startup=startup,
             labels=(*spec.labels, ("pool", spec.name), ("node", purchase.node)),
         )
 

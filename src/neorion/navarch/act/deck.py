@@ -8,7 +8,7 @@ from neorion.keel.base import Instant, NotFound, did_you_mean
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.store import Store
 from neorion.navarch.model import Node, NodeId, PoolSpec, Purchase, Repair
-from neorion.navarch.ports import DemandSource, Judge, Scheduler
+from neorion.navarch.ports import DemandSource, Judge, Outfitter, Scheduler
 from neorion.navarch.state import Book, Installation, Journal
 
 
@@ -20,6 +20,8 @@ class World:
     scheduler: Scheduler
     demand: DemandSource
     judge: Judge
+    # None where no pool has setup commands.
+    outfitter: Outfitter | None = None
 
 
 @dataclass(slots=True)
@@ -36,6 +38,9 @@ class Deck:
     ids: Ids
     rng: Rng
     started: Instant
+    # Where agents reach this control plane, and the token that lets one of them speak for one node.
+    address: str = ""
+    ticket: Callable[[NodeId], str] = field(default=lambda _: "")
     wake: Callable[[], None] = lambda: None
     # Is told of everything that happens to nodes and repairs; metrics stand behind it.
     watch: Callable[[Node | Repair | Purchase], None] = field(default=lambda _: None)

@@ -28,6 +28,8 @@ class Ender:
         if not await self._gone(node):
             raise Retry("navarch.ending", f"{node.machine} is still stopping.", after=_ASK_AGAIN)
         await point("navarch.end.after")
+        # Before the book forgets it: whoever comes after a crash asks again.
+        await self._deck.world.scheduler.forget(node)
         newest = self._book.nodes.get(node_id)
         if newest is not None and newest.state is NodeState.TERMINATING:
             self._moves.node(newest, NodeState.TERMINATED, f"{node.machine or 'its machine'} is gone")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace as changed
 
-from neorion.keel.base import Duration, Retry
+from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
@@ -10,9 +10,10 @@ from neorion.navarch.model import Node, NodeId, NodeState, Pulse
 
 # Pods take seconds to go; asking more often only costs.
 _ASK_AGAIN = Duration.of(seconds=2)
-_AWAY = (
+_TOLD_IN = (
     NodeState.VERIFYING,
     NodeState.SPARE,
+    NodeState.ACTIVE,
     NodeState.CORDONED,
     NodeState.DRAINING,
     NodeState.DRAINED,
@@ -26,13 +27,14 @@ class Marker:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
-        self._told: dict[NodeId, bool] = {}
+        # Each node as it was when last told of.
+        self._told: dict[NodeId, Node] = {}
 
     def due(self, node: Node) -> bool:
         """Whether the scheduler believes something else."""
-        if node.state is NodeState.ACTIVE:
-            return self._told.get(node.id) is not False
-        return node.state in _AWAY and self._told.get(node.id) is not True
+        told = self._told.get(node.id)
+        # Records are values: the very same one needs no second look, and this is asked of every node in every tick.
+        return told is not node and node.state in _TOLD_IN and (told is None or not _alike(told, node))
 
     async def mark(self, node_id: NodeId) -> None:
         node = self._book.nodes.get(node_id)
@@ -41,12 +43,16 @@ class Marker:
         await self._deck.journal.durable()
         away = node.state is not NodeState.ACTIVE
         await point("navarch.mark.before")
-        if away:
-            await self._deck.world.scheduler.cordon(node, node.why)
-        else:
-            await self._deck.world.scheduler.uncordon(node)
-        self._told[node_id] = away
-        self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), marked=away)
+        try:
+            if away:
+                await self._deck.world.scheduler.cordon(node, node.why)
+            else:
+                await self._deck.world.scheduler.uncordon(node)
+        except Error as error:
+            self._note(node_id, waits=error.sentence)
+            raise
+        self._told[node_id] = node
+        self._note(node_id, marked=away)
 
     async def drain(self, node_id: NodeId) -> None:
         node = self._book.nodes.get(node_id)
@@ -56,14 +62,41 @@ class Marker:
         await point("navarch.drain.before")
         patience = self._deck.spec(node.pool).timing.drain
         left = patience - self._deck.clock.now().since(node.since)
-        drain = await self._deck.world.scheduler.drain(node, node.why, left)
+        try:
+            drain = await self._deck.world.scheduler.drain(node, node.why, left)
+        except Error as error:
+            self._note(node_id, marked=True, waits=error.sentence)
+            raise
         newest = self._book.nodes.get(node_id)
         if newest is None or newest.state is not NodeState.DRAINING:
             return
         if not drain.done:
-            raise Retry("navarch.draining", drain.sentence or f"{drain.left} left.", after=_ASK_AGAIN)
+            waits = drain.sentence or f"{drain.left} left."
+            self._note(node_id, marked=True, waits=waits)
+            raise Retry("navarch.draining", waits, after=_ASK_AGAIN)
+        self._note(node_id, marked=True)
         self._moves.node(newest, NodeState.DRAINED, drain.sentence or "nothing runs on it")
 
     def forget_gone(self) -> None:
         for node in [one for one in self._told if one not in self._book.nodes]:
             del self._told[node]
+
+    def _note(self, node_id: NodeId, *, marked: bool | None = None, waits: str = "") -> None:
+        """Of a node that is still there. What is not said about marks stays as it was."""
+        if node_id not in self._book.nodes:
+            return
+        pulse = self._book.pulses.get(node_id, Pulse())
+        self._book.pulses[node_id] = changed(
+            pulse, marked=pulse.marked if marked is None else marked, waits=waits
+        )
+
+
+def _alike(told: Node, node: Node) -> bool:
+    """Whether its scheduler would see a difference."""
+    return (
+        told.state is node.state
+        and told.health is node.health
+        and told.ailment == node.ailment
+        and told.kube_name == node.kube_name
+        and told.agent == node.agent
+    )

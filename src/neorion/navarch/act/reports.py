@@ -3,7 +3,7 @@
 A heartbeat changes nothing that is written down. An event is durable before its agent may forget it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Final
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from neorion.capacity.node import Claim, Known, resolve
 from neorion.capacity.provider import MachineId
-from neorion.keel.base import Denied, Instant, Retry
+from neorion.keel.base import Denied, Duration, Instant, Retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
@@ -36,6 +36,8 @@ log = logger(__name__)
 
 # Below this a node does nothing that anybody would miss.
 IDLE_PERCENT: Final = 1.0
+# Lives of an agent whose events may still be on their way; one that restarts more often than it is heard sends old ones first.
+LIVES_MAX: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,17 @@ class Registration:
     gpus: int = 0
     instance_type: str = ""
     kube_name: str = ""
+    kernel_boot: str = ""
+    secret_digest: str = ""
+    # It came with the node's own token, so it is who it says.
+    proven: bool = False
 
 
 @dataclass(slots=True)
 class Vitals:
-    """The newest measurements of a node, for metrics; and which of its batches were taken."""
+    """The newest measurements of a node, for metrics."""
 
     gpus: Sequence[Gpu] = ()
-    boot: str = ""
-    batch: int = 0
 
 
 class Reports:
@@ -66,6 +70,8 @@ class Reports:
         self._book = deck.book
         self._moves = moves
         self.vitals: dict[NodeId, Vitals] = {}
+        # Is told how long an event was on its way until it was judged; metrics stand behind it.
+        self.detected: Callable[[str, Duration], None] = lambda _pool, _lag: None
         # By pool and code, since the process began.
         self.xids: dict[tuple[str, int], int] = {}
 
@@ -73,10 +79,13 @@ class Reports:
         """The node that this agent speaks for. Registering again changes nothing about the node's state."""
         node = self.find(said) or self._join(said)
         now = self._deck.clock.now()
+        self._check_same(node, said, now)
         known = replace(
             node,
             agent=said.claim.name,
             kube_name=said.kube_name or node.kube_name,
+            kernel_boot=said.kernel_boot or node.kernel_boot,
+            secret_digest=said.secret_digest or node.secret_digest,
             gpus=node.gpus or said.gpus,
         )
         self._hear(node.id, now)
@@ -110,17 +119,33 @@ class Reports:
             self._deck.wake()
         return self._book.nodes[node_id]
 
-    async def report(self, node_id: NodeId, boot: str, batch: int, events: Sequence[HealthEvent]) -> None:
-        """Takes a batch of events, once: a batch sent again because its answer was lost is not counted again."""
-        vitals = self.vitals.setdefault(node_id, Vitals())
-        if vitals.boot == boot and batch <= vitals.batch:
-            return
+    async def report(self, node_id: NodeId, boot: str, first: int, events: Sequence[HealthEvent]) -> None:
+        """Takes events, each once: one sent again because its answer was lost is not counted again."""
         self._hear(node_id, self._deck.clock.now())
-        await self.observe(node_id, events)
-        vitals.boot, vitals.batch = boot, batch
+        skipped = self._skipped(self._deck.node(node_id), boot, first, len(events))
+        if skipped == len(events):
+            # An answer says that they are kept, also the second.
+            await self._deck.journal.durable()
+            return
+        fresh = events[skipped:]
+        verdicts = await self._judged(node_id, fresh)
+        node = self._book.nodes.get(node_id)
+        if node is None:
+            return
+        # Judging took a while, and the agent may have lost its patience and sent them again.
+        since = self._skipped(node, boot, first + skipped, len(fresh))
+        for event, verdict in list(zip(fresh, verdicts, strict=True))[since:]:
+            self._take(node_id, event, verdict)
+        self._note_taken(node_id, boot, first + len(events) - 1)
+        await self._deck.journal.durable()
 
     async def observe(self, node_id: NodeId, events: Sequence[HealthEvent]) -> None:
         """Judges events by the pool's policy, and the node by the verdicts."""
+        for event, verdict in zip(events, await self._judged(node_id, events), strict=True):
+            self._take(node_id, event, verdict)
+        await self._deck.journal.durable()
+
+    async def _judged(self, node_id: NodeId, events: Sequence[HealthEvent]) -> Sequence[Verdict]:
         node = self._deck.node(node_id)
         rules = self._deck.spec(node.pool).health
         recent = list(self._book.events.get(node_id, ()))
@@ -130,10 +155,7 @@ class Reports:
             situation(event, node, [*recent, *events[:index]], repairs, now)
             for index, event in enumerate(events)
         ]
-        verdicts = await self._deck.world.judge.judge(rules.policy, situations)
-        for event, verdict in zip(events, verdicts, strict=True):
-            self._take(node_id, event, verdict)
-        await self._deck.journal.durable()
+        return await self._deck.world.judge.judge(rules.policy, situations)
 
     async def silence(self, node_id: NodeId, since: Instant) -> None:
         """Seen from here: an agent that has not spoken for too long."""
@@ -151,6 +173,7 @@ class Reports:
         if node is None:
             return
         self._book.add_event(node_id, event)
+        self.detected(node.pool, self._deck.clock.now().since(event.at))
         if event.kind is EventKind.XID:
             key = (node.pool, event.xid)
             self.xids[key] = self.xids.get(key, 0) + 1
@@ -167,6 +190,35 @@ class Reports:
         if after.health is not node.health or (after.ailment and not node.ailment):
             self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
         self._deck.wake()
+
+    def _skipped(self, node: Node, boot: str, first: int, count: int) -> int:
+        """How many of so many events were taken before."""
+        return min(count, max(0, node.taken.get(boot, 0) + 1 - first)) if boot else 0
+
+    def _note_taken(self, node_id: NodeId, boot: str, last: int) -> None:
+        """In the same write as the events themselves: a crash keeps both or neither."""
+        node = self._book.nodes.get(node_id)
+        if node is None or not boot:
+            return
+        others = {life: number for life, number in node.taken.items() if life != boot}
+        newest = dict(list(others.items())[1 - LIVES_MAX :])
+        self._book.put_node(replace(node, taken={**newest, boot: max(last, node.taken.get(boot, 0))}))
+
+    def _check_same(self, node: Node, said: Registration, now: Instant) -> None:
+        """A machine that lives is not replaced by another that says its name; one that lost its papers waits a little."""
+        if said.proven or node.secret_digest in ("", said.secret_digest):
+            return
+        pulse, timing = self._book.pulses.get(node.id, Pulse()), self._deck.spec(node.pool).timing
+        quiet = (timing.heartbeat + timing.silence) * 0.5
+        left = quiet - now.since(pulse.heard or self._deck.started)
+        if left:
+            raise Retry(
+                "navarch.not_the_same",
+                f"Another agent speaks for {node.id}, and it is not long ago.",
+                hint="keep the agent's --state folder over restarts; without it, joining again takes a while",
+                after=left,
+            )
+        self._moves.tell(node.id, "node.rejoined", "an agent without the papers of before speaks for it now")
 
     def _hear(self, node_id: NodeId, now: Instant) -> None:
         self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), heard=now)

@@ -91,6 +91,7 @@ class Sweep:
                 return
         except NotFound:
             pass
+        await self._deck.world.scheduler.forget(node)
         newest = self._book.nodes.get(node.id)
         if newest is not None and newest.state is not NodeState.TERMINATING:
             self._fleet.moves.node(

@@ -14,6 +14,7 @@ from neorion.navarch.act.ending import Ender
 from neorion.navarch.act.errands import Errands
 from neorion.navarch.act.marking import Marker
 from neorion.navarch.act.moves import Moves
+from neorion.navarch.act.outfitting import Outfitting
 from neorion.navarch.act.reports import Reports
 from neorion.navarch.act.treating import Healer
 from neorion.navarch.decide import NoteSilence, PoolPlan, incidents, plan
@@ -33,6 +34,7 @@ class Fleet:
         self.ender = Ender(deck, self.moves)
         self.marker = Marker(deck, self.moves)
         self.healer = Healer(deck)
+        self.outfitting = Outfitting(deck, self.moves)
         self.reports = Reports(deck, self.moves)
         self.errands = Errands(deck.clock, deck.rng, self._wake)
         self._alarm: asyncio.TimerHandle | None = None
@@ -94,6 +96,8 @@ class Fleet:
             if purchase.state is PurchaseState.INTENDED:
                 ensure(f"buy {purchase.id}", partial(self.buyer.buy, purchase.id))
         for node in book.nodes.values():
+            if self.outfitting.due(node):
+                ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id))
             if self.marker.due(node):
                 ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
             if node.state is NodeState.TERMINATING:

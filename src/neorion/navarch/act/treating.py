@@ -40,3 +40,19 @@ class Healer:
             pulse, treated=pulse.treated | {str(repair)}, heard=self._deck.clock.now(), tested=None
         )
         self._deck.wake()
+
+    def rebooted(self, node: NodeId) -> None:
+        """The machine came back with another kernel: if that is what it was to do, it is done."""
+        repair = self._book.open_repairs.get(node)
+        if (
+            repair is not None
+            and repair.step is RepairStep.TREATING
+            and repair.remedy is Remedy.REBOOT
+            and not self.by_cloud(repair)
+        ):
+            self.treated(node, repair.id)
+
+    def refused(self, node: NodeId, repair: RepairId, why: str) -> None:
+        pulse = self._book.pulses.get(node, Pulse())
+        self._book.pulses[node] = changed(pulse, refused={**pulse.refused, str(repair): why})
+        self._deck.wake()

@@ -18,6 +18,9 @@ class NoScheduler:
         del node, why, left
         return Drain(done=True, sentence="nobody schedules work here")
 
+    async def forget(self, node: Node) -> None:
+        del node
+
 
 class NoDemand:
     """Knows of no queue. Not knowing is not nothing: queue autoscalers keep the pool as it is."""

@@ -3,6 +3,8 @@
 What it looks at stands behind the probe port. It decides nothing: it reports, and carries out what it is told.
 """
 
-from neorion.navarch.agent.agent import Agent, Identity
+from neorion.navarch.agent.agent import Agent
+from neorion.navarch.agent.identity import Identity
+from neorion.navarch.agent.memory import Memory
 
-__all__ = ["Agent", "Identity"]
+__all__ = ["Agent", "Identity", "Memory"]

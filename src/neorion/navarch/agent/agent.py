@@ -1,74 +1,56 @@
 """Registers, then beats, watches and reports until the control plane knows the node no more."""
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Denied, Duration, Error, Id, Invalid, NotFound, Retry
+from neorion.keel.base import Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
 from neorion.keel.telemetry import logger
-from neorion.navarch.model import EventKind, HealthEvent, wire
+from neorion.navarch.agent import messages
+from neorion.navarch.agent.identity import Identity
+from neorion.navarch.agent.memory import Memory
+from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentServiceClient
 from neorion.navarch.ports import Gpu, Probe
 
 log = logger(__name__)
+T = TypeVar("T")
 
-# Without the control plane events gather; what is older than this many newer ones is lost, and that is said.
-WAITING_MAX: Final = 1_000
-BATCH_MAX: Final = 200
 # A control plane that restarts is back within a minute; agents must not all ask at the same moment.
 _PATIENCE: Final = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=30), attempts=10**9)
 
 
-class BootId(Id):
-    """One life of one agent."""
-
-    __slots__ = ()
-    prefix = "boot"
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What the agent was told, or found out, about where it runs."""
-
-    name: str
-    machine: str = ""
-    provider_id: str = ""
-    host_name: str = ""
-    kube_name: str = ""
-    pool: str = ""
-    instance_type: str = ""
-
-
 @dataclass(slots=True)
 class _Session:
-    """What a registration brought, and what this life of the agent has to say."""
+    """What a registration brought, and what there is to say with the next heartbeat."""
 
+    channel: Channel
     calls: AgentServiceClient
-    every: Duration
-    look: Duration
-    expected: int
-    boot: str
-    batch: int = 0
-    waiting: deque[HealthEvent] = field(default_factory=lambda: deque[HealthEvent](maxlen=WAITING_MAX))
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    memory: Memory
+    joining: str | None
+    every: Duration = field(default=Duration(0))
+    look: Duration = field(default=Duration(0))
+    expected: int = 0
+    # When to ask for another token, on the monotonic clock.
+    renew_at: float = 0.0
     beat: asyncio.Event = field(default_factory=asyncio.Event)
     tested: bool | None = None
+    begun: set[str] = field(default_factory=set[str])
     done: list[str] = field(default_factory=list[str])
+    refused: list[pb.Refusal] = field(default_factory=list[pb.Refusal])
     found: int = -1
 
 
 class Agent:
-    """One machine's voice. `dial` opens a channel with a token; the first is the one for joining."""
+    """One machine's voice. `dial` opens a channel; the token it is made with is the one for joining."""
 
     def __init__(
         self,
@@ -86,61 +68,101 @@ class Agent:
         self._ids = ids
         self._rng = rng
 
-    async def run(self, join_token: str | None) -> None:
+    async def run(self, join_token: str | None, memory: Memory | None = None) -> None:
         """Ends when the control plane knows the node no more; everything else is tried again."""
-        session = await self._register(join_token)
+        channel = self._dial(join_token)
+        kept = memory or Memory.of_one_life(self._ids)
+        session = _Session(channel, channel.client(AgentServiceClient), kept, join_token)
+        await self._register(session)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch, session)
+            tasks.start_soon(kept.outbox.keep)
+            tasks.start_soon(self._probe.watch, kept.outbox.put, session.look)
             tasks.start_soon(self._test, session)
             tasks.start_soon(self._send, session)
             await self._beat(session)
             tasks.cancel_scope.cancel()
 
-    async def _register(self, join_token: str | None) -> _Session:
-        who, gpus = self._who, await self._gpus() or ()
-        request = pb.RegisterRequest(
-            node_id=who.name,
-            machine_id=who.machine,
-            provider_id=who.provider_id,
-            host_name=who.host_name,
-            kube_name=who.kube_name,
-            pool=who.pool,
-            instance_type=who.instance_type,
-            gpus=[_message(gpu) for gpu in gpus],
+    # Who it is.
+
+    async def _register(self, session: _Session) -> None:
+        """With the token it was given last, if it has one; with the one for joining where that is not taken any more."""
+        request = messages.registration(
+            self._who, session.memory.wallet.papers.secret, await self._gpus() or ()
         )
-        joining = self._dial(join_token).client(AgentServiceClient)
-        answer = await retry(lambda: joining.register(request), _PATIENCE, self._clock, self._rng)
+        own = session.memory.wallet.papers.token
+        try:
+            session.channel.show(own or None)
+            answer = await self._until_heard(lambda: session.calls.register(request))
+        except Denied as error:
+            if not own or session.joining is None:
+                raise
+            log.warning("the token of before is not taken any more", why=error.sentence)
+            session.channel.show(None)
+            answer = await self._until_heard(lambda: session.calls.register(request))
         log.info("registered", node=answer.node)
-        return _Session(
-            calls=self._dial(answer.token).client(AgentServiceClient),
-            every=Duration.of(ms=answer.heartbeat_interval_ms),
-            look=Duration.of(ms=answer.health_check_interval_ms),
-            expected=answer.expected_gpus,
-            boot=self._ids.new(BootId),
-        )
+        session.every = Duration.of(ms=answer.heartbeat_interval_ms)
+        session.look = Duration.of(ms=answer.health_check_interval_ms)
+        session.expected = answer.expected_gpus
+        self._speak_with(session, answer.token, Duration.of(ms=answer.token_life_ms))
+
+    def _speak_with(self, session: _Session, token: str, life: Duration) -> None:
+        session.memory.wallet.put(token)
+        session.channel.show(token)
+        session.renew_at = self._clock.monotonic() + life.seconds / 2
+
+    async def _until_heard(self, call: Callable[[], Awaitable[T]]) -> T:
+        async def attempt() -> T:
+            try:
+                return await call()
+            except Retry as error:
+                log.warning("the control plane did not take it", why=error.sentence)
+                raise
+
+        return await retry(attempt, _PATIENCE, self._clock, self._rng)
+
+    # That it lives.
 
     async def _beat(self, session: _Session) -> None:
         while True:
             session.beat.clear()
-            gpus = await self._gpus()
-            if gpus is not None:
-                self._count(session, gpus)
-            done = list(session.done)
-            request = pb.HeartbeatRequest(gpus=[_message(gpu) for gpu in gpus or ()], done=done)
-            if session.tested is not None:
-                request.tested = session.tested
+            request = await self._heartbeat(session)
             try:
                 answer = await session.calls.heartbeat(request)
+            except Unauthenticated as error:
+                log.warning("its token is not taken any more", why=error.sentence)
+                await self._register(session)
+                continue
             except (NotFound, Denied) as error:
                 log.info("the control plane knows this node no more", why=error.sentence)
+                session.memory.outbox.clear()
                 return
             except Retry as error:
                 log.warning("heartbeat was not heard", why=error.sentence)
             else:
-                session.done = [one for one in session.done if one not in done]
+                self._heard(session, request, answer)
                 await self._obey(session, answer.orders)
             with anyio.move_on_after(session.every.seconds):
                 await session.beat.wait()
+
+    async def _heartbeat(self, session: _Session) -> pb.HeartbeatRequest:
+        gpus = await self._gpus()
+        if gpus is not None:
+            self._count(session, gpus)
+        request = pb.HeartbeatRequest(
+            gpus=[messages.gpu(one) for one in gpus or ()],
+            done=list(session.done),
+            refused=list(session.refused),
+            renew=self._clock.monotonic() >= session.renew_at,
+        )
+        if session.tested is not None:
+            request.tested = session.tested
+        return request
+
+    def _heard(self, session: _Session, request: pb.HeartbeatRequest, answer: pb.HeartbeatResponse) -> None:
+        session.done = [one for one in session.done if one not in request.done]
+        session.refused = [one for one in session.refused if one not in request.refused]
+        if answer.token:
+            self._speak_with(session, answer.token, Duration.of(ms=answer.token_life_ms))
 
     async def _gpus(self) -> Sequence[Gpu] | None:
         """None where nobody can say: that is no proof that they are gone, and the watch tells why."""
@@ -156,79 +178,52 @@ class Agent:
             return
         if len(gpus) < session.expected or session.found not in (-1, len(gpus)):
             metrics = {"found": float(len(gpus)), "expected": float(session.expected)}
-            self._tell(session, HealthEvent(self._clock.now(), EventKind.GPU_MISSING, metrics=metrics))
+            session.memory.outbox.put(HealthEvent(self._clock.now(), EventKind.GPU_MISSING, metrics=metrics))
         session.found = len(gpus)
-
-    async def _obey(self, session: _Session, orders: Sequence[pb.Order]) -> None:
-        for order in orders:
-            try:
-                await self._probe.treat(Remedy(order.remedy), order.gpu)
-            except Error as error:
-                log.failure("treatment failed", error, order=order.id)
-                continue
-            session.done.append(order.id)
-            session.beat.set()
-
-    async def _watch(self, session: _Session) -> None:
-        await self._probe.watch(partial(self._tell, session), session.look)
 
     async def _test(self, session: _Session) -> None:
         session.tested = await self._probe.self_test()
         session.beat.set()
 
-    def _tell(self, session: _Session, event: HealthEvent) -> None:
-        if len(session.waiting) == WAITING_MAX:
-            log.warning("an event was lost", kind=session.waiting[0].kind.value)
-        session.waiting.append(event)
-        session.news.set()
+    # What it is told to do.
+
+    async def _obey(self, session: _Session, orders: Sequence[pb.Order]) -> None:
+        """Each once. Of a reboot the control plane learns by the agent's next life: until then nothing was carried out."""
+        for order in orders:
+            if order.id in session.begun:
+                continue
+            session.begun.add(order.id)
+            try:
+                remedy = messages.remedy(order)
+                await self._probe.treat(remedy, order.gpu)
+            except Error as error:
+                log.failure("treatment failed", error, order=order.id)
+                session.refused.append(messages.refusal(order, error))
+            else:
+                if remedy is Remedy.REBOOT:
+                    continue
+                session.done.append(order.id)
+            session.beat.set()
+
+    # What it saw.
 
     async def _send(self, session: _Session) -> None:
-        """Everything that waits, at once. A batch is repeated under its number until it was taken."""
+        """Everything that waits, at once, and again until it was taken."""
+        outbox = session.memory.outbox
         while True:
-            await session.news.wait()
-            session.news.clear()
-            while session.waiting:
-                batch = [session.waiting.popleft() for _ in range(min(BATCH_MAX, len(session.waiting)))]
-                session.batch += 1
-                request = pb.ReportRequest(
-                    boot=session.boot, batch=session.batch, events=[_event(event) for event in batch]
-                )
-                try:
-                    await retry(
-                        lambda request=request: session.calls.report(request),
-                        _PATIENCE,
-                        self._clock,
-                        self._rng,
-                    )
-                except (NotFound, Denied):
-                    # The heartbeat hears it too, and ends.
-                    return
-                except Invalid as error:
-                    # Sent again it would be refused again, and hold up what comes after it.
-                    log.failure("events were refused", error, events=len(batch))
-
-
-def _message(gpu: Gpu) -> pb.Gpu:
-    return pb.Gpu(
-        index=gpu.index,
-        uuid=gpu.uuid,
-        model=gpu.model,
-        temperature_celsius=gpu.temperature,
-        power_watts=gpu.power,
-        utilisation_percent=gpu.utilisation,
-        memory_used_bytes=gpu.memory_used,
-    )
-
-
-def _event(event: HealthEvent) -> pb.HealthEvent:
-    message = pb.HealthEvent(
-        at_ms=wire.ms(event.at),
-        kind=event.kind.value,
-        gpu_uuid=event.gpu_uuid,
-        xid=event.xid,
-        message=event.message,
-        metrics=dict(event.metrics),
-    )
-    if event.gpu >= 0:
-        message.gpu = event.gpu
-    return message
+            batch = await outbox.next_batch()
+            request = messages.report(batch)
+            try:
+                await self._until_heard(lambda request=request: session.calls.report(request))
+            except Unauthenticated:
+                # The heartbeat hears it too, and registers anew.
+                session.beat.set()
+                await self._clock.sleep(_PATIENCE.first)
+                continue
+            except (NotFound, Denied):
+                # As above; there it ends.
+                return
+            except Invalid as error:
+                # Sent again it would be refused again, and hold up what comes after it.
+                log.failure("events were refused", error, events=len(batch.events))
+            outbox.taken(batch)

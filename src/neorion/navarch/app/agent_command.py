@@ -38,10 +38,10 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.probes.machine import MachineProbe, Places  # noqa: PLC0415 -- as above
-    from neorion.navarch.agent import Agent, Identity  # noqa: PLC0415 -- as above
+    from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
 
     setup(Form(options["log"]))
-    options["state"].mkdir(parents=True, exist_ok=True)
+    options["state"].mkdir(mode=0o700, parents=True, exist_ok=True)
     clock, ids = SystemClock(), SystemIds()
     tls = ClientTls(ca=options["ca_file"]) if options["ca_file"] else None
 
@@ -50,13 +50,18 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
 
     places = Places(options["state"], options["kernel_log"])
     probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
-    who = Identity(options["node_id"], host_name=socket.gethostname(), pool=options["pool"])
+    who = Identity(
+        options["node_id"],
+        host_name=socket.gethostname(),
+        pool=options["pool"],
+        kernel_boot=places.boot_id.read_text().strip(),
+    )
 
     async def main(crew: Crew) -> None:
         async def speak() -> None:
-            await Agent(who, probe, dial, clock, ids, system_rng()).run(
-                out.env.get("NAVARCH_AUTH_TOKEN") or None
-            )
+            memory = Memory.kept_in(options["state"], ids)
+            token = out.env.get("NAVARCH_AUTH_TOKEN") or None
+            await Agent(who, probe, dial, clock, ids, system_rng()).run(token, memory)
             crew.stop()
 
         crew.spawn("navarch.agent", speak)

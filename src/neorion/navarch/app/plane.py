@@ -45,6 +45,8 @@ class Settings:
     join_token: str = ""
     autoscale: Duration = field(default=Duration.of(seconds=30))
     health_check: Duration = field(default=Duration.of(seconds=60))
+    # Where agents reach it.
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
     async with Crew(parts.clock, parts.rng) as crew:
         fleet = await _fleet(settings, world, parts, crew)
         orders, sweep = Orders(fleet), Sweep(fleet)
-        keys = Keys(fleet.deck.installation.secret, settings.token, settings.join_token)
+        keys = Keys(fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token)
+        fleet.deck.ticket = keys.token_of
         app = App(
             _services(fleet, orders, sweep, keys, settings.health_check),
             _routes(fleet, parts.metrics),
@@ -107,6 +110,7 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> 
         ids=parts.ids,
         rng=parts.rng,
         started=now,
+        address=settings.address,
     )
     return Fleet(deck)
 

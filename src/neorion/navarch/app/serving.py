@@ -10,17 +10,18 @@ from pathlib import Path
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
-from neorion.keel.rpc import Channel, MemoryTransport, connect, serve
+from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
 from neorion.keel.run import Crew
-from neorion.keel.store import open_store
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.judge import ProcessJudge
-from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
-from neorion.navarch.app.clouds import aws
+from neorion.navarch.app.clouds import Around, open_clouds
 from neorion.navarch.app.fakes import Fake, fake, inhabit
-from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.app.outfit import outfitter, reachable
+from neorion.navarch.app.plane import Parts, Plane, Settings, build
+from neorion.navarch.app.schedulers import Chances, schedulers
+from neorion.navarch.app.standby import Door, reign
 from neorion.navarch.model.tokens import token_file
 
 _GRACE = Duration.of(seconds=2)
@@ -51,35 +52,41 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         if section.kind(name) == "fake"
     }
     providers: dict[str, Provider] = {name: one.provider for name, one in fakes.items()}
-    providers |= {
-        name: aws(name, section, specs.values())
-        for name, section in file.providers.items()
-        if section.kind(name) == "aws"
-    }
-    _refuse_unserved(file, providers)
     settings = Settings(
         specs=specs,
         token=token,
         join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,
+        address=reachable(file),
     )
     async with AsyncExitStack() as stack:
-        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
+        providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
+        _refuse_unserved(file, providers)
         where = file.server.store or state / "navarch.db"
-        store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
-        world = World(providers, NoScheduler(), NoDemand(), judge)
+        door = Door(host, port, _tls(file, folder))
+        own = await stack.enter_async_context(reign(where, door, clock, rng, ids))
+        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
+        around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
+        world = World(providers, around.scheduler, around.demand, judge, outfitter(file, specs, folder))
         plane = await stack.enter_async_context(
-            build(settings, world, Parts(store, clock, ids, rng, Metrics()))
+            build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
         )
         crew = await stack.enter_async_context(Crew(clock, rng))
         stack.callback(crew.cancel)
-        server = await stack.enter_async_context(serve(plane.app, host, port, grace=_GRACE))
+        server = await stack.enter_async_context(
+            serve(plane.app, own.door.host, own.door.port, tls=own.door.tls, grace=_GRACE)
+        )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
         _leave_token(env, server.port, token)
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
         yield Serving(server.address, token, plane, fakes)
+
+
+def _tls(file: ConfigFile, folder: Path) -> ServerTls | None:
+    named = file.server
+    return ServerTls(folder / named.tls_cert, folder / named.tls_key) if named.tls_cert else None
 
 
 def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function of a token
@@ -95,8 +102,6 @@ def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> Non
         f"purchases from {section.kind(name)}": name not in providers
         for name, section in file.providers.items()
     }
-    asked |= {f"setup_commands of {name}": bool(pool.setup_commands) for name, pool, _ in file.named_pools()}
-    asked["server.external_address"] = bool(file.server.external_address)
     for what, said in asked.items():
         if said:
             raise Invalid(

@@ -1,12 +1,14 @@
 """A command's conversation with the control plane: open, ask, close; and what to say when nobody answers."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
 
 from neorion.keel.base import Retry
 from neorion.keel.cli.kit import Output
+from neorion.keel.rpc import ClientTls
 from neorion.keel.run import only_error
 from neorion.navarch.client import NavarchClient
 
@@ -15,9 +17,11 @@ T = TypeVar("T")
 
 def ask(out: Output, server: str, question: Callable[[NavarchClient], Awaitable[T]]) -> T:
     """Runs `question` with a client of its own."""
+    token, ca = out.env.get("NAVARCH_AUTH_TOKEN") or None, out.env.get("NAVARCH_CA_FILE")
+    tls = ClientTls(ca=Path(ca)) if ca else None
 
     async def converse() -> T:
-        async with NavarchClient.remote(server, token=out.env.get("NAVARCH_AUTH_TOKEN") or None) as client:
+        async with NavarchClient.remote(server, token=token, tls=tls) as client:
             return await question(client)
 
     try:

@@ -175,10 +175,11 @@ class LineRecord:
     at: Instant | None
     event: str
     sentence: str
+    data: dict[str, str]
 
     @classmethod
     def of(cls, line: pb.Line) -> "LineRecord":
-        return cls(moment(line.at_ms), line.event, line.sentence)
+        return cls(moment(line.at_ms), line.event, line.sentence, dict(line.data))
 
 
 LINES: Final[Table[LineRecord]] = Table(
@@ -186,6 +187,7 @@ LINES: Final[Table[LineRecord]] = Table(
         Column("AT", lambda it: it.at),
         Column("EVENT", lambda it: it.event, priority=1),
         Column("WHAT", lambda it: it.sentence, wrap=True),
+        Column("OUTPUT", lambda it: it.data.get("output", ""), wide=True),
     ),
     name=lambda it: it.event,
     empty="Nothing is known of it.",

@@ -18,6 +18,7 @@ from neorion.navarch.decide.actions import (
     StepRepair,
     WantNodes,
 )
+from neorion.navarch.decide.budget import BudgetUse, budgets_used
 from neorion.navarch.decide.cause import Incident, incidents
 from neorion.navarch.decide.check import violations
 from neorion.navarch.decide.explain import explain_node, explain_pool
@@ -27,6 +28,7 @@ from neorion.navarch.decide.plan import plan
 __all__ = [
     "NOBODY",
     "Action",
+    "BudgetUse",
     "BuyNode",
     "FailNode",
     "ForgetAilment",
@@ -39,6 +41,7 @@ __all__ = [
     "RetireNode",
     "StepRepair",
     "WantNodes",
+    "budgets_used",
     "diagnose",
     "explain_node",
     "explain_pool",

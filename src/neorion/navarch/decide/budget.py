@@ -1,6 +1,8 @@
 """How many nodes may be out of service at once."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from neorion.keel.base import Instant
 from neorion.navarch.decide.window import is_open
@@ -33,6 +35,32 @@ class _Scene:
         self.now = now
         self.zones = {node.id: node.place.zone for node in view.nodes}
 
+    def zone(self, repair: Repair) -> str:
+        return self.zones.get(repair.node, "")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """How full a budget is; of one that counts each zone, the fullest."""
+
+    name: str
+    used: int
+    most: int
+
+
+def budgets_used(view: PoolView, now: Instant) -> list[BudgetUse]:
+    size = max(1, sum(each.state.serving for each in view.nodes))
+    scene = _Scene(view, [one for one in view.repairs if begun(one)], size, now)
+    found: list[BudgetUse] = []
+    for budget in view.spec.health.budgets:
+        counted = [
+            one for one in _counted(budget, scene) if _concerns(budget, one.signature, scene.zone(one))
+        ]
+        zones = Counter(scene.zone(one) for one in counted)
+        used = max(zones.values(), default=0) if budget.each_zone else len(counted)
+        found.append(BudgetUse(_name(budget), used, budget.most.of(size)))
+    return found
+
 
 def _check(budget: Budget, repair: Repair, node: Node, scene: _Scene) -> Hold | None:
     if not _concerns(budget, repair.signature, node.place.zone):
@@ -40,27 +68,33 @@ def _check(budget: Budget, repair: Repair, node: Node, scene: _Scene) -> Hold | 
     if budget.windows and not any(is_open(window, scene.now) for window in budget.windows):
         return None
     zone = node.place.zone if budget.each_zone else None
-    if budget.per is not None:
-        counted = [
-            one
-            for one in scene.view.repairs
-            if "cordoning" in one.times and scene.now.since(one.times["cordoning"]) < budget.per
-        ]
-        code, what = HoldCode.BUDGET_RATE, f"{budget.most} in {budget.per}"
-    else:
-        counted = list(scene.at_work)
-        code, what = HoldCode.BUDGET, f"budget {budget.most}"
+    code = HoldCode.BUDGET if budget.per is None else HoldCode.BUDGET_RATE
     have = sum(
         one.id != repair.id
-        and _concerns(budget, one.signature, scene.zones.get(one.node, ""))
+        and _concerns(budget, one.signature, scene.zone(one))
         and (zone is None or scene.zones.get(one.node) == zone)
-        for one in counted
+        for one in _counted(budget, scene)
     )
     most = budget.most.of(scene.size)
     if have < most:
         return None
     where = f" in {node.place.zone}" if budget.each_zone else ""
-    return Hold(code, node.id, have=have, most=most, detail=f"{what}{where}")
+    return Hold(code, node.id, have=have, most=most, detail=f"{_name(budget)}{where}")
+
+
+def _counted(budget: Budget, scene: _Scene) -> Sequence[Repair]:
+    """Those that are out of service now, or that were begun within the budget's time."""
+    if budget.per is None:
+        return scene.at_work
+    return [
+        one
+        for one in scene.view.repairs
+        if "cordoning" in one.times and scene.now.since(one.times["cordoning"]) < budget.per
+    ]
+
+
+def _name(budget: Budget) -> str:
+    return f"budget {budget.most}" if budget.per is None else f"{budget.most} in {budget.per}"
 
 
 def _concerns(budget: Budget, signature: str, zone: str) -> bool:

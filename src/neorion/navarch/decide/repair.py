@@ -236,6 +236,9 @@ def _treat(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator
     if repair.id in pulse.treated:
         yield StepRepair(repair.id, RepairStep.VERIFYING, f"{repair.remedy.value} was carried out")
         yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
+    elif repair.id in pulse.refused:
+        why = f"{repair.remedy.value} was refused: {pulse.refused[repair.id]}"
+        yield StepRepair(repair.id, RepairStep.FAILED, why)
     elif now.since(repair.since) > view.spec.timing.treat:
         yield StepRepair(repair.id, RepairStep.FAILED, f"{repair.remedy.value} was not carried out in time")
 

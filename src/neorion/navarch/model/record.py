@@ -66,6 +66,15 @@ class Node(Struct, frozen=True, omit_defaults=True):
     held: bool = False
     health: Health = Health.UNKNOWN
     ailment: Ailment | None = None
+    # How many of its pool's setup commands it has behind it, and the host key that it showed first, if that was to be believed.
+    set_up: int = 0
+    host_key: str = ""
+    # Of the machine's own secret: who joins in its name while it lives must know it.
+    secret_digest: str = ""
+    # The life of its kernel when its agent registered last.
+    kernel_boot: str = ""
+    # How far the events of each of its agent's last lives were taken.
+    taken: dict[str, int] = {}
     # Since when it is to go for good, because the pool is too large.
     retiring: bool = False
     served: Instant | None = None

@@ -225,11 +225,16 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How a new machine gets its agent: commands over SSH, with variables filled in. Without commands it brings its own."""
+    """How a new machine gets its agent: commands over SSH, with variables filled in. Without commands it brings its own.
+
+    `first_contact` believes the host key that a machine shows first; otherwise it must show the one it was given.
+    """
 
     commands: tuple[str, ...] = ()
     user: str = "ubuntu"
     key_path: str = ""
+    port: int = 22
+    first_contact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

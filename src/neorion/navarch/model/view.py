@@ -15,8 +15,10 @@ from neorion.navarch.model.spec import PoolSpec
 class Pulse:
     """The latest of a node that is not worth writing down. `heard` is None until its agent spoke to this process.
 
-    `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out.
-    `marked` says that the scheduler of its work knows that the node takes nothing new.
+    `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out,
+    `refused` those that it will not, and why.
+    `marked` says that the scheduler of its work knows that the node takes nothing new, and `waits` what its cordon or drain
+    waits for.
     """
 
     heard: Instant | None = None
@@ -25,6 +27,8 @@ class Pulse:
     idle: Instant | None = None
     tested: bool | None = None
     treated: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)

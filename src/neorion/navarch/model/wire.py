@@ -16,7 +16,20 @@ EVENTS_MAX = 500
 METRICS_MAX = 32
 TEXT_MAX = 1_000
 GPUS_MAX = 64
+# Beyond what any agent sees in its life.
+NUMBER_MAX = 2**53
 _KINDS = {kind.value: kind for kind in EventKind if kind is not EventKind.SILENCE}
+_NAMES = (
+    "node_id",
+    "machine_id",
+    "provider_id",
+    "host_name",
+    "kube_name",
+    "pool",
+    "instance_type",
+    "kernel_boot",
+    "secret",
+)
 # Clocks of machines go wrong; an event from tomorrow must not shadow those of today.
 _AHEAD_MAX_NS = 5 * 60 * 10**9
 
@@ -30,13 +43,22 @@ def moment(ms_since: int) -> Instant:
 
 
 def claim(message: pb.RegisterRequest) -> Claim:
-    for key in ("node_id", "machine_id", "provider_id", "host_name", "kube_name", "pool", "instance_type"):
+    for key in _NAMES:
         _text(key, getattr(message, key), 300)
     if not message.node_id:
         raise Invalid("navarch.no_name", "The agent does not say who it is.", hint="start it with --node-id")
     if len(message.gpus) > GPUS_MAX or len(message.facts) > METRICS_MAX:
         raise Invalid("navarch.too_much", "The agent says more than any machine has.")
     return Claim(message.node_id, message.machine_id, message.provider_id, message.host_name)
+
+
+def boot(message: pb.ReportRequest) -> str:
+    """The life of the agent that its events are numbered in."""
+    if not 1 <= message.first <= NUMBER_MAX:
+        raise Invalid("navarch.event_number", "Events are numbered from 1 on.")
+    if not message.boot:
+        raise Invalid("navarch.no_boot", "The agent does not say in which of its lives it saw this.")
+    return _text("boot", message.boot, 100)
 
 
 def events(messages: Iterable[pb.HealthEvent], now: Instant) -> list[HealthEvent]:

@@ -1,14 +1,20 @@
 """The service for agents."""
 
+from dataclasses import replace
+from typing import Final
+
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
 from neorion.navarch.act.reports import Registration
 from neorion.navarch.act.tick import Fleet
-from neorion.navarch.model import RepairId, RepairStep, wire
+from neorion.navarch.model import Node, RepairStep, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentService
 from neorion.navarch.ports import Gpu
-from neorion.navarch.serve.keys import Keys, check_speaks_for, speaking_node
+from neorion.navarch.serve.keys import TOKEN_LIFE, Keys, check_speaks_for, digest_of, speaking_node
+
+# More than one order at a time is not given.
+REFUSALS_MAX: Final = 16
 
 
 class Agents(AgentService):
@@ -21,12 +27,20 @@ class Agents(AgentService):
 
     async def register(self, request: pb.RegisterRequest, ctx: object) -> pb.RegisterResponse:
         said = Registration(
-            wire.claim(request), request.pool, len(request.gpus), request.instance_type, request.kube_name
+            wire.claim(request),
+            request.pool,
+            len(request.gpus),
+            request.instance_type,
+            request.kube_name,
+            request.kernel_boot,
+            digest_of(request.secret),
         )
         found = self._fleet.reports.find(said)
         if found is not None:
-            check_speaks_for(found.id)
+            said = replace(said, proven=check_speaks_for(found.id))
         node = await self._fleet.reports.register(said)
+        if found is not None and found.kernel_boot not in ("", node.kernel_boot):
+            self._fleet.healer.rebooted(node.id)
         timing = self._fleet.deck.spec(node.pool).timing
         return pb.RegisterResponse(
             node=node.id,
@@ -34,6 +48,7 @@ class Agents(AgentService):
             heartbeat_interval_ms=round(timing.heartbeat.ms),
             health_check_interval_ms=round(self._health_check.ms),
             expected_gpus=node.gpus,
+            token_life_ms=round(TOKEN_LIFE.ms),
         )
 
     async def heartbeat(self, request: pb.HeartbeatRequest, ctx: object) -> pb.HeartbeatResponse:
@@ -41,23 +56,34 @@ class Agents(AgentService):
         gpus = [_gpu(one) for one in request.gpus[: wire.GPUS_MAX]]
         tested = request.tested if request.has_field("tested") else None
         node = self._fleet.reports.heartbeat(node_id, gpus, tested=tested)
-        open_repair = self._fleet.deck.book.open_repairs.get(node_id)
-        if open_repair is not None and open_repair.id in request.done:
-            self._fleet.healer.treated(node_id, RepairId(open_repair.id))
-            return pb.HeartbeatResponse(state=node.state.value)
-        orders: list[pb.Order] = []
-        if open_repair is not None and open_repair.step is RepairStep.TREATING:
-            by_agent = open_repair.remedy is Remedy.RESET_GPU or not self._fleet.healer.by_cloud(open_repair)
-            gpu = node.ailment.gpu if node.ailment else -1
-            if by_agent:
-                orders.append(pb.Order(id=open_repair.id, remedy=open_repair.remedy.value, gpu=gpu))
-        return pb.HeartbeatResponse(state=node.state.value, orders=orders)
+        answer = pb.HeartbeatResponse(state=node.state.value, orders=self._orders(node, request))
+        if request.renew:
+            answer.token = self._keys.token_of(node_id)
+            answer.token_life_ms = round(TOKEN_LIFE.ms)
+        return answer
+
+    def _orders(self, node: Node, request: pb.HeartbeatRequest) -> list[pb.Order]:
+        """What the node is to do, after what it says of what it was to do."""
+        repair, healer = self._fleet.deck.book.open_repairs.get(node.id), self._fleet.healer
+        if repair is None or repair.step is not RepairStep.TREATING:
+            return []
+        if repair.id in request.done:
+            healer.treated(node.id, repair.id)
+            return []
+        for one in request.refused[:REFUSALS_MAX]:
+            if one.id == repair.id:
+                healer.refused(node.id, repair.id, one.sentence[: wire.TEXT_MAX])
+                return []
+        if repair.remedy is not Remedy.RESET_GPU and healer.by_cloud(repair):
+            return []
+        gpu = node.ailment.gpu if node.ailment else -1
+        return [pb.Order(id=repair.id, remedy=repair.remedy.value, gpu=gpu)]
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
         node_id = speaking_node()
         events = wire.events(request.events, self._fleet.deck.clock.now())
         self._fleet.deck.node(node_id)
-        await self._fleet.reports.report(node_id, request.boot[:100], request.batch, events)
+        await self._fleet.reports.report(node_id, wire.boot(request), request.first, events)
         node = self._fleet.deck.book.nodes.get(node_id)
         return pb.ReportResponse(state=node.state.value if node else "terminated")
 

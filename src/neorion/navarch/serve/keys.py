@@ -1,14 +1,15 @@
 """Who calls: an operator with the installation's token, an agent that wants to join, or a node that speaks for itself.
 
-A node's token is made of the installation's secret and the node's id, so nothing has to be kept for it, and it is good for
-that node alone.
+A node's token is made of the installation's secret, the node's id and the time until which it is good, so nothing has to be
+kept for it, and it is good for that node alone.
 """
 
 import hashlib
 import hmac
 from typing import Final
 
-from neorion.keel.base import Denied
+from neorion.keel.base import Denied, Duration
+from neorion.keel.clock import Clock
 from neorion.keel.rpc import Principal, Tokens, caller
 from neorion.navarch.model import NodeId
 
@@ -16,32 +17,48 @@ OPERATOR: Final = "operator"
 JOIN: Final = "join"
 NODE: Final = "node"
 _PREFIX: Final = "nv1"
+# An agent asks for another when half of it is over. It outlives a night without a control plane.
+TOKEN_LIFE: Final = Duration.of(hours=24)
 
 
 class Keys:
     """Tells whose token it is."""
 
-    def __init__(self, secret: str, operator: str, join: str = "") -> None:
+    def __init__(self, secret: str, clock: Clock, operator: str, join: str = "") -> None:
         self._secret = secret.encode()
+        self._clock = clock
         owners = {operator: Principal("operator", frozenset({OPERATOR, JOIN}))}
         if join:
             owners[join] = Principal("agent", frozenset({JOIN}))
         self._tokens = Tokens(owners)
 
     def token_of(self, node: NodeId) -> str:
-        return f"{_PREFIX}.{node}.{self._sign(node)}"
+        claim = f"{node}.{(self._clock.now() + TOKEN_LIFE).ns // 10**9}"
+        return f"{_PREFIX}.{claim}.{self._sign(claim)}"
 
     async def authenticate(self, token: str) -> Principal | None:
         prefix, _, rest = token.partition(".")
-        node, _, signature = rest.partition(".")
-        if prefix == _PREFIX and signature.isascii() and hmac.compare_digest(self._sign(node), signature):
-            return Principal(node, frozenset({NODE, JOIN}))
+        claim, _, signature = rest.rpartition(".")
+        if (
+            prefix == _PREFIX
+            and claim
+            and signature.isascii()
+            and hmac.compare_digest(self._sign(claim), signature)
+        ):
+            node, _, until = claim.rpartition(".")
+            fresh = self._clock.now().ns < int(until) * 10**9
+            return Principal(node, frozenset({NODE, JOIN})) if fresh else None
         return await self._tokens.authenticate(token)
 
-    def _sign(self, node: str) -> str:
+    def _sign(self, claim: str) -> str:
         return hmac.new(
-            self._secret, f"node/{node}".encode("utf-8", "surrogatepass"), hashlib.sha256
+            self._secret, f"node/{claim}".encode("utf-8", "surrogatepass"), hashlib.sha256
         ).hexdigest()
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a machine's own secret; nothing of none."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest() if secret else ""
 
 
 def speaking_node() -> NodeId:
@@ -49,8 +66,8 @@ def speaking_node() -> NodeId:
     return NodeId(caller().name)
 
 
-def check_speaks_for(node: NodeId) -> None:
-    """A node may not register as another; an agent that has no node yet may be any."""
+def check_speaks_for(node: NodeId) -> bool:
+    """Whether it comes with the node's own token. A node may not register as another; who has no node yet may be any."""
     who = caller()
     if NODE in who.roles and who.name != node:
         raise Denied(
@@ -58,3 +75,4 @@ def check_speaks_for(node: NodeId) -> None:
             f"This token speaks for {who.name}, not for {node}.",
             hint="start the agent with the token for joining",
         )
+    return NODE in who.roles

@@ -1,11 +1,20 @@
 """The fleet in numbers: the names that dashboards and alert rules count on."""
 
+from neorion.keel.base import Duration
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.act.tick import Fleet
+from neorion.navarch.decide import budgets_used
 from neorion.navarch.model import Health, Node, NodeState, Purchase, Repair, RepairStep
 
 # From a tenth of a second to a day: events are pushed within seconds, bare metal takes half an hour to boot.
-_SPANS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 86_400)
+_SPANS = (0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 86_400)
+# What a repair may come from when it enters a step, as far as that is measured.
+_BEFORE = {
+    RepairStep.BUYING: ("cordoning",),
+    RepairStep.DRAINING: ("cordoning", "buying"),
+    RepairStep.TREATING: ("cordoning", "draining"),
+    RepairStep.TERMINATING: ("draining",),
+}
 
 
 class FleetMetrics:
@@ -30,9 +39,16 @@ class FleetMetrics:
             "navarch_purchases_total", "Purchases by outcome.", ["pool", "outcome"]
         )
         self._provision = self._span("provision", "From the order to a node that serves.", pool)
-        self._cordon = self._span("cordon", "From an unhealthy node to its cordon.", pool)
-        self._drain = self._span("drain", "From the cordon to an empty node.", pool)
-        self._repair = self._span("repair", "From the need of a repair to its end.", ["pool", "remedy"])
+        self._detect = self._span("detect", "From what an agent saw to its verdict.", pool)
+        self._cordon = self._span("cordon", "From the need of a repair to the scheduler that knows.", pool)
+        self._drain = self._span("drain", "From the first request to leave to an empty node.", pool)
+        self._replace = self._span("replace", "From the need of a replacement to its end.", pool)
+        self._treat = self._span("treat", "From the need of a reset or reboot to its end.", pool)
+        budget = ["pool", "budget"]
+        self._budget_used = metrics.gauge("navarch_budget_used", "Repairs that count in a budget.", budget)
+        self._budget_most = metrics.gauge("navarch_budget_allowed", "The most of a budget.", budget)
+        fleet.reports.detected = self._detected
+        metrics.gauge("navarch_leader", "Whether this replica leads.").set(1)
         self._counted: dict[tuple[str, int], int] = {}
 
     def exposition(self) -> bytes:
@@ -44,6 +60,8 @@ class FleetMetrics:
             self._used,
             self._holds,
             self._repairs,
+            self._budget_used,
+            self._budget_most,
         ):
             gauge.clear()
         for spec in self._fleet.deck.specs.values():
@@ -64,14 +82,20 @@ class FleetMetrics:
                 self._observe(record)
 
     def _observe(self, repair: Repair) -> None:
-        times = repair.times
-        if repair.step is RepairStep.CORDONING:
-            self._cordon.labels(repair.pool).observe(repair.since.since(repair.opened).seconds)
-        elif repair.step in (RepairStep.TREATING, RepairStep.TERMINATING) and "cordoning" in times:
-            self._drain.labels(repair.pool).observe(repair.since.since(times["cordoning"]).seconds)
-        elif repair.step.over:
-            spent = repair.since.since(repair.opened).seconds
-            self._repair.labels(repair.pool, repair.remedy.value).observe(spent)
+        """A repair leaves CORDONING when its scheduler has taken note, and DRAINING when the node is empty."""
+        times, since = repair.times, repair.since
+        left = _BEFORE.get(repair.step, ())
+        last = max((step for step in left if step in times), key=lambda step: times[step].ns, default="")
+        if last == "cordoning":
+            self._cordon.labels(repair.pool).observe(since.since(repair.opened).seconds)
+        elif last == "draining":
+            self._drain.labels(repair.pool).observe(since.since(times[last]).seconds)
+        if repair.step is RepairStep.DONE:
+            whole = self._replace if repair.remedy.costs_the_node else self._treat
+            whole.labels(repair.pool).observe(since.since(repair.opened).seconds)
+
+    def _detected(self, pool: str, lag: Duration) -> None:
+        self._detect.labels(pool).observe(lag.seconds)
 
     def _pool(self, pool: str) -> None:
         shelf = self._fleet.deck.book.shelf(pool)
@@ -91,6 +115,10 @@ class FleetMetrics:
         self._cost.labels(pool).set(sum(node.place.price for node in shelf.nodes.values()))
         for hold in shelf.holds:
             self._holds.labels(pool, hold.code.value).inc()
+        deck = self._fleet.deck
+        for use in budgets_used(deck.book.view(deck.specs[pool], deck.started), deck.clock.now()):
+            self._budget_used.labels(pool, use.name).set(use.used)
+            self._budget_most.labels(pool, use.name).set(use.most)
         for repair in shelf.repairs.values():
             if not repair.step.over:
                 self._repairs.labels(pool, repair.step.value).inc()

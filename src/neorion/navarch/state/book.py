@@ -1,7 +1,7 @@
 """Everything the control plane knows, in memory, by pool."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration, Instant
@@ -171,5 +171,5 @@ class Book:
         if found is None:
             return Pulse(heard=started)
         if found.heard is None:
-            return Pulse(started, found.marked, found.utilisation, found.idle, found.tested, found.treated)
+            return replace(found, heard=started)
         return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NoReturn
 
 from neorion.keel.base import Duration
 from neorion.keel.cli.kit.output import Output
@@ -11,6 +11,8 @@ from neorion.keel.clock import Clock
 
 # Enough to see that it lives, few enough to read in a build log.
 _LINE_EVERY: Final = Duration.of(seconds=5)
+_BAR: Final = "{desc} {bar:20} {n_fmt}/{total_fmt} {elapsed}{postfix}"
+_COUNT: Final = "{desc} {n_fmt} {elapsed}{postfix}"
 
 
 class Progress:
@@ -78,24 +80,22 @@ def progress(out: Output, title: str, clock: Clock, total: int | None = None) ->
 
 @contextmanager
 def _live(out: Output, title: str, total: int | None) -> Generator[Progress]:
-    # Only a terminal needs rich, and it costs as much as all the rest.
-    from rich.console import Console  # noqa: PLC0415 -- see above
-    from rich.progress import (  # noqa: PLC0415 -- see above
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-    from rich.progress import Progress as Bar  # noqa: PLC0415 -- see above
+    # Only a terminal needs it.
+    from tqdm import tqdm  # noqa: PLC0415 -- see above
 
-    with Bar(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        console=Console(file=out.err.stream, no_color=not out.err.color, highlight=False),
-        transient=True,
-    ) as bar:
-        task = bar.add_task(escape(title), total=total, note="")
-        yield _Live(lambda count, note: bar.update(task, advance=count, note=note))
+    bar: tqdm[NoReturn] = tqdm(
+        desc=escape(title),
+        total=total,
+        file=out.err.stream,
+        leave=False,
+        dynamic_ncols=True,
+        bar_format=_BAR if total else _COUNT,
+    )
+    with bar:
+
+        def update(count: int, note: str) -> None:
+            bar.set_postfix_str(note, refresh=False)
+            bar.update(count)
+            bar.refresh()
+
+        yield _Live(update)

@@ -41,6 +41,8 @@ class ConfigFile(Model):
         yield from self._names()
         for _, pool, steps in self.named_pools():
             yield from self._clouds(pool, steps)
+            if pool.setup_commands and not (pool.ssh_private_key_path or self.defaults.ssh_private_key_path):
+                yield Problem((*steps, "setup_commands"), '"setup_commands" need "ssh_private_key_path".')
 
     def _names(self) -> Iterator[Problem]:
         taken: set[str] = set()

@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from neorion.keel.base import did_you_mean
 from neorion.keel.config import DurationField, Model, NameField, Problem
 from neorion.navarch.adapters.config_file.autoscalers import AnyAutoscaler, WindowModel, one_name
+from neorion.navarch.model.setup import VARIABLES, variables_in
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 # "10%" or a count.
@@ -120,6 +122,10 @@ class Pool(Model):
     ssh_keys: tuple[str, ...] = Field(default=(), description="Keys that its machines know.")
     ssh_user: str = Field(default="", description="Who installs the agent.")
     ssh_private_key_path: str = Field(default="", description="With which key.")
+    ssh_port: Annotated[int, Field(ge=1, le=65_535)] = Field(default=22, description="Where SSH answers.")
+    ssh_host_keys: Literal["given", "first-contact"] = Field(
+        default="given", description="Whether a machine must show the key it was given, or any at first."
+    )
     setup_commands: tuple[str, ...] = Field(default=(), description="What installs the agent.")
     adopt: bool = Field(default=False, description="Machines that somebody else bought may join.")
 
@@ -129,8 +135,14 @@ class Pool(Model):
             yield Problem((), 'A pool needs "provider", or "providers" where there are several.')
         if not self.instance_type and not all(one.instance_type for one in self.providers):
             yield Problem((), 'A pool needs "instance_type".')
-        if self.setup_commands and not self.ssh_private_key_path:
-            yield Problem(("setup_commands",), '"setup_commands" need "ssh_private_key_path".')
+        for index, command in enumerate(self.setup_commands):
+            for name in variables_in(command):
+                if name not in VARIABLES:
+                    yield Problem(
+                        ("setup_commands", index),
+                        f'There is no variable "{name}".',
+                        did_you_mean(name, VARIABLES),
+                    )
 
     def _size_problems(self) -> Iterator[Problem]:
         flat = [

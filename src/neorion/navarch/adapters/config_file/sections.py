@@ -7,6 +7,7 @@ from pydantic import Field
 
 from neorion.keel.base import Duration, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem
+from neorion.navarch.adapters.config_file.schedulers import Kubernetes, Notifier
 
 PROVIDER_TYPES: Final = ("aws", "coreweave", "fake", "gcp", "lambda")
 ProviderType = Literal["aws", "coreweave", "fake", "gcp", "lambda"]
@@ -35,6 +36,12 @@ class Server(Model):
         default="", description="sqlite:///path or postgresql://…; a file in state_dir if nothing is said."
     )
     state_dir: str = Field(default="", description="Where files of its own go.")
+    tls_cert: str = Field(default="", description="A PEM file: its certificate, for TLS.")
+    tls_key: str = Field(default="", description="A PEM file: the key of its certificate.")
+    kubernetes: Kubernetes | None = Field(
+        default=None, description="The cluster of its nodes; {} for the one it runs in."
+    )
+    notifier: Notifier = Field(default_factory=Notifier, description="Another scheduler of the nodes' work.")
 
     def problems(self) -> Iterable[Problem]:
         host, _, port = self.address.rpartition(":")
@@ -45,6 +52,10 @@ class Server(Model):
         if self.health_policy and self.health_policy_path:
             yield Problem(
                 ("health_policy",), '"health_policy" and "health_policy_path" are one thing.', "Remove one."
+            )
+        if bool(self.tls_cert) != bool(self.tls_key):
+            yield Problem(
+                ("tls_cert" if self.tls_cert else "tls_key",), '"tls_cert" and "tls_key" belong together.'
             )
         for key in ("heartbeat_interval", "health_check_interval", "autoscale_interval"):
             if getattr(self, key) < Duration.of(ms=100):
@@ -100,7 +111,7 @@ _KEYS: Final = {
     "aws": {"region", "zone", "profile", "launch_template", "api_url"},
     "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
     "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
-    "gcp": {"project", "zone", "region", "api_url"},
+    "gcp": {"project", "zone", "region", "launch_template", "api_url"},
     "lambda": {"api_key_env", "region", "api_url"},
 }
 

@@ -35,6 +35,8 @@ def _pool(name: str, pool: Pool, file: ConfigFile) -> PoolSpec:
             pool.setup_commands,
             pool.ssh_user or file.defaults.ssh_user,
             pool.ssh_private_key_path or file.defaults.ssh_private_key_path,
+            pool.ssh_port,
+            first_contact=pool.ssh_host_keys == "first-contact",
         ),
         labels=tuple(sorted(pool.labels.items())),
         ssh_keys=pool.ssh_keys or file.defaults.ssh_keys,

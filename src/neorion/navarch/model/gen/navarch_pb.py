@@ -82,7 +82,7 @@ class Gpu(Message[_GpuFields]):
         utilisation_percent: float
         memory_used_bytes: int
 
-_RegisterRequestFields: TypeAlias = Literal["node_id", "machine_id", "provider_id", "host_name", "kube_name", "pool", "instance_type", "gpus", "facts"]
+_RegisterRequestFields: TypeAlias = Literal["node_id", "machine_id", "provider_id", "host_name", "kube_name", "pool", "instance_type", "gpus", "facts", "kernel_boot", "secret"]
 
 class RegisterRequest(Message[_RegisterRequestFields]):
     """
@@ -129,9 +129,21 @@ class RegisterRequest(Message[_RegisterRequestFields]):
             ```proto
             map<string, string> facts = 9;
             ```
+        kernel_boot:
+            One life of the machine's kernel: another after each reboot.
+
+            ```proto
+            string kernel_boot = 10;
+            ```
+        secret:
+            The machine's own, so that while it lives no other joins in its name.
+
+            ```proto
+            string secret = 11;
+            ```
     """
 
-    __slots__ = ("node_id", "machine_id", "provider_id", "host_name", "kube_name", "pool", "instance_type", "gpus", "facts")
+    __slots__ = ("node_id", "machine_id", "provider_id", "host_name", "kube_name", "pool", "instance_type", "gpus", "facts", "kernel_boot", "secret")
 
     if TYPE_CHECKING:
 
@@ -147,6 +159,8 @@ class RegisterRequest(Message[_RegisterRequestFields]):
             instance_type: str = "",
             gpus: list[Gpu] | None = None,
             facts: dict[str, str] | None = None,
+            kernel_boot: str = "",
+            secret: str = "",
         ) -> None:
             pass
 
@@ -159,8 +173,10 @@ class RegisterRequest(Message[_RegisterRequestFields]):
         instance_type: str
         gpus: list[Gpu]
         facts: dict[str, str]
+        kernel_boot: str
+        secret: str
 
-_RegisterResponseFields: TypeAlias = Literal["node", "token", "heartbeat_interval_ms", "health_check_interval_ms", "expected_gpus"]
+_RegisterResponseFields: TypeAlias = Literal["node", "token", "heartbeat_interval_ms", "health_check_interval_ms", "expected_gpus", "token_life_ms"]
 
 class RegisterResponse(Message[_RegisterResponseFields]):
     """
@@ -189,9 +205,15 @@ class RegisterResponse(Message[_RegisterResponseFields]):
             ```proto
             int32 expected_gpus = 5;
             ```
+        token_life_ms:
+            How long the token is good for.
+
+            ```proto
+            int64 token_life_ms = 6;
+            ```
     """
 
-    __slots__ = ("node", "token", "heartbeat_interval_ms", "health_check_interval_ms", "expected_gpus")
+    __slots__ = ("node", "token", "heartbeat_interval_ms", "health_check_interval_ms", "expected_gpus", "token_life_ms")
 
     if TYPE_CHECKING:
 
@@ -203,6 +225,7 @@ class RegisterResponse(Message[_RegisterResponseFields]):
             heartbeat_interval_ms: int = 0,
             health_check_interval_ms: int = 0,
             expected_gpus: int = 0,
+            token_life_ms: int = 0,
         ) -> None:
             pass
 
@@ -211,8 +234,9 @@ class RegisterResponse(Message[_RegisterResponseFields]):
         heartbeat_interval_ms: int
         health_check_interval_ms: int
         expected_gpus: int
+        token_life_ms: int
 
-_HeartbeatRequestFields: TypeAlias = Literal["gpus", "tested", "done"]
+_HeartbeatRequestFields: TypeAlias = Literal["gpus", "tested", "done", "refused", "renew"]
 
 class HeartbeatRequest(Message[_HeartbeatRequestFields]):
     """
@@ -237,9 +261,21 @@ class HeartbeatRequest(Message[_HeartbeatRequestFields]):
             ```proto
             repeated string done = 3;
             ```
+        refused:
+            Orders that were not and will not be.
+
+            ```proto
+            repeated neorion.navarch.v1.Refusal refused = 4;
+            ```
+        renew:
+            Asks for another token, because its own grows old.
+
+            ```proto
+            bool renew = 5;
+            ```
     """
 
-    __slots__ = ("gpus", "tested", "done")
+    __slots__ = ("gpus", "tested", "done", "refused", "renew")
 
     if TYPE_CHECKING:
 
@@ -249,12 +285,56 @@ class HeartbeatRequest(Message[_HeartbeatRequestFields]):
             gpus: list[Gpu] | None = None,
             tested: bool | None = None,
             done: list[str] | None = None,
+            refused: list[Refusal] | None = None,
+            renew: bool = False,
         ) -> None:
             pass
 
         gpus: list[Gpu]
         tested: bool
         done: list[str]
+        refused: list[Refusal]
+        renew: bool
+
+_RefusalFields: TypeAlias = Literal["id", "code", "sentence"]
+
+class Refusal(Message[_RefusalFields]):
+    """
+    ```proto
+    message neorion.navarch.v1.Refusal
+    ```
+
+    Attributes:
+        id:
+            ```proto
+            string id = 1;
+            ```
+        code:
+            ```proto
+            string code = 2;
+            ```
+        sentence:
+            ```proto
+            string sentence = 3;
+            ```
+    """
+
+    __slots__ = ("id", "code", "sentence")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            id: str = "",
+            code: str = "",
+            sentence: str = "",
+        ) -> None:
+            pass
+
+        id: str
+        code: str
+        sentence: str
 
 _OrderFields: TypeAlias = Literal["id", "remedy", "gpu"]
 
@@ -298,7 +378,7 @@ class Order(Message[_OrderFields]):
         remedy: str
         gpu: int
 
-_HeartbeatResponseFields: TypeAlias = Literal["state", "orders"]
+_HeartbeatResponseFields: TypeAlias = Literal["state", "orders", "token", "token_life_ms"]
 
 class HeartbeatResponse(Message[_HeartbeatResponseFields]):
     """
@@ -315,9 +395,17 @@ class HeartbeatResponse(Message[_HeartbeatResponseFields]):
             ```proto
             repeated neorion.navarch.v1.Order orders = 2;
             ```
+        token:
+            ```proto
+            string token = 3;
+            ```
+        token_life_ms:
+            ```proto
+            int64 token_life_ms = 4;
+            ```
     """
 
-    __slots__ = ("state", "orders")
+    __slots__ = ("state", "orders", "token", "token_life_ms")
 
     if TYPE_CHECKING:
 
@@ -326,11 +414,15 @@ class HeartbeatResponse(Message[_HeartbeatResponseFields]):
             *,
             state: str = "",
             orders: list[Order] | None = None,
+            token: str = "",
+            token_life_ms: int = 0,
         ) -> None:
             pass
 
         state: str
         orders: list[Order]
+        token: str
+        token_life_ms: int
 
 _HealthEventFields: TypeAlias = Literal["at_ms", "kind", "gpu", "gpu_uuid", "xid", "message", "metrics"]
 
@@ -398,7 +490,7 @@ class HealthEvent(Message[_HealthEventFields]):
         message: str
         metrics: dict[str, float]
 
-_ReportRequestFields: TypeAlias = Literal["boot", "batch", "events"]
+_ReportRequestFields: TypeAlias = Literal["boot", "first", "events"]
 
 class ReportRequest(Message[_ReportRequestFields]):
     """
@@ -408,14 +500,15 @@ class ReportRequest(Message[_ReportRequestFields]):
 
     Attributes:
         boot:
-            One life of the agent, and the number of this batch within it: a batch sent twice counts once.
+            The life of the agent that saw these events, and the number of the first of them within it: an event that is sent
+            twice counts once.
 
             ```proto
             string boot = 1;
             ```
-        batch:
+        first:
             ```proto
-            int64 batch = 2;
+            int64 first = 2;
             ```
         events:
             ```proto
@@ -423,7 +516,7 @@ class ReportRequest(Message[_ReportRequestFields]):
             ```
     """
 
-    __slots__ = ("boot", "batch", "events")
+    __slots__ = ("boot", "first", "events")
 
     if TYPE_CHECKING:
 
@@ -431,13 +524,13 @@ class ReportRequest(Message[_ReportRequestFields]):
             self,
             *,
             boot: str = "",
-            batch: int = 0,
+            first: int = 0,
             events: list[HealthEvent] | None = None,
         ) -> None:
             pass
 
         boot: str
-        batch: int
+        first: int
         events: list[HealthEvent]
 
 _ReportResponseFields: TypeAlias = Literal["state"]
@@ -1600,13 +1693,14 @@ class DoctorResponse(Message[_DoctorResponseFields]):
 
 
 _DESC = file_desc(
-    b'\n\'neorion/navarch/model/gen/navarch.proto\x12\x12neorion.navarch.v1"\xf4\x01\n\x03Gpu\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n\x05model\x18\x03 \x01(\tR\x05model\x12/\n\x13temperature_celsius\x18\x04 \x01(\x01R\x12temperatureCelsius\x12\x1f\n\x0bpower_watts\x18\x05 \x01(\x01R\npowerWatts\x12/\n\x13utilisation_percent\x18\x06 \x01(\x01R\x12utilisationPercent\x12*\n\x11memory_used_bytes\x18\x07 \x01(\x03R\x0fmemoryUsedBytes"\x8a\x03\n\x0fRegisterRequest\x12\x17\n\x07node_id\x18\x01 \x01(\tR\x06nodeId\x12\x1d\n\nmachine_id\x18\x02 \x01(\tR\tmachineId\x12\x1f\n\x0bprovider_id\x18\x03 \x01(\tR\nproviderId\x12\x1b\n\thost_name\x18\x04 \x01(\tR\x08hostName\x12\x1b\n\tkube_name\x18\x05 \x01(\tR\x08kubeName\x12\x12\n\x04pool\x18\x06 \x01(\tR\x04pool\x12#\n\rinstance_type\x18\x07 \x01(\tR\x0cinstanceType\x12+\n\x04gpus\x18\x08 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12D\n\x05facts\x18\t \x03(\x0b2..neorion.navarch.v1.RegisterRequest.FactsEntryR\x05facts\x1a8\n\nFactsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xce\x01\n\x10RegisterResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n\x05token\x18\x02 \x01(\tR\x05token\x122\n\x15heartbeat_interval_ms\x18\x03 \x01(\x03R\x13heartbeatIntervalMs\x127\n\x18health_check_interval_ms\x18\x04 \x01(\x03R\x15healthCheckIntervalMs\x12#\n\rexpected_gpus\x18\x05 \x01(\x05R\x0cexpectedGpus"{\n\x10HeartbeatRequest\x12+\n\x04gpus\x18\x01 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12\x1b\n\x06tested\x18\x02 \x01(\x08H\x00R\x06tested\x88\x01\x01\x12\x12\n\x04done\x18\x03 \x03(\tR\x04doneB\t\n\x07_tested"A\n\x05Order\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n\x06remedy\x18\x02 \x01(\tR\x06remedy\x12\x10\n\x03gpu\x18\x03 \x01(\x05R\x03gpu"\\\n\x11HeartbeatResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state\x121\n\x06orders\x18\x02 \x03(\x0b2\x19.neorion.navarch.v1.OrderR\x06orders"\xa0\x02\n\x0bHealthEvent\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n\x03gpu\x18\x03 \x01(\x05H\x00R\x03gpu\x88\x01\x01\x12\x19\n\x08gpu_uuid\x18\x04 \x01(\tR\x07gpuUuid\x12\x10\n\x03xid\x18\x05 \x01(\x05R\x03xid\x12\x18\n\x07message\x18\x06 \x01(\tR\x07message\x12F\n\x07metrics\x18\x07 \x03(\x0b2,.neorion.navarch.v1.HealthEvent.MetricsEntryR\x07metrics\x1a:\n\x0cMetricsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x06\n\x04_gpu"r\n\rReportRequest\x12\x12\n\x04boot\x18\x01 \x01(\tR\x04boot\x12\x14\n\x05batch\x18\x02 \x01(\x03R\x05batch\x127\n\x06events\x18\x03 \x03(\x0b2\x1f.neorion.navarch.v1.HealthEventR\x06events"&\n\x0eReportResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state"f\n\x06Reason\x12\x12\n\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x02 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x04 \x01(\tR\x04hint"\x9e\x01\n\x05Place\x12\x1a\n\x08provider\x18\x01 \x01(\tR\x08provider\x12#\n\rinstance_type\x18\x02 \x01(\tR\x0cinstanceType\x12\x16\n\x06region\x18\x03 \x01(\tR\x06region\x12\x12\n\x04zone\x18\x04 \x01(\tR\x04zone\x12\x12\n\x04spot\x18\x05 \x01(\x08R\x04spot\x12\x14\n\x05price\x18\x06 \x01(\x01R\x05price"\xf9\x04\n\x04Pool\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\tmin_nodes\x18\x02 \x01(\x05R\x08minNodes\x12\x1b\n\tmax_nodes\x18\x03 \x01(\x05R\x08maxNodes\x12\x16\n\x06wanted\x18\x04 \x01(\x05R\x06wanted\x12\x1b\n\twanted_by\x18\x05 \x01(\tR\x08wantedBy\x12\x16\n\x06paused\x18\x06 \x01(\tR\x06paused\x129\n\x05nodes\x18\x07 \x03(\x0b2#.neorion.navarch.v1.Pool.NodesEntryR\x05nodes\x12\x1c\n\tunhealthy\x18\x08 \x01(\x05R\tunhealthy\x12\x16\n\x06spares\x18\t \x01(\x05R\x06spares\x12\x18\n\x07repairs\x18\n \x01(\x05R\x07repairs\x120\n\x05holds\x18\x0b \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds\x12\x1c\n\tproviders\x18\x0c \x03(\tR\tproviders\x12\x1e\n\nautoscaler\x18\r \x01(\tR\nautoscaler\x12<\n\x06labels\x18\x0e \x03(\x0b2$.neorion.navarch.v1.Pool.LabelsEntryR\x06labels\x12(\n\x10dollars_per_hour\x18\x0f \x01(\x01R\x0edollarsPerHour\x1a8\n\nNodesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a9\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x8f\x04\n\x04Node\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04pool\x18\x02 \x01(\tR\x04pool\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n\x06health\x18\x04 \x01(\tR\x06health\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12/\n\x05place\x18\x06 \x01(\x0b2\x19.neorion.navarch.v1.PlaceR\x05place\x12\x18\n\x07machine\x18\x07 \x01(\tR\x07machine\x12\x1b\n\tkube_name\x18\x08 \x01(\tR\x08kubeName\x12\x12\n\x04host\x18\t \x01(\tR\x04host\x12\x12\n\x04gpus\x18\n \x01(\x05R\x04gpus\x12\x17\n\x07born_ms\x18\x0b \x01(\x03R\x06bornMs\x12\x19\n\x08since_ms\x18\x0c \x01(\x03R\x07sinceMs\x12\x19\n\x08heard_ms\x18\r \x01(\x03R\x07heardMs\x12\x12\n\x04held\x18\x0e \x01(\x08R\x04held\x12\x14\n\x05spare\x18\x0f \x01(\x08R\x05spare\x12\x18\n\x07ailment\x18\x10 \x01(\tR\x07ailment\x122\n\x06repair\x18\x11 \x01(\x0b2\x1a.neorion.navarch.v1.RepairR\x06repair\x124\n\x13utilisation_percent\x18\x12 \x01(\x01H\x00R\x12utilisationPercent\x88\x01\x01B\x16\n\x14_utilisation_percent"\xe5\x02\n\x06Repair\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n\x06remedy\x18\x03 \x01(\tR\x06remedy\x12\x12\n\x04step\x18\x04 \x01(\tR\x04step\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12\x1c\n\tsuccessor\x18\x06 \x01(\tR\tsuccessor\x12\x12\n\x04swap\x18\x07 \x01(\x08R\x04swap\x12\x1a\n\x08approved\x18\x08 \x01(\x08R\x08approved\x12\x0e\n\x02by\x18\t \x01(\tR\x02by\x12\x1b\n\topened_ms\x18\n \x01(\x03R\x08openedMs\x12B\n\x08times_ms\x18\x0b \x03(\x0b2\'.neorion.navarch.v1.Repair.TimesMsEntryR\x07timesMs\x1a:\n\x0cTimesMsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01"\x12\n\x10ListPoolsRequest"C\n\x11ListPoolsResponse\x12.\n\x05pools\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.PoolR\x05pools"$\n\x0eGetPoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x10ScalePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12\x10\n\x03why\x18\x03 \x01(\tR\x03why"8\n\x10PausePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"\'\n\x11ResumePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"\x88\x01\n\x10ListNodesRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x1c\n\tunhealthy\x18\x03 \x01(\x08R\tunhealthy\x12\x14\n\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n\x05limit\x18\x05 \x01(\x05R\x05limit"W\n\x11ListNodesResponse\x12.\n\x05nodes\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.NodeR\x05nodes\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next"$\n\x0eGetNodeRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node"1\n\tNodeOrder\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"@\n\x0eHistoryRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x14\n\x05limit\x18\x02 \x01(\x05R\x05limit"\xbe\x01\n\x04Line\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x14\n\x05event\x18\x02 \x01(\tR\x05event\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x126\n\x04data\x18\x04 \x03(\x0b2".neorion.navarch.v1.Line.DataEntryR\x04data\x1a7\n\tDataEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"A\n\x0fHistoryResponse\x12.\n\x05lines\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.LineR\x05lines"*\n\x0eExplainRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject"I\n\x0fExplainResponse\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x1c\n\tsentences\x18\x02 \x03(\tR\tsentences"!\n\x0bPlanRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x04Step\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"p\n\x0cPlanResponse\x12.\n\x05steps\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.StepR\x05steps\x120\n\x05holds\x18\x02 \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds"\x0f\n\rDoctorRequest"\x81\x01\n\x05Found\x12\x1a\n\x08severity\x18\x01 \x01(\tR\x08severity\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x03 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x04 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x05 \x01(\tR\x04hint"G\n\x0eDoctorResponse\x125\n\x08findings\x18\x01 \x03(\x0b2\x19.neorion.navarch.v1.FoundR\x08findings2\x90\x02\n\x0cAgentService\x12U\n\x08Register\x12#.neorion.navarch.v1.RegisterRequest\x1a$.neorion.navarch.v1.RegisterResponse\x12X\n\tHeartbeat\x12$.neorion.navarch.v1.HeartbeatRequest\x1a%.neorion.navarch.v1.HeartbeatResponse\x12O\n\x06Report\x12!.neorion.navarch.v1.ReportRequest\x1a".neorion.navarch.v1.ReportResponse2\xb6\n\n\x0cFleetService\x12X\n\tListPools\x12$.neorion.navarch.v1.ListPoolsRequest\x1a%.neorion.navarch.v1.ListPoolsResponse\x12G\n\x07GetPool\x12".neorion.navarch.v1.GetPoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tScalePool\x12$.neorion.navarch.v1.ScalePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tPausePool\x12$.neorion.navarch.v1.PausePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12M\n\nResumePool\x12%.neorion.navarch.v1.ResumePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12X\n\tListNodes\x12$.neorion.navarch.v1.ListNodesRequest\x1a%.neorion.navarch.v1.ListNodesResponse\x12G\n\x07GetNode\x12".neorion.navarch.v1.GetNodeRequest\x1a\x18.neorion.navarch.v1.Node\x12R\n\x07History\x12".neorion.navarch.v1.HistoryRequest\x1a#.neorion.navarch.v1.HistoryResponse\x12E\n\nCordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12D\n\tDrainNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12G\n\x0cUncordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12H\n\x0bReplaceNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12J\n\rApproveRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12G\n\nVetoRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12R\n\x07Explain\x12".neorion.navarch.v1.ExplainRequest\x1a#.neorion.navarch.v1.ExplainResponse\x12I\n\x04Plan\x12\x1f.neorion.navarch.v1.PlanRequest\x1a .neorion.navarch.v1.PlanResponse\x12O\n\x06Doctor\x12!.neorion.navarch.v1.DoctorRequest\x1a".neorion.navarch.v1.DoctorResponseb\x06proto3',
+    b'\n\'neorion/navarch/model/gen/navarch.proto\x12\x12neorion.navarch.v1"\xf4\x01\n\x03Gpu\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n\x05model\x18\x03 \x01(\tR\x05model\x12/\n\x13temperature_celsius\x18\x04 \x01(\x01R\x12temperatureCelsius\x12\x1f\n\x0bpower_watts\x18\x05 \x01(\x01R\npowerWatts\x12/\n\x13utilisation_percent\x18\x06 \x01(\x01R\x12utilisationPercent\x12*\n\x11memory_used_bytes\x18\x07 \x01(\x03R\x0fmemoryUsedBytes"\xc3\x03\n\x0fRegisterRequest\x12\x17\n\x07node_id\x18\x01 \x01(\tR\x06nodeId\x12\x1d\n\nmachine_id\x18\x02 \x01(\tR\tmachineId\x12\x1f\n\x0bprovider_id\x18\x03 \x01(\tR\nproviderId\x12\x1b\n\thost_name\x18\x04 \x01(\tR\x08hostName\x12\x1b\n\tkube_name\x18\x05 \x01(\tR\x08kubeName\x12\x12\n\x04pool\x18\x06 \x01(\tR\x04pool\x12#\n\rinstance_type\x18\x07 \x01(\tR\x0cinstanceType\x12+\n\x04gpus\x18\x08 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12D\n\x05facts\x18\t \x03(\x0b2..neorion.navarch.v1.RegisterRequest.FactsEntryR\x05facts\x12\x1f\n\x0bkernel_boot\x18\n \x01(\tR\nkernelBoot\x12\x16\n\x06secret\x18\x0b \x01(\tR\x06secret\x1a8\n\nFactsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xf2\x01\n\x10RegisterResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n\x05token\x18\x02 \x01(\tR\x05token\x122\n\x15heartbeat_interval_ms\x18\x03 \x01(\x03R\x13heartbeatIntervalMs\x127\n\x18health_check_interval_ms\x18\x04 \x01(\x03R\x15healthCheckIntervalMs\x12#\n\rexpected_gpus\x18\x05 \x01(\x05R\x0cexpectedGpus\x12"\n\rtoken_life_ms\x18\x06 \x01(\x03R\x0btokenLifeMs"\xc8\x01\n\x10HeartbeatRequest\x12+\n\x04gpus\x18\x01 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12\x1b\n\x06tested\x18\x02 \x01(\x08H\x00R\x06tested\x88\x01\x01\x12\x12\n\x04done\x18\x03 \x03(\tR\x04done\x125\n\x07refused\x18\x04 \x03(\x0b2\x1b.neorion.navarch.v1.RefusalR\x07refused\x12\x14\n\x05renew\x18\x05 \x01(\x08R\x05renewB\t\n\x07_tested"I\n\x07Refusal\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"A\n\x05Order\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n\x06remedy\x18\x02 \x01(\tR\x06remedy\x12\x10\n\x03gpu\x18\x03 \x01(\x05R\x03gpu"\x96\x01\n\x11HeartbeatResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state\x121\n\x06orders\x18\x02 \x03(\x0b2\x19.neorion.navarch.v1.OrderR\x06orders\x12\x14\n\x05token\x18\x03 \x01(\tR\x05token\x12"\n\rtoken_life_ms\x18\x04 \x01(\x03R\x0btokenLifeMs"\xa0\x02\n\x0bHealthEvent\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n\x03gpu\x18\x03 \x01(\x05H\x00R\x03gpu\x88\x01\x01\x12\x19\n\x08gpu_uuid\x18\x04 \x01(\tR\x07gpuUuid\x12\x10\n\x03xid\x18\x05 \x01(\x05R\x03xid\x12\x18\n\x07message\x18\x06 \x01(\tR\x07message\x12F\n\x07metrics\x18\x07 \x03(\x0b2,.neorion.navarch.v1.HealthEvent.MetricsEntryR\x07metrics\x1a:\n\x0cMetricsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x06\n\x04_gpu"r\n\rReportRequest\x12\x12\n\x04boot\x18\x01 \x01(\tR\x04boot\x12\x14\n\x05first\x18\x02 \x01(\x03R\x05first\x127\n\x06events\x18\x03 \x03(\x0b2\x1f.neorion.navarch.v1.HealthEventR\x06events"&\n\x0eReportResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state"f\n\x06Reason\x12\x12\n\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x02 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x04 \x01(\tR\x04hint"\x9e\x01\n\x05Place\x12\x1a\n\x08provider\x18\x01 \x01(\tR\x08provider\x12#\n\rinstance_type\x18\x02 \x01(\tR\x0cinstanceType\x12\x16\n\x06region\x18\x03 \x01(\tR\x06region\x12\x12\n\x04zone\x18\x04 \x01(\tR\x04zone\x12\x12\n\x04spot\x18\x05 \x01(\x08R\x04spot\x12\x14\n\x05price\x18\x06 \x01(\x01R\x05price"\xf9\x04\n\x04Pool\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\tmin_nodes\x18\x02 \x01(\x05R\x08minNodes\x12\x1b\n\tmax_nodes\x18\x03 \x01(\x05R\x08maxNodes\x12\x16\n\x06wanted\x18\x04 \x01(\x05R\x06wanted\x12\x1b\n\twanted_by\x18\x05 \x01(\tR\x08wantedBy\x12\x16\n\x06paused\x18\x06 \x01(\tR\x06paused\x129\n\x05nodes\x18\x07 \x03(\x0b2#.neorion.navarch.v1.Pool.NodesEntryR\x05nodes\x12\x1c\n\tunhealthy\x18\x08 \x01(\x05R\tunhealthy\x12\x16\n\x06spares\x18\t \x01(\x05R\x06spares\x12\x18\n\x07repairs\x18\n \x01(\x05R\x07repairs\x120\n\x05holds\x18\x0b \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds\x12\x1c\n\tproviders\x18\x0c \x03(\tR\tproviders\x12\x1e\n\nautoscaler\x18\r \x01(\tR\nautoscaler\x12<\n\x06labels\x18\x0e \x03(\x0b2$.neorion.navarch.v1.Pool.LabelsEntryR\x06labels\x12(\n\x10dollars_per_hour\x18\x0f \x01(\x01R\x0edollarsPerHour\x1a8\n\nNodesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a9\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x8f\x04\n\x04Node\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04pool\x18\x02 \x01(\tR\x04pool\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n\x06health\x18\x04 \x01(\tR\x06health\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12/\n\x05place\x18\x06 \x01(\x0b2\x19.neorion.navarch.v1.PlaceR\x05place\x12\x18\n\x07machine\x18\x07 \x01(\tR\x07machine\x12\x1b\n\tkube_name\x18\x08 \x01(\tR\x08kubeName\x12\x12\n\x04host\x18\t \x01(\tR\x04host\x12\x12\n\x04gpus\x18\n \x01(\x05R\x04gpus\x12\x17\n\x07born_ms\x18\x0b \x01(\x03R\x06bornMs\x12\x19\n\x08since_ms\x18\x0c \x01(\x03R\x07sinceMs\x12\x19\n\x08heard_ms\x18\r \x01(\x03R\x07heardMs\x12\x12\n\x04held\x18\x0e \x01(\x08R\x04held\x12\x14\n\x05spare\x18\x0f \x01(\x08R\x05spare\x12\x18\n\x07ailment\x18\x10 \x01(\tR\x07ailment\x122\n\x06repair\x18\x11 \x01(\x0b2\x1a.neorion.navarch.v1.RepairR\x06repair\x124\n\x13utilisation_percent\x18\x12 \x01(\x01H\x00R\x12utilisationPercent\x88\x01\x01B\x16\n\x14_utilisation_percent"\xe5\x02\n\x06Repair\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n\x06remedy\x18\x03 \x01(\tR\x06remedy\x12\x12\n\x04step\x18\x04 \x01(\tR\x04step\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12\x1c\n\tsuccessor\x18\x06 \x01(\tR\tsuccessor\x12\x12\n\x04swap\x18\x07 \x01(\x08R\x04swap\x12\x1a\n\x08approved\x18\x08 \x01(\x08R\x08approved\x12\x0e\n\x02by\x18\t \x01(\tR\x02by\x12\x1b\n\topened_ms\x18\n \x01(\x03R\x08openedMs\x12B\n\x08times_ms\x18\x0b \x03(\x0b2\'.neorion.navarch.v1.Repair.TimesMsEntryR\x07timesMs\x1a:\n\x0cTimesMsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01"\x12\n\x10ListPoolsRequest"C\n\x11ListPoolsResponse\x12.\n\x05pools\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.PoolR\x05pools"$\n\x0eGetPoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x10ScalePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12\x10\n\x03why\x18\x03 \x01(\tR\x03why"8\n\x10PausePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"\'\n\x11ResumePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"\x88\x01\n\x10ListNodesRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x1c\n\tunhealthy\x18\x03 \x01(\x08R\tunhealthy\x12\x14\n\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n\x05limit\x18\x05 \x01(\x05R\x05limit"W\n\x11ListNodesResponse\x12.\n\x05nodes\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.NodeR\x05nodes\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next"$\n\x0eGetNodeRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node"1\n\tNodeOrder\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"@\n\x0eHistoryRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x14\n\x05limit\x18\x02 \x01(\x05R\x05limit"\xbe\x01\n\x04Line\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x14\n\x05event\x18\x02 \x01(\tR\x05event\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x126\n\x04data\x18\x04 \x03(\x0b2".neorion.navarch.v1.Line.DataEntryR\x04data\x1a7\n\tDataEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"A\n\x0fHistoryResponse\x12.\n\x05lines\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.LineR\x05lines"*\n\x0eExplainRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject"I\n\x0fExplainResponse\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x1c\n\tsentences\x18\x02 \x03(\tR\tsentences"!\n\x0bPlanRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x04Step\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"p\n\x0cPlanResponse\x12.\n\x05steps\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.StepR\x05steps\x120\n\x05holds\x18\x02 \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds"\x0f\n\rDoctorRequest"\x81\x01\n\x05Found\x12\x1a\n\x08severity\x18\x01 \x01(\tR\x08severity\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x03 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x04 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x05 \x01(\tR\x04hint"G\n\x0eDoctorResponse\x125\n\x08findings\x18\x01 \x03(\x0b2\x19.neorion.navarch.v1.FoundR\x08findings2\x90\x02\n\x0cAgentService\x12U\n\x08Register\x12#.neorion.navarch.v1.RegisterRequest\x1a$.neorion.navarch.v1.RegisterResponse\x12X\n\tHeartbeat\x12$.neorion.navarch.v1.HeartbeatRequest\x1a%.neorion.navarch.v1.HeartbeatResponse\x12O\n\x06Report\x12!.neorion.navarch.v1.ReportRequest\x1a".neorion.navarch.v1.ReportResponse2\xb6\n\n\x0cFleetService\x12X\n\tListPools\x12$.neorion.navarch.v1.ListPoolsRequest\x1a%.neorion.navarch.v1.ListPoolsResponse\x12G\n\x07GetPool\x12".neorion.navarch.v1.GetPoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tScalePool\x12$.neorion.navarch.v1.ScalePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tPausePool\x12$.neorion.navarch.v1.PausePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12M\n\nResumePool\x12%.neorion.navarch.v1.ResumePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12X\n\tListNodes\x12$.neorion.navarch.v1.ListNodesRequest\x1a%.neorion.navarch.v1.ListNodesResponse\x12G\n\x07GetNode\x12".neorion.navarch.v1.GetNodeRequest\x1a\x18.neorion.navarch.v1.Node\x12R\n\x07History\x12".neorion.navarch.v1.HistoryRequest\x1a#.neorion.navarch.v1.HistoryResponse\x12E\n\nCordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12D\n\tDrainNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12G\n\x0cUncordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12H\n\x0bReplaceNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12J\n\rApproveRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12G\n\nVetoRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12R\n\x07Explain\x12".neorion.navarch.v1.ExplainRequest\x1a#.neorion.navarch.v1.ExplainResponse\x12I\n\x04Plan\x12\x1f.neorion.navarch.v1.PlanRequest\x1a .neorion.navarch.v1.PlanResponse\x12O\n\x06Doctor\x12!.neorion.navarch.v1.DoctorRequest\x1a".neorion.navarch.v1.DoctorResponseb\x06proto3',
     [],
     {
         "Gpu": Gpu,
         "RegisterRequest": RegisterRequest,
         "RegisterResponse": RegisterResponse,
         "HeartbeatRequest": HeartbeatRequest,
+        "Refusal": Refusal,
         "Order": Order,
         "HeartbeatResponse": HeartbeatResponse,
         "HealthEvent": HealthEvent,

@@ -1,0 +1,127 @@
+"""The provider port over Compute Engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from neorion.capacity.gcp.api import GcpApi
+from neorion.capacity.gcp.refusals import failed
+from neorion.capacity.gcp.request import instance_of, request_id
+from neorion.capacity.gcp.wire import INTENT_LABEL, OWNER_LABEL, Operation, gone
+from neorion.capacity.provider import (
+    Capability,
+    Intent,
+    Machine,
+    MachineId,
+    Offering,
+    no_capacity,
+    no_machine,
+    refused,
+    unknown_outcome,
+)
+from neorion.keel.base import Duration, NoCapacity
+from neorion.keel.clock import Clock
+
+# Whether there is a machine is known within a minute as a rule; then the same request is asked about again.
+_PATIENCE: Final = Duration.of(seconds=60)
+_LOOK_EVERY: Final = Duration.of(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class GcpSettings:
+    """Who pays. Credentials are found as the vendor's client finds them.
+
+    `template` is an instance template, for networks, disks and service accounts; `endpoint` is where the API answers, if not at
+    the usual place.
+    """
+
+    project: str
+    template: str = ""
+    endpoint: str = ""
+
+
+class GcpProvider:
+    """Compute Engine in one project."""
+
+    capabilities = frozenset({Capability.REBOOT, Capability.SPOT, Capability.RESERVATION})
+
+    def __init__(self, name: str, settings: GcpSettings, clock: Clock) -> None:
+        self.name = name
+        self._template = settings.template
+        self._api = GcpApi(name, settings.project, settings.endpoint)
+        self._clock = clock
+        self._zones: dict[str, Sequence[str]] = {}
+
+    async def provision(self, intent: Intent) -> Machine:
+        """Without a zone, those of the region are asked in turn."""
+        if intent.zone:
+            return await self._buy(intent, intent.zone)
+        if not intent.region:
+            raise refused(self.name, "a machine needs a zone or a region")
+        # Names are unique in a zone only: it may have been bought in one that is not asked first any more.
+        for one in await self._api.labelled(INTENT_LABEL, intent.id):
+            return one.as_machine()
+        for zone in await self._zones_of(intent.region):
+            try:
+                return await self._buy(intent, zone)
+            except NoCapacity:
+                continue
+        raise no_capacity(self.name, intent.region, "none of its zones has one")
+
+    async def list(self, owner: str) -> Sequence[Machine]:
+        return [one.as_machine() for one in await self._api.labelled(OWNER_LABEL, owner)]
+
+    async def describe(self, machine: MachineId) -> Machine:
+        found = await self._api.instance(*self._split(machine))
+        if found is None:
+            raise no_machine(self.name, machine)
+        return found.as_machine()
+
+    async def terminate(self, machine: MachineId) -> None:
+        if not await self._api.delete(*self._split(machine)):
+            raise no_machine(self.name, machine)
+
+    async def reboot(self, machine: MachineId) -> None:
+        if not await self._api.reset(*self._split(machine)):
+            raise no_machine(self.name, machine)
+
+    async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        del instance_types
+        return []
+
+    async def _buy(self, intent: Intent, zone: str) -> Machine:
+        """Asked again, Google answers with the operation of the first time, or that the name is taken: by this machine."""
+        asked = instance_of(intent, zone, self._template)
+        operation = await self._api.insert(zone, asked, request_id(intent, zone), self._template)
+        if operation is not None:
+            await self._until_done(zone, operation)
+        found = await self._api.instance(zone, intent.id)
+        if found is None:
+            return gone(intent, zone)
+        machine = found.as_machine()
+        if (machine.intent, machine.owner) != (intent.id, intent.owner):
+            raise refused(self.name, f"the name {intent.id} is taken in {zone} by a machine of somebody else")
+        return machine
+
+    async def _until_done(self, zone: str, operation: Operation) -> None:
+        waited = Duration(0)
+        while not operation.done:
+            if waited >= _PATIENCE:
+                raise unknown_outcome(self.name, f"{operation.name} in {zone} is not done after {waited}")
+            await self._clock.sleep(_LOOK_EVERY)
+            waited += _LOOK_EVERY
+            operation = await self._api.operation(zone, operation.name)
+        error = failed(self.name, zone, operation)
+        if error is not None:
+            raise error
+
+    async def _zones_of(self, region: str) -> Sequence[str]:
+        if region not in self._zones:
+            self._zones[region] = await self._api.zones(region)
+        return self._zones[region]
+
+    def _split(self, machine: MachineId) -> tuple[str, str]:
+        zone, _, name = machine.partition("/")
+        if not zone or not name:
+            raise no_machine(self.name, machine)
+        return zone, name

@@ -1,0 +1,133 @@
+"""Calls to Lambda's API: paced, bounded in time, and their failures in the words of the port."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+import pyqwest
+
+from neorion.capacity.lambda_cloud.wire import Refused
+from neorion.capacity.provider import (
+    no_capacity,
+    no_machine,
+    not_allowed,
+    quota,
+    rate_limited,
+    refused,
+    unknown_outcome,
+)
+from neorion.keel.base import Duration, Error
+from neorion.keel.clock import Clock
+from neorion.keel.config import Secret
+from neorion.keel.rpc import sockets
+
+T = TypeVar("T")
+
+# A launch answers within seconds; after this nobody knows.
+TIMEOUT: Final = Duration.of(seconds=30)
+# More than an hour is a mistake, not a wish.
+_AFTER_S_MOST: Final = 3_600
+_SCOPED: Final = {
+    "instance-operations/launch/insufficient-capacity": no_capacity,
+    "global/quota-exceeded": quota,
+}
+_NOT_ALLOWED: Final = frozenset(
+    {"global/account-inactive", "global/forbidden", "global/invalid-address", "global/invalid-api-key"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the API answers, its key, and how often it may be asked."""
+
+    url: str
+    key: Secret
+    every: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a call is about: a region, or one machine."""
+
+    scope: str = "its account"
+    machine: str = ""
+
+
+ACCOUNT: Final = About()
+
+
+class LambdaApi:
+    """One account. Requests go out one by one, `every` so often: more are refused with 429."""
+
+    def __init__(self, name: str, door: Door, clock: Clock) -> None:
+        self._name = name
+        self._door = door
+        self._clock = clock
+        self._sockets = sockets()
+        self._http = pyqwest.Client(self._sockets)
+        self._next = 0.0
+
+    async def get(self, path: str, kind: type[T], about: About = ACCOUNT) -> T:
+        return self._read(await self._ask(path, None, about), kind)
+
+    async def post(self, path: str, body: Mapping[str, Any], kind: type[T], about: About) -> T:
+        return self._read(await self._ask(path, body, about), kind)
+
+    async def close(self) -> None:
+        await self._sockets.aclose()
+
+    async def _ask(self, path: str, body: Mapping[str, Any] | None, about: About) -> bytes:
+        await self._turn()
+        url = f"{self._door.url}{path}"
+        headers = {"Authorization": f"Bearer {self._door.key.reveal()}", "Accept": "application/json"}
+        try:
+            async with asyncio.timeout(TIMEOUT.seconds):
+                if body is None:
+                    answer = await self._http.get(url, headers)
+                else:
+                    headers["Content-Type"] = "application/json"
+                    # Ids are texts of their own kinds.
+                    content = msgspec.json.encode(body, enc_hook=str)
+                    answer = await self._http.post(url, headers, content)
+        except (OSError, pyqwest.ReadError, pyqwest.WriteError, pyqwest.RemoteProtocolError) as error:
+            # A TimeoutError is an OSError too. Only the kind is told: texts of clients may hold the request.
+            raise unknown_outcome(self._name, type(error).__name__) from None
+        if answer.status != 200:
+            raise self._refusal(answer, about)
+        return answer.content
+
+    async def _turn(self) -> None:
+        now = self._clock.monotonic()
+        at = max(now, self._next)
+        self._next = at + self._door.every.seconds
+        if at > now:
+            await self._clock.sleep(Duration.of(seconds=at - now))
+
+    def _read(self, content: bytes, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.DecodeError as error:
+            raise unknown_outcome(self._name, f"an answer that makes no sense, {error}") from None
+
+    def _refusal(self, answer: pyqwest.FullResponse, about: About) -> Error:
+        try:
+            said = msgspec.json.decode(answer.content, type=Refused).error
+        except msgspec.DecodeError:
+            said = Refused().error
+        words = f"{said.code}: {said.message}" if said.code else f"HTTP {answer.status}"
+        if said.code in _SCOPED:
+            return _SCOPED[said.code](self._name, about.scope, words)
+        if answer.status in (401, 403) or said.code in _NOT_ALLOWED:
+            return not_allowed(self._name, words)
+        if answer.status == 429:
+            return rate_limited(self._name, _after(answer), words)
+        if answer.status == 404 and about.machine:
+            return no_machine(self._name, about.machine)
+        return unknown_outcome(self._name, words) if answer.status >= 500 else refused(self._name, words)
+
+
+def _after(answer: pyqwest.FullResponse) -> Duration | None:
+    said = answer.headers.get("retry-after", "")
+    return Duration.of(seconds=min(int(said), _AFTER_S_MOST)) if said.isdecimal() else None

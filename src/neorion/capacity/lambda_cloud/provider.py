@@ -1,0 +1,179 @@
+"""The provider port over Lambda's cloud."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+
+from neorion.capacity.lambda_cloud.api import TIMEOUT, About, Door, LambdaApi
+from neorion.capacity.lambda_cloud.wire import (
+    Instances,
+    Launched,
+    OneInstance,
+    SshKeys,
+    Wares,
+    launch_request,
+    launched,
+)
+from neorion.capacity.provider import (
+    Capability,
+    Intent,
+    IntentId,
+    Machine,
+    MachineId,
+    MachineState,
+    Offering,
+    no_machine,
+    rate_limited,
+    refused,
+    unknown_outcome,
+)
+from neorion.keel.base import Deadline, Duration, Error
+from neorion.keel.clock import Clock, born
+from neorion.keel.config import Secret
+
+URL: Final = "https://cloud.lambda.ai/api/v1"
+# A launch that was sent may take effect until the API has given it up; only then is a missing machine one that was not made.
+SETTLED: Final = TIMEOUT * 4
+# Ids are part of a path.
+_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaSettings:
+    """The account, and the pace it allows: one request a second and one launch in twelve seconds.
+
+    `regions` are those whose prices are told.
+    """
+
+    key: Secret
+    regions: tuple[str, ...] = ()
+    url: str = URL
+    every: Duration = field(default=Duration.of(seconds=1))
+    launch_every: Duration = field(default=Duration.of(seconds=12))
+
+
+class LambdaProvider:
+    """Lambda's cloud under one account."""
+
+    capabilities = frozenset({Capability.REBOOT, Capability.OFFERINGS})
+
+    def __init__(self, name: str, settings: LambdaSettings, clock: Clock) -> None:
+        self.name = name
+        self._settings = settings
+        self._clock = clock
+        self._api = LambdaApi(name, Door(settings.url.rstrip("/"), settings.key, settings.every), clock)
+        # One launch at a time: two for one intent could not be told apart before both are made.
+        self._launching = anyio.Lock()
+        self._next_launch = 0.0
+        self._started_ms, self._started_at = clock.now().ns // _MS, clock.monotonic()
+        # Launches whose answers were lost, and when.
+        self._lost: dict[IntentId, float] = {}
+
+    async def provision(self, intent: Intent) -> Machine:
+        """Looks before it launches, and launches only where no earlier launch can still take effect."""
+        if intent.spot or intent.reservation or intent.zone:
+            raise refused(self.name, "Lambda knows neither spot machines nor reservations nor zones")
+        if not intent.region:
+            raise refused(self.name, "a machine needs a region")
+        async with self._launching:
+            self._keep_pace()
+            for machine in await self.list(intent.owner):
+                if machine.intent == intent.id:
+                    return machine
+            if self._may_be_under_way(intent.id):
+                raise unknown_outcome(self.name, "an earlier launch may still take effect")
+            return await self._launch(intent)
+
+    async def list(self, owner: str) -> Sequence[Machine]:
+        found = await self._api.get("/instances", Instances)
+        machines = [instance.as_machine() for instance in found.data]
+        return [one for one in machines if one.owner == owner and one.state is not MachineState.GONE]
+
+    async def describe(self, machine: MachineId) -> Machine:
+        path = f"/instances/{self._checked(machine)}"
+        return (await self._api.get(path, OneInstance, About(machine=machine))).data.as_machine()
+
+    async def terminate(self, machine: MachineId) -> None:
+        """Looks first: Lambda refuses to end what has ended, in the words it has for wrong requests."""
+        if (await self.describe(machine)).state in (MachineState.STOPPING, MachineState.GONE):
+            return
+        await self._operate("terminate", machine)
+
+    async def reboot(self, machine: MachineId) -> None:
+        await self._operate("restart", machine)
+
+    async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        wares = (await self._api.get("/instance-types", Wares)).data
+        found: list[Offering] = []
+        for kind in instance_types:
+            ware = wares.get(kind)
+            if ware is None:
+                continue
+            now = {region.name for region in ware.regions_with_capacity_available}
+            price = ware.instance_type.price_cents_per_hour / 100
+            found += [
+                Offering(kind, region, price, available=region in now)
+                for region in sorted(now.union(self._settings.regions))
+            ]
+        return found
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    def _keep_pace(self) -> None:
+        """Asked before anything is sent: whoever waits for their turn must not use up the account's requests."""
+        now = self._clock.monotonic()
+        if now < self._next_launch:
+            wait = Duration.of(seconds=self._next_launch - now)
+            raise rate_limited(self.name, wait, f"one launch in {self._settings.launch_every}")
+
+    async def _launch(self, intent: Intent) -> Machine:
+        request = launch_request(intent, await self._ssh_key(intent))
+        self._next_launch = self._clock.monotonic() + self._settings.launch_every.seconds
+        self._note_lost(intent.id)
+        try:
+            made = await self._api.post(
+                "/instance-operations/launch", request, Launched, About(intent.region)
+            )
+        except Error as error:
+            if not isinstance(error, Deadline):
+                # A refusal is an answer: nothing was made.
+                del self._lost[intent.id]
+            raise
+        del self._lost[intent.id]
+        if len(made.data.instance_ids) != 1:
+            raise unknown_outcome(self.name, f"{len(made.data.instance_ids)} machines for one launch")
+        return launched(intent, made.data.instance_ids[0])
+
+    def _may_be_under_way(self, intent: IntentId) -> bool:
+        """Whether somebody may have sent a launch that is not to be seen yet: this process, or the one before it."""
+        sent = self._lost.get(intent)
+        made = born(intent)
+        if sent is None and (made is None or made.ns // _MS < self._started_ms):
+            sent = self._started_at
+        return sent is not None and self._clock.monotonic() - sent < SETTLED.seconds
+
+    def _note_lost(self, intent: IntentId) -> None:
+        now = self._clock.monotonic()
+        recent = {one: at for one, at in self._lost.items() if now - at < SETTLED.seconds}
+        self._lost = {**recent, intent: now}
+
+    async def _ssh_key(self, intent: Intent) -> str:
+        """Lambda wants exactly one. Where the pool names none and the account has one, there is nothing to choose."""
+        names = intent.ssh_keys or tuple(key.name for key in (await self._api.get("/ssh-keys", SshKeys)).data)
+        if len(names) != 1:
+            raise refused(self.name, f"a machine takes one of the account's SSH keys, not {len(names)}")
+        return names[0]
+
+    def _checked(self, machine: MachineId) -> str:
+        if _ID.fullmatch(machine) is None:
+            raise no_machine(self.name, machine)
+        return machine
+
+    async def _operate(self, verb: str, machine: MachineId) -> None:
+        body: dict[str, Any] = {"instance_ids": [self._checked(machine)]}
+        await self._api.post(f"/instance-operations/{verb}", body, dict, About(machine=machine))

@@ -1,0 +1,168 @@
+"""Lambda's messages, as far as they are used."""
+
+import re
+from typing import Any, Final
+
+from msgspec import Struct
+
+from neorion.capacity.provider import Intent, IntentId, Machine, MachineId, MachineState
+from neorion.keel.clock import born
+
+OWNER_TAG: Final = "neorion:owner"
+INTENT_TAG: Final = "neorion:intent"
+
+# What Lambda takes as the key of a tag.
+_TAG_KEY: Final = re.compile(r"[a-z][a-z0-9:-]{1,54}")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_STATES: Final = {
+    "booting": MachineState.PENDING,
+    "active": MachineState.RUNNING,
+    "unhealthy": MachineState.RUNNING,
+    "terminating": MachineState.STOPPING,
+    "terminated": MachineState.GONE,
+    "preempted": MachineState.GONE,
+}
+
+
+class Tag(Struct, frozen=True):
+    """A word that comes back with its instance."""
+
+    key: str
+    value: str
+
+
+class Region(Struct, frozen=True):
+    """Where."""
+
+    name: str = ""
+
+
+class InstanceType(Struct, frozen=True):
+    """What, and for how much."""
+
+    name: str = ""
+    price_cents_per_hour: int = 0
+
+
+class Instance(Struct, frozen=True):
+    """A machine. Its addresses are missing until it has booted."""
+
+    id: str
+    status: str = ""
+    name: str | None = None
+    ip: str | None = None
+    private_ip: str | None = None
+    region: Region = Region()
+    instance_type: InstanceType = InstanceType()
+    tags: tuple[Tag, ...] | None = None
+
+    def as_machine(self) -> Machine:
+        tags = {tag.key: tag.value for tag in self.tags or ()}
+        intent = IntentId(tags.get(INTENT_TAG, ""))
+        return Machine(
+            id=MachineId(self.id),
+            intent=intent,
+            owner=tags.get(OWNER_TAG, ""),
+            state=_STATES.get(self.status, MachineState.PENDING),
+            instance_type=self.instance_type.name,
+            region=self.region.name,
+            name=self.name or "",
+            address=self.ip or "",
+            private_address=self.private_ip or "",
+            # Lambda does not tell; it is no older than the decision to buy it.
+            created=born(intent),
+        )
+
+
+class Instances(Struct, frozen=True):
+    """`GET /instances`: all of them, Lambda has no pages."""
+
+    data: tuple[Instance, ...]
+
+
+class OneInstance(Struct, frozen=True):
+    """`GET /instances/ID`."""
+
+    data: Instance
+
+
+class LaunchedIds(Struct, frozen=True):
+    """What a launch made."""
+
+    instance_ids: tuple[str, ...]
+
+
+class Launched(Struct, frozen=True):
+    """The answer to a launch."""
+
+    data: LaunchedIds
+
+
+class Ware(Struct, frozen=True):
+    """An instance type, and the regions that have one now."""
+
+    instance_type: InstanceType
+    regions_with_capacity_available: tuple[Region, ...] = ()
+
+
+class Wares(Struct, frozen=True):
+    """`GET /instance-types`."""
+
+    data: dict[str, Ware]
+
+
+class SshKey(Struct, frozen=True):
+    """A key that the account knows."""
+
+    name: str
+
+
+class SshKeys(Struct, frozen=True):
+    """`GET /ssh-keys`."""
+
+    data: tuple[SshKey, ...]
+
+
+class Said(Struct, frozen=True):
+    """Why not, in Lambda's words."""
+
+    code: str = ""
+    message: str = ""
+
+
+class Refused(Struct, frozen=True):
+    """What every refusal looks like."""
+
+    error: Said = Said()
+
+
+def launch_request(intent: Intent, ssh_key: str) -> dict[str, Any]:
+    """The body of a launch. What of the intent's labels cannot be a tag is left out: nothing here reads them back."""
+    words = {key: value for key, value in intent.labels if _TAG_KEY.fullmatch(key)}
+    tags = {**words, OWNER_TAG: intent.owner, INTENT_TAG: intent.id}
+    request: dict[str, Any] = {
+        "region_name": intent.region,
+        "instance_type_name": intent.instance_type,
+        "ssh_key_names": [ssh_key],
+        "name": intent.id,
+        "hostname": intent.id,
+        "tags": [{"key": key, "value": value} for key, value in tags.items()],
+    }
+    if intent.image:
+        request["image"] = {"id" if _UUID.fullmatch(intent.image) else "family": intent.image}
+    if intent.startup:
+        request["user_data"] = intent.startup
+    return request
+
+
+def launched(intent: Intent, instance: str) -> Machine:
+    """A machine that was made a moment ago, as the list will show it."""
+    tags = (Tag(OWNER_TAG, intent.owner), Tag(INTENT_TAG, intent.id))
+    return Instance(
+        instance,
+        "booting",
+        name=intent.id,
+        region=Region(intent.region),
+        instance_type=InstanceType(intent.instance_type),
+        tags=tags,
+    ).as_machine()

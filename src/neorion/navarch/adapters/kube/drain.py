@@ -1,0 +1,131 @@
+"""Which pods leave a node, which stay, and which are waited for. Values in, values out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from neorion.keel.base import Duration, Instant
+from neorion.keel.kube import instant
+from neorion.keel.kube.core import Pod
+
+_MIRROR: Final = "kubernetes.io/config.mirror"
+# By these the owners of pods ask autoscalers to let them finish.
+_KEEP: Final = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+# Kubernetes' own, for pods that say nothing.
+_GRACE_S: Final = 30
+# When time is over, a pod gets no more than this to stop.
+LAST_GRACE: Final = Duration.of(seconds=30)
+# A pod so long past its end is not stopped by anybody any more: its node's kubelet is gone, or hangs.
+_ABANDONED: Final = Duration.of(seconds=60)
+# More names than this nobody reads.
+_NAMES_MAX: Final = 3
+
+
+class LocalData(StrEnum):
+    """What happens to pods whose data dies with them (emptyDir): they are evicted, or waited for until time is over."""
+
+    DELETE = "delete"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRules:
+    """`grace` is the most that a pod gets to stop; None leaves it to the pod."""
+
+    grace: Duration | None = None
+    local_data: LocalData = LocalData.DELETE
+
+
+class Way(StrEnum):
+    """What is done about a pod: it stays, is asked to leave, is made to, is stopping already, or is waited for."""
+
+    STAYS = "stays"
+    EVICT = "evict"
+    DELETE = "delete"
+    STOPPING = "stopping"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What all pods of one look have in common. `left` is the patience that remains; a `silent` node confirms nothing."""
+
+    now: Instant
+    left: Duration
+    silent: bool
+    rules: DrainRules
+
+    @property
+    def over(self) -> bool:
+        return not self.left > Duration(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """One pod and its way; `why` is what keeps it, if anything does."""
+
+    pod: Pod
+    way: Way
+    why: str = ""
+    grace: Duration = field(default=LAST_GRACE)
+
+
+def exits(pods: Sequence[Pod], scene: Scene) -> list[Exit]:
+    """In the order of their names, so that every look tells the same."""
+    return [_exit(pod, scene) for pod in sorted(pods, key=lambda pod: pod.meta.key)]
+
+
+def _exit(pod: Pod, scene: Scene) -> Exit:
+    if _belongs_to_node(pod) or pod.status.phase in ("Succeeded", "Failed"):
+        return Exit(pod, Way.STAYS)
+    if pod.meta.deleted is not None:
+        return _stopping(pod, instant(pod.meta.deleted), scene)
+    grace = _grace(pod, scene)
+    if scene.over:
+        return Exit(pod, Way.DELETE, "its time is over", grace)
+    kept = _kept(pod, scene.rules)
+    return Exit(pod, Way.WAIT, kept) if kept else Exit(pod, Way.EVICT, grace=grace)
+
+
+def _belongs_to_node(pod: Pod) -> bool:
+    """Daemons come back at once wherever they are evicted from, and mirrors are only pictures of what the kubelet runs."""
+    controller = pod.meta.controller
+    return _MIRROR in pod.meta.annotations or (controller is not None and controller.kind == "DaemonSet")
+
+
+def _stopping(pod: Pod, gone_by: Instant, scene: Scene) -> Exit:
+    if gone_by + _ABANDONED < scene.now and (scene.silent or scene.over):
+        return Exit(pod, Way.STAYS)
+    if scene.over and scene.now + LAST_GRACE < gone_by:
+        return Exit(pod, Way.DELETE, "its time is over")
+    return Exit(pod, Way.STOPPING, "is stopping")
+
+
+def _grace(pod: Pod, scene: Scene) -> Duration:
+    own = Duration.of(seconds=pod.spec.grace_s if pod.spec.grace_s is not None else _GRACE_S)
+    most = LAST_GRACE if scene.over else scene.left
+    return min(own, most, scene.rules.grace if scene.rules.grace is not None else own)
+
+
+def _kept(pod: Pod, rules: DrainRules) -> str:
+    for key, value in _KEEP.items():
+        if pod.meta.annotations.get(key) == value:
+            return f"asks by {key} to be left until it ends"
+    local = any(volume.empty_dir is not None for volume in pod.spec.volumes)
+    return "has data in an emptyDir" if local and rules.local_data is LocalData.WAIT else ""
+
+
+def sentence(left: Sequence[Exit]) -> str:
+    """What a drain waits for, for people: "2 pods are left: a/x has data in an emptyDir; a/y is stopping."."""
+    if not left:
+        return "no pods are left but those of the node itself"
+    # What stops by itself says little: what holds everything up comes first.
+    order = sorted(left, key=lambda one: one.way is Way.STOPPING)
+    told = [f"{one.pod.meta.key} {one.why or 'is asked to leave'}" for one in order[:_NAMES_MAX]]
+    more = f"; and {len(order) - _NAMES_MAX} more" if len(order) > _NAMES_MAX else ""
+    count = "1 pod is left" if len(left) == 1 else f"{len(left)} pods are left"
+    return f"{count}: {'; '.join(told)}{more}"

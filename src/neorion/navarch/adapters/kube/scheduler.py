@@ -1,0 +1,166 @@
+"""The port `Scheduler`, kept over the Kubernetes API."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import anyio
+
+from neorion.capacity.node import marks
+from neorion.keel.base import Conflict, Duration, NotFound, Retry
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.kube import Api, Deletion, Key
+from neorion.keel.kube.control import Controller, Informers, own_key
+from neorion.keel.kube.core import NODE
+from neorion.keel.kube.core import Node as KubeNode
+from neorion.keel.telemetry import logger
+from neorion.navarch.adapters.kube.drain import DrainRules, sentence
+from neorion.navarch.adapters.kube.evictor import Evictor
+from neorion.navarch.adapters.kube.hand import Hand
+from neorion.navarch.adapters.kube.roster import Roster
+from neorion.navarch.adapters.kube.signs import Signs, signs
+from neorion.navarch.model import Node, NodeId, Origin
+from neorion.navarch.ports import Drain
+
+log = logger(__name__)
+
+_SYNC_WAIT: Final = Duration.of(seconds=1)
+# A person put the label there and takes it off: nobody is in a hurry.
+_HANDS_OFF_WAIT: Final = Duration.of(seconds=30)
+# The kubelet writes a node's status every few seconds, so an old version is nothing unusual.
+_TRIES: Final = 5
+_WORKERS: Final = 4
+
+Labels = Callable[[str], Mapping[str, str]]
+
+
+class KubeScheduler:
+    """Keeps Kubernetes nodes marked as the fleet wants them, also those that join later or that somebody changed.
+
+    `labels` gives the labels that the nodes of a pool carry.
+    """
+
+    def __init__(
+        self, api: Api, informers: Informers, rules: DrainRules, labels: Labels, clock: Clock, rng: Rng
+    ) -> None:
+        nodes = informers.of(NODE)
+        self._api = api
+        self._informers = informers
+        self._mirror = nodes
+        self._roster = Roster(nodes)
+        self._hand = Hand(api, clock)
+        self._evictor = Evictor(api, rules, clock)
+        self._labels = labels
+        # What each drain waited for when last looked at.
+        self._waits: dict[NodeId, str] = {}
+        # One writer for each node at a time: whoever comes later writes what is newest.
+        self._locks: dict[Key, anyio.Lock] = {}
+        self._controller = Controller("navarch.kube", self._keep, clock, rng, workers=_WORKERS)
+        self._controller.watch(nodes, own_key)
+
+    async def run(self) -> None:
+        """Beside the informers, while the process lives: marks nodes that join after they were told of."""
+        await self._controller.run()
+
+    async def cordon(self, node: Node, why: str) -> None:
+        del why  # It is the node's own.
+        kube = self._find(node)
+        if kube is None:
+            # It is marked when it joins.
+            return
+        if marks.HANDS_OFF in kube.meta.labels:
+            raise _hands_off(kube)
+        await self._mark(kube)
+
+    async def uncordon(self, node: Node) -> None:
+        kube = self._find(node)
+        if kube is not None and marks.HANDS_OFF not in kube.meta.labels:
+            await self._mark(kube)
+
+    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+        del why
+        kube = self._find(node)
+        if kube is None:
+            return Drain(done=True, sentence="the cluster does not know it")
+        if marks.HANDS_OFF in kube.meta.labels:
+            raise _hands_off(kube)
+        # Marked first: what is evicted must not come back.
+        kube = await self._mark(kube)
+        pods = await self._evictor.drain(kube, left)
+        self._waits[node.id] = told = sentence(pods)
+        if pods:
+            await self._mark(kube)
+        return Drain(done=not pods, left=len(pods), sentence=told)
+
+    async def forget(self, node: Node) -> None:
+        """Its machine is gone: a Kubernetes node without one would stay NotReady for ever.
+
+        Machines that others bought are still there, and theirs to remove: those stay, cordoned.
+        """
+        kube = self._find(node)
+        self._roster.forget(node.id)
+        self._waits.pop(node.id, None)
+        if kube is None or node.origin is Origin.JOINED or marks.HANDS_OFF in kube.meta.labels:
+            return
+        try:
+            await self._api.delete(NODE, kube.meta.name, how=Deletion(uid=kube.meta.uid))
+        except (NotFound, Conflict):
+            # Gone, or another of that name by now.
+            return
+        log.info("kubernetes node deleted", node=node.id, name=kube.meta.name)
+
+    def _find(self, node: Node) -> KubeNode | None:
+        self._roster.learn(node)
+        if not self._mirror.synced:
+            raise Retry(
+                "navarch.kube_not_synced", "The cluster's nodes have not been seen yet.", after=_SYNC_WAIT
+            )
+        return self._roster.find(node)
+
+    async def _mark(self, kube: KubeNode) -> KubeNode:
+        async with self._locks.setdefault(kube.meta.key, anyio.Lock()):
+            newest = self._roster.named(kube.meta.key)
+            if newest is None or newest.meta.uid != kube.meta.uid:
+                return kube
+            node = self._roster.owner(newest)
+            if node is None:
+                return newest
+            wanted = signs(node, self._labels(node.pool), self._waits.get(node.id, ""))
+            try:
+                return await self._write(newest, wanted)
+            except NotFound:
+                # Deleted, and the mirror has not heard of it yet.
+                return newest
+
+    async def _write(self, kube: KubeNode, wanted: Signs) -> KubeNode:
+        """The mirror may be a moment behind: what it knows is tried first, then what the server has."""
+        for _ in range(_TRIES):
+            try:
+                written = await self._hand.write(kube, wanted)
+            except Conflict:
+                newest = await self._api.get(NODE, kube.meta.name)
+                if newest.meta.uid != kube.meta.uid:
+                    return kube
+                kube = newest
+            else:
+                self._informers.observe(NODE, written)
+                return written
+        raise Retry(
+            "navarch.kube_busy", f"Others keep changing {kube.meta.name} in the cluster.", after=_SYNC_WAIT
+        )
+
+    async def _keep(self, key: Key) -> Duration | None:
+        kube = self._roster.named(key)
+        if kube is None:
+            self._locks.pop(key, None)
+        elif self._roster.owner(kube) is not None and marks.HANDS_OFF not in kube.meta.labels:
+            await self._mark(kube)
+        return None
+
+
+def _hands_off(kube: KubeNode) -> Retry:
+    return Retry(
+        "navarch.hands_off",
+        f"A person keeps {kube.meta.name} by the label {marks.HANDS_OFF}.",
+        hint=f"kubectl label node {kube.meta.name} {marks.HANDS_OFF}-",
+        after=_HANDS_OFF_WAIT,
+    )

@@ -1,0 +1,82 @@
+"""What the cluster is to see of a node: the words of `capacity.node.marks` for each of its states. Values in, values out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from neorion.capacity.node import Condition, Effect, Taint, marks
+from neorion.navarch.model import Health, Node, NodeState
+
+# Sick or leaving: nothing new, not even a daemon's pod. New and spare ones take daemons, which get them ready for work.
+_TAINTS: Final = {
+    NodeState.VERIFYING: (marks.VERIFYING, Effect.PREFER_NO_SCHEDULE),
+    NodeState.SPARE: (marks.SPARE, Effect.PREFER_NO_SCHEDULE),
+    NodeState.CORDONED: (marks.CORDONED, Effect.NO_SCHEDULE),
+    NodeState.DRAINING: (marks.DRAINING, Effect.NO_SCHEDULE),
+    NodeState.DRAINED: (marks.DRAINING, Effect.NO_SCHEDULE),
+}
+OUR_TAINTS: Final = frozenset({marks.CORDONED, marks.DRAINING, marks.SPARE, marks.UNHEALTHY, marks.VERIFYING})
+OUR_CONDITIONS: Final = frozenset(
+    {
+        marks.GPU_HEALTHY, marks.MAINTENANCE_PLANNED, marks.MAINTENANCE_IN_PROGRESS, marks.DRAIN_IN_PROGRESS,
+        marks.DRAINED,
+    }
+)  # fmt: skip
+# More is cut: the whole of it stands in the node's story.
+MESSAGE_MAX: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Everything of a Kubernetes node that is navarch's; `labels` that others set otherwise are left to them."""
+
+    away: bool
+    own_labels: Mapping[str, str]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    conditions: tuple[Condition, ...]
+
+
+def signs(node: Node, labels: Mapping[str, str], drain: str = "") -> Signs:
+    """`labels` are those of the node's pool, and `drain` says what a drain waits for."""
+    own = {marks.POOL: node.pool, marks.NODE_ID: str(node.id)}
+    if node.place.provider:
+        own[marks.PROVIDER] = node.place.provider
+    return Signs(
+        away=node.state is not NodeState.ACTIVE,
+        own_labels=own,
+        labels=labels,
+        taints=tuple(_taints(node)),
+        conditions=tuple(_conditions(node, drain)),
+    )
+
+
+def _taints(node: Node) -> list[Taint]:
+    found: list[Taint] = []
+    if node.state in _TAINTS:
+        key, effect = _TAINTS[node.state]
+        found.append(Taint.saying(key, effect, node.why))
+    if node.health is Health.UNHEALTHY and node.ailment is not None:
+        found.append(Taint.saying(marks.UNHEALTHY, Effect.NO_SCHEDULE, node.ailment.signature))
+    return found
+
+
+def _conditions(node: Node, drain: str) -> list[Condition]:
+    found: list[Condition] = []
+    why = node.why[:MESSAGE_MAX]
+    if node.health is not Health.UNKNOWN:
+        ailment = node.ailment.sentence[:MESSAGE_MAX] if node.ailment else ""
+        healthy = node.health is not Health.UNHEALTHY
+        found.append(Condition(marks.GPU_HEALTHY, healthy, node.health.value.capitalize(), ailment))
+    match node.state:
+        case NodeState.CORDONED:
+            found.append(Condition(marks.MAINTENANCE_PLANNED, status=True, reason="Cordoned", message=why))
+        case NodeState.DRAINING:
+            message = (drain or node.why)[:MESSAGE_MAX]
+            found.append(Condition(marks.DRAIN_IN_PROGRESS, status=True, reason="Draining", message=message))
+        case NodeState.DRAINED:
+            found.append(Condition(marks.DRAINED, status=True, reason="Drained", message=why))
+            found.append(Condition(marks.MAINTENANCE_IN_PROGRESS, status=True, reason="Drained", message=why))
+        case _:
+            pass
+    return found

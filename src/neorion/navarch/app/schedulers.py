@@ -1,0 +1,112 @@
+"""Who places work on the nodes and who tells of demand, as the file names them."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.capacity.gpu import shape_of
+from neorion.keel.cli.kit import require_extra
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.run import Crew
+from neorion.navarch.adapters.config_file import ConfigFile
+from neorion.navarch.adapters.config_file.schedulers import Kubernetes, WebhookModel
+from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
+from neorion.navarch.adapters.several import SeveralSchedulers
+from neorion.navarch.model import PoolSpec
+from neorion.navarch.ports import DemandSource, Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """Time and chance."""
+
+    clock: Clock
+    rng: Rng
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What stands behind two ports of the control plane."""
+
+    scheduler: Scheduler
+    demand: DemandSource
+
+
+@asynccontextmanager
+async def schedulers(
+    file: ConfigFile, specs: Mapping[str, PoolSpec], env: Mapping[str, str], chances: Chances
+) -> AsyncGenerator[Around]:
+    """`specs` is read whenever a pool's labels or shape are asked for: it may change while this runs."""
+    found: list[Scheduler] = []
+    demand: DemandSource = NoDemand()
+    async with AsyncExitStack() as stack:
+        if file.server.kubernetes is not None:
+            around = await stack.enter_async_context(kubernetes(file.server.kubernetes, specs, env, chances))
+            found.append(around.scheduler)
+            demand = around.demand
+        if file.server.notifier.webhook is not None:
+            found.append(
+                await stack.enter_async_context(_webhook(file.server.notifier.webhook, chances.clock))
+            )
+        match found:
+            case []:
+                yield Around(NoScheduler(), demand)
+            case [only]:
+                yield Around(only, demand)
+            case _:
+                yield Around(SeveralSchedulers(found), demand)
+
+
+@asynccontextmanager
+async def kubernetes(
+    section: Kubernetes, specs: Mapping[str, PoolSpec], env: Mapping[str, str], chances: Chances
+) -> AsyncGenerator[Around]:
+    """Marks, drains and counts in one cluster while the block runs."""
+    require_extra("kube")
+    from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- only where there is a cluster
+    from neorion.keel.kube.control import Informers  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.kube import (  # noqa: PLC0415 -- as above
+        DrainRules,
+        KubeDemand,
+        KubeScheduler,
+        LocalData,
+        has_kueue,
+    )
+
+    clock, rng = chances.clock, chances.rng
+    path = Path(section.kubeconfig).expanduser() if section.kubeconfig else None
+    async with AsyncExitStack() as stack:
+        cluster = find_cluster(path, section.context, env)
+        api = await stack.enter_async_context(connect(cluster, "navarch/1", clock, rng))
+        informers = Informers(api, clock, rng)
+        rules = DrainRules(section.grace_period, LocalData(section.empty_dir))
+        scheduler = KubeScheduler(api, informers, rules, lambda pool: dict(specs[pool].labels), clock, rng)
+        demand = KubeDemand(informers, lambda pool: _gpus(specs[pool]), kueue=await has_kueue(api))
+        crew = await stack.enter_async_context(Crew(clock, rng))
+        stack.callback(crew.cancel)
+        crew.spawn("navarch.kube.mirrors", informers.run)
+        crew.spawn("navarch.kube.marks", scheduler.run)
+        yield Around(scheduler, demand)
+
+
+def _gpus(spec: PoolSpec) -> int:
+    shape = shape_of(spec.offers[0].instance_type)
+    return shape.gpus if shape else 0
+
+
+@asynccontextmanager
+async def _webhook(section: WebhookModel, clock: Clock) -> AsyncGenerator[Scheduler]:
+    require_extra("kube")
+    from neorion.navarch.adapters.notify import WebhookSettings, webhook  # noqa: PLC0415 -- needs an HTTP client
+
+    settings = WebhookSettings(
+        section.cordon_url,
+        section.uncordon_url,
+        section.drain_url,
+        section.drain_status_url,
+        section.timeout,
+        section.headers,
+    )
+    async with webhook(settings, clock) as made:
+        yield made

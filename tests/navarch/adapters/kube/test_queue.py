@@ -1,0 +1,131 @@
+"""What waits in a cluster, as the queue autoscaler sees it."""
+
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neorion.capacity.node import marks
+from neorion.keel.base import Retry
+from neorion.keel.clock import SystemClock, seeded_rng
+from neorion.keel.kube.control import Informers
+from neorion.keel.kube.core import POD
+from neorion.keel.kube.testing import MemoryApi, MemoryCluster
+from neorion.navarch.adapters.kube import KubeDemand
+from neorion.navarch.adapters.kube.kinds import WORKLOAD
+from neorion.navarch.adapters.kube.queue import nodes_for
+from neorion.navarch.model import Demand
+
+pytestmark = pytest.mark.anyio
+
+
+def pod(name: str, gpus: int = 1, node: str = "", labels: dict[str, str] | None = None, **spec: Any):
+    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    container = {"name": "main", "image": "none", "resources": {"limits": limits}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "labels": {marks.POOL: "training"} | (labels or {}),
+        },
+        "spec": {"containers": [container], **({"nodeName": node} if node else {}), **spec},
+    }
+
+
+def workload(name: str, count: int, gpus: int, *conditions: str):
+    limits = {"nvidia.com/gpu": str(gpus)}
+    template = {
+        "metadata": {"labels": {marks.POOL: "training"}},
+        "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
+    }
+    return (
+        {
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {"podSets": [{"name": "main", "count": count, "template": template}]},
+        },
+        {"status": {"conditions": [{"type": one, "status": "True"} for one in conditions]}},
+    )
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.api = MemoryApi(MemoryCluster(self.clock), self.clock)
+
+    async def pods(self, *pods: Any, phase: str = "") -> None:
+        for one in pods:
+            await self.api.create(POD, one)
+            if phase:
+                body = {**one, "status": {"phase": phase}}
+                await self.api.replace(POD.raw, body, "status")
+
+    async def workload(self, *parts: Any) -> None:
+        body, status = parts
+        await self.api.create(WORKLOAD.raw, body)
+        await self.api.replace(WORKLOAD.raw, {**body, **status}, "status")
+
+    async def demand(self, pool: str = "training", *, gpus: int = 8) -> Demand:
+        informers = Informers(self.api, self.clock, seeded_rng(1))
+        source = KubeDemand(informers, lambda _: gpus, kueue=True)
+        found = Demand()
+        async with anyio.create_task_group() as group:
+            group.start_soon(informers.run)
+            await informers.wait_synced()
+            found = await source.demand(pool)
+            group.cancel_scope.cancel()
+        return found
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+async def test_pods_wait_until_they_have_a_node(cluster: Cluster):
+    await cluster.pods(pod("a", 2), pod("b", 4), pod("c", 1, node="n1"))
+    found = await cluster.demand()
+    assert (found.pending, found.running, found.pending_gpus) == (2, 1, 6)
+
+
+async def test_an_empty_queue_is_nothing_and_not_unknown(cluster: Cluster):
+    assert await cluster.demand("inference") == Demand(pending=0, running=0, pending_gpus=0)
+
+
+async def test_what_has_ended_and_what_waits_for_somebody_else_is_no_demand(cluster: Cluster):
+    await cluster.pods(pod("done"), phase="Succeeded")
+    await cluster.pods(pod("gated", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
+    await cluster.pods(pod("other", labels={marks.POOL: "inference"}))
+    assert (await cluster.demand()).pending == 0
+
+
+async def test_the_largest_gang_is_counted_in_whole_nodes(cluster: Cluster):
+    group = {"scheduling.x-k8s.io/pod-group": "big"}
+    await cluster.pods(*(pod(f"big-{number}", 8, labels=group) for number in range(3)))
+    small = {"jobset.sigs.k8s.io/jobset-name": "small"}
+    await cluster.pods(*(pod(f"small-{number}", 2, labels=small) for number in range(4)))
+    assert (await cluster.demand()).gang == 3
+    assert (await cluster.demand(gpus=0)).gang == 0
+
+
+async def test_a_workload_counts_from_its_quota_until_its_pods_are_there(cluster: Cluster):
+    await cluster.workload(*workload("waits-for-quota", 4, 8))
+    await cluster.workload(*workload("waits-for-nodes", 2, 8, "QuotaReserved"))
+    await cluster.workload(*workload("has-pods", 4, 8, "QuotaReserved", "Admitted"))
+    await cluster.workload(*workload("over", 4, 8, "QuotaReserved", "Finished"))
+    found = await cluster.demand()
+    assert (found.pending, found.pending_gpus, found.gang) == (2, 16, 2)
+
+
+async def test_what_was_not_seen_yet_is_unknown(cluster: Cluster):
+    source = KubeDemand(Informers(cluster.api, cluster.clock, seeded_rng(1)), lambda _: 8, kueue=False)
+    with pytest.raises(Retry) as refused:
+        await source.demand("training")
+    assert refused.value.code == "navarch.queue_unknown"
+
+
+@given(st.lists(st.integers(0, 8), max_size=30))
+def test_pods_never_need_fewer_nodes_than_their_gpus_nor_more_than_one_each(sizes: list[int]):
+    needed = nodes_for(sizes, 8)
+    assert -(-sum(sizes) // 8) <= needed <= len(sizes)
