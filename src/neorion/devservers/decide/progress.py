@@ -128,7 +128,8 @@ def _image(pod: Pod) -> Step:
     for status in (*pod.status.init_containers, *pod.status.containers):
         waiting = status.state.waiting
         if waiting and waiting.reason in _IMAGE_FAULTS:
-            image = next((one.image for one in pod.spec.containers if one.name == status.name), "the image")
+            containers = (*pod.spec.init_containers, *pod.spec.containers)
+            image = next((one.image for one in containers if one.name == status.name), "the image")
             return Step(
                 kind, False, waiting.reason, f"{image} cannot be pulled: {waiting.message.rstrip('.')}."
             )
