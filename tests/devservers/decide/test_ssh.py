@@ -8,10 +8,10 @@ from msgspec.structs import replace as changed
 from neorion.devservers.decide import Observed, Settings, decide, wants_host_key
 from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Ssh
-from neorion.devservers.model.objects import Body, BodySpec, Template
+from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
-from neorion.keel.kube.core import Container, Pod, PodSpec, PodStatus
+from neorion.keel.kube.core import Container, Pod, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Running
 
 SSH = replace(SETTINGS, tools_image="tools:1")
@@ -31,7 +31,7 @@ def equipped(*, ready: bool = True, image: str = "tools:1") -> Pod:
 
 def body(image: str) -> Body:
     made = (Container(TOOLS, image),) if image else ()
-    template = Template(spec=PodSpec(containers=(Container("dev", "image"),), init_containers=made))
+    template = Template(spec=TemplateSpec(containers=(Container("dev", "image"),), init_containers=made))
     return Body(meta=a_pod().meta, spec=BodySpec(replicas=1, template=template))
 
 

@@ -28,6 +28,7 @@ class TemplateSpec(Part, frozen=True):
     """Of the pods a Deployment makes, all that is read."""
 
     containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
 
 
 class Template(Part, frozen=True):
