@@ -63,6 +63,12 @@ def test_nobody_may_do_everything():
     secrets = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
     assert not secrets & {"get", "list", "watch"}
     assert not words & {"nodes/proxy", "rolebindings", "escalate", "impersonate", "bind"}
+    # Nodes and what is the cluster's own are looked at, and never touched.
+    looked_at = {"nodes", "persistentvolumes", "resourcequotas", "storageclasses"}
+    assert {verb for rule in rules if looked_at & set(rule["resources"]) for verb in rule["verbs"]} <= {
+        "get",
+        "list",
+    }
 
 
 def test_the_cloud_brings_volumes_gpus_and_monitoring():
