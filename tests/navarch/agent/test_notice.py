@@ -26,7 +26,10 @@ ACTION = b'{"action": "terminate", "time": "2026-11-16T08:22:00Z"}'
 
 
 class Metadata:
-    """The service of either cloud. `looks` is how often it has been asked for a notice."""
+    """The service of either cloud. `looks` is how often it has been asked for a notice.
+
+    When it is asked for the second time, its first answer has been heard.
+    """
 
     def __init__(self, cloud: str) -> None:
         self.cloud = cloud
@@ -39,7 +42,8 @@ class Metadata:
             assert call.method == "PUT"
             return Answer(body=b"a-pass")
         self.looks += 1
-        self.looked.set()
+        if self.looks == 2:
+            self.looked.set()
         if self.cloud == "aws":
             assert call.headers["X-aws-ec2-metadata-token"] == "a-pass"
             return Answer(body=ACTION) if self.taken else Answer(404, b"Not Found")
