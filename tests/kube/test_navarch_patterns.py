@@ -1,7 +1,7 @@
 """Both ways to use navarch with Kubernetes, from the queue of pods to the node that is replaced under them."""
 
 import re
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import anyio
@@ -60,7 +60,7 @@ ORDER = [
 
 
 @pytest.fixture(scope="module")
-def played(own_cluster: Cluster) -> Generator[Cluster]:
+def played(own_cluster: Cluster) -> Cluster:
     """Simulated nodes, when there are any, are played from now on."""
     anyio.run(start_player, own_cluster)
     return own_cluster

@@ -1,5 +1,7 @@
 """Which Kubernetes node is which node of the fleet."""
 
+from typing import Any
+
 import pytest
 
 from neorion.capacity.node import marks
@@ -26,7 +28,7 @@ def roster(*found: KubeNode) -> Roster:
     return made
 
 
-def known(number: int, **names: str) -> Node:
+def known(number: int, **names: Any) -> Node:
     return node(number, **{"machine": MachineId(""), **names})
 
 
