@@ -29,7 +29,8 @@ def roster(*found: KubeNode) -> Roster:
 
 
 def known(number: int, **names: Any) -> Node:
-    return node(number, **{"machine": MachineId(""), **names})
+    said: dict[str, Any] = {"machine": MachineId(""), **names}
+    return node(number, **said)
 
 
 @pytest.mark.parametrize(
