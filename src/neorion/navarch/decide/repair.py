@@ -208,8 +208,13 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         return True
     scaling = view.spec.scaling
     alive = sum(not node.state.leaving and not node.spare for node in view.nodes)
+    # Only those ahead of it count: if each counted all, none of them would find room.
     beside = sum(
-        one.swap and one.step is RepairStep.BUYING and one.id != repair.id and not one.successor
+        one.swap
+        and one.step in (RepairStep.CORDONING, RepairStep.BUYING)
+        and one.remedy.costs_the_node
+        and not one.successor
+        and (one.opened.ns, one.id) < (repair.opened.ns, repair.id)
         for one in view.open_repairs
     )
     if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):

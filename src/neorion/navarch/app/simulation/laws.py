@@ -18,6 +18,7 @@ _LOOK: Final = Duration.of(minutes=10)
 _STRAY_LOOKS: Final = 9
 # The next tick explains whatever waits.
 _SILENT_LOOKS: Final = 3
+_PROMISED: Final = (RepairStep.CORDONING, RepairStep.BUYING)
 # Rows beyond what the histories and retention allow would grow for ever.
 _ROWS_MAX: Final = 500_000
 
@@ -151,7 +152,12 @@ class Laws:
         ]
         most = spec.scaling.most + spec.scaling.surge.of(spec.scaling.most)
         refused = any(trouble.kind == "quota" for trouble in book.troubles.values())
-        return len(alive) < most and not refused
+        # Successors that are about to be bought have their places already.
+        promised = sum(
+            one.pool == pool and one.swap and one.step in _PROMISED and not one.successor
+            for one in book.open_repairs.values()
+        )
+        return len(alive) + promised < most and not refused
 
     # What befell whom.
 
