@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from neorion.devservers.adapters.install import Overlay
+from neorion.devservers.adapters.users import Allowance, kit
 from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR
 from neorion.drydock.binaries import ready
 from neorion.drydock.yard import Yard
@@ -143,6 +144,16 @@ def installations() -> Made:
     return Made(wanted, present)
 
 
+def users() -> Made:
+    """What `devctl admin user add ann` makes, for who would rather read it, or keep it in a repository."""
+    file = ROOT / "infra/devservers/user/ann.yaml"
+    text = yaml.safe_dump_all(kit("ann", Allowance(), "devctl"), sort_keys=False, width=110)
+    return Made({file: (_USER_HEAD + text).encode()}, set(file.parent.glob("*.yaml")))
+
+
+_USER_HEAD = """# What a user is given, here one called ann. Written by make generate; devctl admin user add does the same.
+"""
+
 STEPS: dict[str, Callable[[], Made]] = {
     "protos": protos,
     "errors": errors,
@@ -150,6 +161,7 @@ STEPS: dict[str, Callable[[], Made]] = {
     "resources": resources,
     # After the definitions, which are part of it.
     "installations": installations,
+    "users": users,
 }
 
 

@@ -76,19 +76,20 @@ class Run:
 class Eye:
     """The cluster as somebody outside sees it."""
 
-    def __init__(self, api: Client) -> None:
+    def __init__(self, api: Client, phase: Phase = Phase.RUNNING) -> None:
         self.api = api
+        self._phase = phase
         self.informers = Informers(api, SystemClock(), system_rng())
         self.servers = self.informers.of(SERVERS, NAMESPACE)
         self.services = self.informers.of(SERVICE, NAMESPACE)
-        self.running = set[Key]()
+        self.done = set[Key]()
         self._changed = anyio.Event()
         self.servers.listen(self._count)
         self.services.listen(lambda _before, _after, _lane: self._changed.set())
 
     def _count(self, _before: DevServer | None, after: DevServer | None, _lane: Lane) -> None:
-        if after is not None and after.status.phase is Phase.RUNNING:
-            self.running.add(after.meta.key)
+        if after is not None and after.status.phase is self._phase:
+            self.done.add(after.meta.key)
         self._changed.set()
 
     async def until(self, holds: Callable[[], bool], process: Popen | None = None) -> None:
@@ -124,7 +125,14 @@ async def prepare(cluster: Cluster, api: Client) -> None:
 
 async def create(api: Client, size: int) -> None:
     limit = anyio.Semaphore(AT_ONCE)
-    spec = {"flavor": "bench", "persistentHomeSize": "1Gi", "owner": "ann@example.com"}
+    # Nobody looks into pods that are not there.
+    lifecycle = {"autoShutdown": False}
+    spec = {
+        "flavor": "bench",
+        "persistentHomeSize": "1Gi",
+        "owner": "ann@example.com",
+        "lifecycle": lifecycle,
+    }
 
     async def make(number: int) -> None:
         meta = {"name": f"dev-{number:05d}", "namespace": NAMESPACE}
@@ -137,13 +145,13 @@ async def create(api: Client, size: int) -> None:
 
 
 async def answer(eye: Eye, process: Popen, size: int, run: Run) -> None:
-    """Services are deleted one at a time: from the answer to the deletion until another is seen."""
+    """Services are deleted one at a time: from sending the deletion until another is seen from outside."""
     for number in range(DELETED):
         key = Key(NAMESPACE, f"dev-{number * size // DELETED:05d}-ssh")
         old = eye.services.get(key)
         assert old is not None
-        await eye.api.delete(SERVICE, key.name, key.namespace)
         began = time.monotonic()
+        await eye.api.delete(SERVICE, key.name, key.namespace)
 
         def back(key: Key = key, uid: str = old.meta.uid) -> bool:
             new = eye.services.get(key)
@@ -167,30 +175,40 @@ async def restart(eye: Eye, command: list[str], name: str, size: int, run: Run) 
         run.restart_cpu_s, run.restart_memory_mb = used(process.pid)
 
 
-async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int) -> Run:
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """On what the servers are put: how many nodes they get, and whether Kubernetes' own controllers work at all.
+
+    `phase` is how far a server comes there.
+    """
+
+    name: str
+    phase: Phase = Phase.RUNNING
+    controlled: bool = True
+
+    def wishes(self, size: int) -> Wishes:
+        return Wishes(simulated=(Group(size // PODS_PER_NODE + 2),)) if self.controlled else Wishes()
+
+
+WHOLE = Stage("created → all Running")
+
+
+async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int, stage: Stage) -> Run:
     run = Run()
-    wishes = Wishes(simulated=(Group(size // PODS_PER_NODE + 2),))
     async with (
-        Yard.of().cluster("bench-devservers", wishes) as cluster,
+        Yard.of().cluster("bench-devservers", stage.wishes(size)) as cluster,
         connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api,
         anyio.create_task_group() as group,
     ):
         await prepare(cluster, api)
-        eye = Eye(api)
+        if not stage.controlled:
+            for part in ("kube-controller-manager", "kube-scheduler"):
+                await cluster.stop(part)
+        eye = Eye(api, stage.phase)
         group.start_soon(eye.informers.run)
         await eye.informers.wait_synced()
         with side(name, command(cluster)) as process:
-            before = await eye.writes()
-            began = time.monotonic()
-            await create(api, size)
-            await eye.until(lambda: len(eye.running) == size, process)
-            run.ready_s = time.monotonic() - began
-            run.cpu_s, run.memory_mb = used(process.pid)
-            run.writes = (await eye.writes() - before) / size
-            await anyio.sleep(STEADY_S / 2)
-            before = await eye.writes()
-            await anyio.sleep(STEADY_S)
-            run.idle_writes = await eye.writes() - before
+            await _work(eye, process, size, run)
             await answer(eye, process, size, run)
         await restart(eye, command(cluster), name, size, run)
         group.cancel_scope.cancel()
@@ -198,7 +216,21 @@ async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int)
     return run
 
 
-async def measure(report: Report) -> None:
+async def _work(eye: Eye, process: Popen, size: int, run: Run) -> None:
+    before = await eye.writes()
+    began = time.monotonic()
+    await create(eye.api, size)
+    await eye.until(lambda: len(eye.done) == size, process)
+    run.ready_s = time.monotonic() - began
+    run.cpu_s, run.memory_mb = used(process.pid)
+    run.writes = (await eye.writes() - before) / size
+    await anyio.sleep(STEADY_S / 2)
+    before = await eye.writes()
+    await anyio.sleep(STEADY_S)
+    run.idle_writes = await eye.writes() - before
+
+
+async def measure(report: Report, stage: Stage = WHOLE) -> None:
     program = await built()
     sides: dict[str, Callable[[Cluster], list[str]]] = {
         "ours": ours,
@@ -208,13 +240,13 @@ async def measure(report: Report) -> None:
         runs: dict[str, list[Run]] = {name: [] for name in sides}
         for _ in range(ROUNDS):
             for name, command in sides.items():
-                runs[name].append(await one_run(name, command, size))
-        _tell(report, size, runs)
+                runs[name].append(await one_run(name, command, size, stage))
+        _tell(report, size, runs, stage)
 
 
-def _tell(report: Report, size: int, runs: dict[str, list[Run]]) -> None:
+def _tell(report: Report, size: int, runs: dict[str, list[Run]], stage: Stage) -> None:
     figures: dict[str, tuple[str, Callable[[Run], float]]] = {
-        "created → all Running": ("s", lambda run: run.ready_s),
+        stage.name: ("s", lambda run: run.ready_s),
         "CPU until then": ("CPU-s", lambda run: run.cpu_s),
         "memory": ("MB", lambda run: run.memory_mb),
         "writes per server": ("writes", lambda run: run.writes),

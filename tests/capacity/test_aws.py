@@ -10,7 +10,7 @@ from neorion.capacity.aws import provider as aws
 from neorion.capacity.aws.request import run_request
 from neorion.capacity.provider import Capability, Intent, IntentId, MachineId, MachineState
 from neorion.keel.base import Deadline, Denied, Error, Invalid, NoCapacity, QuotaExceeded, Retry
-from neorion.keel.clock import SystemIds
+from neorion.keel.clock import SystemClock, SystemIds
 from tests.capacity.clouds.ec2 import KEYS, LOCKED_OUT, Ec2Rig, action, ec2, error
 
 pytestmark = pytest.mark.anyio
@@ -154,13 +154,34 @@ async def test_a_machine_is_rebooted(rig: Ec2Rig):
     assert action(rig.gate.calls[-1]) == "RebootInstances"
 
 
+async def test_spot_prices_are_told_by_zone_and_say_nothing_of_stock(rig: Ec2Rig):
+    told = await rig.provider.offerings(["p5.48xlarge"])
+    assert {one.zone for one in told} >= {"us-west-2a", "us-west-2b"}
+    assert {(one.region, one.spot, one.available) for one in told} == {("us-west-2", True, None)}
+    assert all(one.price > 0 for one in told)
+
+
+async def test_a_cloud_that_never_answers_is_not_waited_for(rig: Ec2Rig, monkeypatch: pytest.MonkeyPatch):
+    """It has made the machine all the same: asked again, it has it."""
+    with monkeypatch.context() as impatient:
+        impatient.setattr(aws, "_READ_S", 0.2)
+        rig.gate.hang = lambda call: action(call) == "RunInstances"
+        with pytest.raises(Deadline):
+            await rig.provider.provision(rig.intent)
+    # The impatient client.
+    rig.provider._clients.clear()
+    rig.gate.hang = lambda _: False
+    assert (await rig.provider.provision(rig.intent)).intent == rig.intent.id
+    assert len(await rig.provider.list(rig.intent.owner)) == 1
+
+
 async def test_nobody_answers_where_nobody_listens():
     settings = aws.AwsSettings(("us-west-2",), endpoint="http://127.0.0.1:9")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in KEYS.items():
             patch.setenv(name, value)
         with pytest.raises(Deadline):
-            await aws.AwsProvider("aws", settings).list("navarch-a")
+            await aws.AwsProvider("aws", settings, SystemClock()).list("navarch-a")
 
 
 async def test_no_refusal_shows_the_key(rig: Ec2Rig, caplog: pytest.LogCaptureFixture):

@@ -8,7 +8,7 @@ import pytest
 from google.cloud import compute_v1 as compute
 from google.protobuf.json_format import MessageToDict
 
-from neorion.capacity.gcp import GcpProvider, GcpSettings
+from neorion.capacity.gcp import GcpProvider, GcpSettings, api
 from neorion.capacity.gcp.request import IMAGE, instance_of, request_id
 from neorion.capacity.provider import Intent, IntentId, MachineId, MachineState
 from neorion.keel.base import Deadline, Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded, Retry
@@ -246,6 +246,18 @@ async def test_a_machine_is_rebooted(rig: GcpRig):
     machine = await rig.provider.provision(rig.intent)
     await rig.provider.reboot(machine.id)
     assert rig.gate.calls[-1].path.endswith(f"/{rig.intent.id}/reset")
+
+
+async def test_a_cloud_that_never_answers_is_not_waited_for(rig: GcpRig, monkeypatch: pytest.MonkeyPatch):
+    """It has made the machine all the same: asked again, it has it."""
+    with monkeypatch.context() as impatient:
+        impatient.setitem(api._ONCE, "timeout", 0.2)
+        rig.gate.hang = is_insert
+        with pytest.raises(Deadline):
+            await rig.provider.provision(rig.intent)
+    rig.gate.hang = lambda _: False
+    assert (await rig.provider.provision(rig.intent)).intent == rig.intent.id
+    assert len(await rig.provider.list(rig.intent.owner)) == 1
 
 
 async def test_nobody_answers_where_nobody_listens(rig: GcpRig):

@@ -34,13 +34,13 @@ async def rig() -> AsyncGenerator[LambdaRig]:
 
 
 async def test_a_launch_carries_the_intent_as_name_and_tag(rig: LambdaRig):
-    labels = (("pool", "training"), ("Not A Key", "x"))
+    labels = (("navarch.dev/pool", "training"), ("1", "no key"))
     image = "lambda-stack-22-04"
     await rig.provider.provision(replace(rig.intent, labels=labels, image=image, startup="#cloud-config"))
     (launch,) = [json.loads(call.body) for call in rig.gate.calls if is_launch(call)]
     assert launch["name"] == launch["hostname"] == rig.intent.id
     assert {tag["key"]: tag["value"] for tag in launch["tags"]} == {
-        "pool": "training",
+        "navarch-dev-pool": "training",
         "neorion:owner": "navarch-a",
         "neorion:intent": rig.intent.id,
     }
@@ -196,6 +196,18 @@ async def test_a_machine_is_rebooted(rig: LambdaRig):
     machine = await rig.provider.provision(rig.intent)
     await rig.provider.reboot(machine.id)
     assert rig.gate.calls[-1].path.endswith("/instance-operations/restart")
+
+
+async def test_a_cloud_that_never_answers_is_not_waited_for(rig: LambdaRig, monkeypatch: pytest.MonkeyPatch):
+    """It has made the machine all the same: asked again, it has it."""
+    with monkeypatch.context() as impatient:
+        impatient.setattr("neorion.capacity.lambda_cloud.api.TIMEOUT", Duration.of(ms=200))
+        rig.gate.hang = is_launch
+        with pytest.raises(Deadline):
+            await rig.provider.provision(rig.intent)
+    rig.gate.hang = lambda _: False
+    assert (await rig.provider.provision(rig.intent)).intent == rig.intent.id
+    assert len(await rig.provider.list(rig.intent.owner)) == 1
 
 
 async def test_nobody_answers_where_nobody_listens(rig: LambdaRig):

@@ -1,91 +1,17 @@
-"""What every cloud promises to whoever buys from it. A new provider adds a rig."""
+"""What every cloud promises to whoever buys from it. A new provider adds a rig to `tests/capacity/clouds`."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
 import pytest
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
-from neorion.capacity.provider import Intent, IntentId, MachineId, MachineState, Provider
-from neorion.keel.base import (
-    Deadline,
-    Denied,
-    Duration,
-    NoCapacity,
-    NotFound,
-    QuotaExceeded,
-)
-from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
-from tests.capacity.clouds.compute_engine import compute_engine
-from tests.capacity.clouds.ec2 import ec2
-from tests.capacity.clouds.lambda_api import lambda_api
+from neorion.capacity.provider import IntentId, MachineId, MachineState
+from neorion.keel.base import Deadline, Denied, NoCapacity, NotFound, QuotaExceeded
+from neorion.keel.clock import SystemIds
+from tests.capacity.clouds.rigs import RIGS, Rig
 
 pytestmark = pytest.mark.anyio
-
-
-class Rig(Protocol):
-    """One cloud to test: the provider, an intent it can serve, and levers for what goes wrong on its side."""
-
-    @property
-    def provider(self) -> Provider: ...
-
-    @property
-    def intent(self) -> Intent: ...
-
-    def empty(self) -> None:
-        """From now on there is no machine to be had."""
-        ...
-
-    def fill_quota(self) -> None: ...
-
-    def lock_out(self) -> None:
-        """The credentials are not accepted any more."""
-        ...
-
-    def lose_answers(self) -> None:
-        """Calls are carried out, and their answers get lost."""
-        ...
-
-    def answer_again(self) -> None: ...
-
-
-class FakeRig:
-    def __init__(self) -> None:
-        self.behaviour = Behaviour(boot=Duration(0), stop=Duration(0))
-        self.cloud = FakeCloud(SystemClock(), seeded_rng(1), self.behaviour)
-        self.provider: Provider = FakeProvider("fake", self.cloud)
-        self.intent = Intent(SystemIds().new(IntentId), "navarch-a", "gpu_8x_h100_sxm5", "us-west-2")
-
-    def empty(self) -> None:
-        self.behaviour.stock["us-west-2"] = 0
-
-    def fill_quota(self) -> None:
-        self.behaviour.quota = 0
-
-    def lock_out(self) -> None:
-        self.behaviour.denied = True
-
-    def lose_answers(self) -> None:
-        self.behaviour.lost = 0.999_999
-        self.cloud.rng = seeded_rng("after")
-
-    def answer_again(self) -> None:
-        self.behaviour.lost = 0.0
-
-
-@asynccontextmanager
-async def _fake() -> AsyncGenerator[Rig]:
-    yield FakeRig()
-
-
-RIGS: dict[str, Callable[[], AbstractAsyncContextManager[Rig]]] = {
-    "aws": ec2,
-    "fake": _fake,
-    "gcp": compute_engine,
-    "lambda": lambda_api,
-}
 
 
 @pytest.fixture(params=sorted(RIGS))

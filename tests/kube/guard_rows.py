@@ -158,6 +158,11 @@ OPERATOR: dict[str, Row] = {
         "the operator writes only what belongs to a DevServer",
     ),
     "a service of its own": (SERVICE, service(), "the operator writes only what belongs to a DevServer"),
+    "a secret of its own": (
+        SECRET,
+        lambda namespace: thing(namespace, {}),
+        "the operator writes only what belongs to a DevServer",
+    ),
     "a volume that is no home": (CLAIM, claim(), "the operator writes only what belongs to a DevServer"),
 }
 
@@ -177,7 +182,6 @@ NOBODY: tuple[tuple[str, str, str, str], ...] = (
     ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
     ("create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
     ("get", "", "nodes", "proxy"),
-    ("list", "", "nodes", ""),
     ("patch", "", "nodes", ""),
     ("create", "", "persistentvolumes", ""),
     ("patch", "", "resourcequotas", ""),
@@ -188,6 +192,9 @@ NOBODY: tuple[tuple[str, str, str, str], ...] = (
     ("create", "discovery.k8s.io", "endpointslices", ""),
     ("patch", "", "pods", "ephemeralcontainers"),
     ("create", "", "pods", "binding"),
+    ("get", "", "pods", "exec"),
+    ("create", "", "pods", "exec"),
+    ("patch", "", "pods", ""),
     ("create", "apps", "daemonsets", ""),
     ("create", "batch", "cronjobs", ""),
     ("create", "certificates.k8s.io", "certificatesigningrequests", ""),
@@ -200,5 +207,6 @@ NOBODY: tuple[tuple[str, str, str, str], ...] = (
     ("create", "scheduling.k8s.io", "priorityclasses", ""),
     ("patch", "devservers.io", "devserverflavors", ""),
     ("delete", "devservers.io", "devserverflavors", ""),
+    ("get", "", "secrets", ""),
     ("list", "", "secrets", ""),
 )

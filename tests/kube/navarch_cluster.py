@@ -1,7 +1,7 @@
 """A whole navarch beside a real API server and scheduler: fake machines whose Kubernetes nodes are simulated."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,19 +90,18 @@ pools:
 {pool}
 """
     file = loads(text, ConfigFile, {})
-    async with serving(file, folder, {"HOME": str(folder)}) as running, anyio.create_task_group() as group:
+    async with serving(file, folder, {"HOME": str(folder)}) as running:
         cloud = running.fakes["lambda"].provider.cloud
-        group.start_soon(_join, api, cloud)
-        name = next(name for name, _, _ in file.named_pools())
-        async with NavarchClient.remote(running.address, token=running.token) as client:
-            yield Yard(client, cloud, api, name)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_join, api, cloud)
+            name = next(name for name, _, _ in file.named_pools())
+            async with NavarchClient.remote(running.address, token=running.token) as client:
+                yield Yard(client, cloud, api, name)
+            group.cancel_scope.cancel()
         # The next test has machines of the same names.
         for machine in cloud.machines.values():
-            try:
+            with suppress(NotFound):
                 await api.delete(NODE, str(machine.id))
-            except NotFound:
-                continue
-        group.cancel_scope.cancel()
 
 
 async def _join(api: Client, cloud: FakeCloud) -> None:

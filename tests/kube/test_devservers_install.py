@@ -4,9 +4,11 @@ import json
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Outcome, Overlay, bundle
@@ -15,11 +17,12 @@ from neorion.devservers.adapters.users import Allowance, Users
 from neorion.devservers.cli import app
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound
+from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
 from neorion.keel.cli import run
+from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Key, Merge, UnknownKind
-from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE_ACCOUNT
+from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
+from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE, SERVICE_ACCOUNT
 
 pytestmark = pytest.mark.anyio
 
@@ -27,6 +30,7 @@ ROOT = Path(__file__).parent.parent.parent
 SYSTEM = "devservers-system"
 OPERATOR = Key(SYSTEM, "devservers-operator")
 LOCAL = bundle(Overlay.LOCAL)
+DEFINITIONS = LOCAL[:2]
 A_MINUTE = Duration.of(minutes=1)
 
 
@@ -50,6 +54,16 @@ async def installer(client: Client) -> AsyncGenerator[Installer]:
 
 def outcomes(steps: Any) -> set[Outcome]:
     return {step.outcome for step in steps}
+
+
+def younger(manifest: Any) -> Any:
+    """As a version would have been that did not know ports yet."""
+    body = json.loads(json.dumps(manifest))
+    if body["metadata"]["name"] == "devservers.devservers.io":
+        del body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][
+            "ports"
+        ]
+    return body
 
 
 @pytest.mark.parametrize("overlay", Overlay)
@@ -78,10 +92,16 @@ async def test_everything_is_there_after_the_first_time_and_nothing_happens_at_t
 async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluster_lacks(
     client: Client, installer: Installer
 ):
-    steps = await installer.install(bundle(Overlay.AWS, "registry.example/operator:1", "fs-1"))
+    cloud = bundle(Overlay.AWS, "registry.example/operator:1", "fs-1")
+    steps = await installer.install(cloud)
     left = {step.kind for step in steps if step.outcome is Outcome.LEFT_OUT}
     assert left <= {"ServiceMonitor", "PrometheusRule"}
     assert len((await client.list(FLAVORS)).items) == 8
+    # A price is the cluster's own, whatever an upgrade brings.
+    await client.patch(FLAVORS, "p3.2xlarge", Merge({"spec": {"price": {"perHour": "1.00"}}}))
+    assert outcomes(await installer.install(cloud)) == {Outcome.UNCHANGED, Outcome.LEFT_OUT}
+    price = (await client.get(FLAVORS, "p3.2xlarge")).spec.price
+    assert (price.per_hour if price else None) == "1.00"
 
 
 async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_part_of_it(
@@ -96,18 +116,22 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
             "labels": {"app.kubernetes.io/part-of": "devservers"},
         },
     }
-    await installer.install((*LOCAL, old))
+    await installer.install((*map(younger, LOCAL), old))
     await client.create(FLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
     server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "mine"}}
     made = await client.create(SERVERS, server)
     steps = await installer.install(bundle(Overlay.LOCAL, "devservers-operator:next"))
     news = {(step.name, step.outcome) for step in steps if step.outcome is not Outcome.UNCHANGED}
     assert news == {
+        ("devservers.devservers.io", Outcome.CHANGED),
         ("of-an-older-version", Outcome.REMOVED),
         ("devservers-operator", Outcome.CHANGED),
     }
     assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
     assert await client.get(FLAVORS, "mine")
+    port = {"name": "web", "port": 8080}
+    changed = await client.patch(SERVERS, "box", Merge({"spec": {"ports": [port]}}), "default")
+    assert [one.port for one in changed.spec.ports] == [8080]
     with pytest.raises(NotFound):
         await client.get(CONFIG_MAP, "of-an-older-version", SYSTEM)
 
@@ -168,8 +192,10 @@ async def test_an_operator_that_does_not_come_is_told(installer: Installer):
 
 
 async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client, installer: Installer):
-    await installer.install(LOCAL)
     users = Users(client)
+    with pytest.raises(NotFound, match="does not know development servers"):
+        await users.add("ann", Allowance(), "devctl")
+    await installer.install(DEFINITIONS)
     assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.CREATED}
     assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.UNCHANGED}
     changed = [
@@ -193,10 +219,10 @@ async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Clien
 
 
 async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, installer: Installer):
-    await installer.install(LOCAL)
+    await installer.install(DEFINITIONS)
     users = Users(client)
     await users.add("bob", Allowance(), "devctl")
-    await users.wait_counted("bob", A_MINUTE)
+    await users.wait_counted("bob", Duration.of(minutes=2))
     await client.create(
         SERVERS, {"metadata": {"name": "box", "namespace": "dev-bob"}, "spec": {"flavor": "cpu-small"}}
     )
@@ -207,8 +233,31 @@ async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, in
     assert await users.all() == []
 
 
+async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
+    client: Client, installer: Installer
+):
+    await installer.install(DEFINITIONS)
+    users = Users(client)
+    await users.add("ann", Allowance(), "devctl")
+    token = await users.token("ann", Duration.of(minutes=10))
+    known = replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
+    async with connect(known, "test") as old:
+        assert (await old.list(SERVICE, "dev-ann")).items == []
+        await users.remove("ann", A_MINUTE)
+        await users.add("ann", Allowance(), "devctl")
+        with anyio.fail_after(60), pytest.raises(Unauthenticated):
+            await _ask_on(old)
+
+
+async def _ask_on(client: Client) -> None:
+    """A server remembers for some seconds that a token was good."""
+    while True:
+        await client.list(SERVICE, "dev-ann")
+        await SystemClock().sleep(Duration.of(ms=200))
+
+
 async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Client, installer: Installer):
-    del installer
+    await installer.install(DEFINITIONS)
     await client.create(NAMESPACE, {"metadata": {"name": "dev-team"}})
     with pytest.raises(Conflict, match="not that of a user team"):
         await Users(client).add("team", Allowance(), "devctl")

@@ -1,11 +1,12 @@
 """A control plane in this process, without sockets and without waiting: a fake cloud, real agents on request."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from neorion.keel.rpc import Channel, MemoryTransport, connect
@@ -95,12 +96,14 @@ async def running(
     cloud: FakeCloud | None = None,
     seller: type[FakeProvider] = FakeProvider,
     outfitter: Outfitter | None = None,
+    others: Sequence[Provider] = (),
 ) -> AsyncGenerator[Running]:
     clock, rng = SystemClock(), seeded_rng(1)
     found = cloud or FakeCloud(clock, rng, behaviour)
     provider = seller("fake", found)
+    providers: dict[str, Provider] = {one.name: one for one in (provider, *others)}
     judge = InlineJudge({"default": default_policy()})
-    world = World({"fake": provider}, NoScheduler(), NoDemand(), judge, outfitter)
+    world = World(providers, NoScheduler(), NoDemand(), judge, outfitter)
     settings = Settings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
     async with open_store(
         disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineLane()

@@ -109,12 +109,14 @@ async def test_an_event_that_was_taken_before_the_control_plane_died_is_not_coun
 
 
 async def reach(it: Running, step: RepairStep) -> Repair:
-    """Turns until the one repair there is has come so far."""
-    while True:
-        await it.turn()
-        found = next((one for one in it.plane.fleet.deck.book.repairs.values()), None)
-        if found is not None and found.step is step:
-            return found
+    """Until the one repair there is has come so far."""
+    repairs = it.plane.fleet.deck.book.repairs
+
+    async def so() -> bool:
+        return any(repair.step is step for repair in repairs.values())
+
+    await it.until(so)
+    return next(iter(repairs.values()))
 
 
 async def treating(it: Running) -> tuple[Node, str]:
@@ -170,4 +172,24 @@ async def test_a_reboot_is_over_when_the_machine_comes_back_with_another_kernel(
         await it.turn()
         assert it.plane.fleet.deck.book.repairs[repair.id].step is RepairStep.TREATING
         await join("two")
+        await reach(it, RepairStep.DONE)
+
+
+async def test_a_machine_that_its_cloud_reboots_serves_again_when_it_is_back_and_not_before():
+    async with running(spec(1)) as it:
+        await it.turn()
+        (node,) = it.nodes()
+        agent = it.agent((await register(it, node, "mine", boot="one")).token)
+        await it.turn()
+        asks = pb.HealthEvent(kind="recovery_action", gpu=0, metrics={"action": 2.0})
+        await agent.report(pb.ReportRequest(boot="one", first=1, events=[asks]))
+        repair = await reach(it, RepairStep.TREATING)
+        for _ in range(3):
+            # What it says before it goes down is no sign that it is back.
+            await agent.heartbeat(pb.HeartbeatRequest(tested=True))
+            await it.turn()
+        (machine,) = it.cloud.machines.values()
+        assert machine.reboots == 1
+        assert it.plane.fleet.deck.book.repairs[repair.id].step is RepairStep.TREATING
+        await register(it, node, "mine", boot="two")
         await reach(it, RepairStep.DONE)

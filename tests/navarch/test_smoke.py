@@ -76,3 +76,12 @@ def test_the_documents_example_runs_and_a_fallen_gpu_costs_one_node(server: tupl
     pools = {pool["name"]: pool for pool in call(server, "pool", "list")}
     assert pools["training"]["nodes"]["active"] == 2
     assert call(server, "doctor") == []
+    assert [line["event"] for line in watched(server, "training")][: len(events)] == events
+
+
+def watched(server: tuple[str, dict[str, str]], pool: str):
+    """One line for each thing that happened, as `navarch watch` tells it."""
+    address, env = server
+    command = [*PROGRAM, "watch", "--pool", pool, "--for", "1s", "--server", address, "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -19,7 +19,7 @@ from neorion.drydock.yard import Wishes, Yard
 from tests.node.pods import NEEDS
 
 # The first build of the image fetches its packages.
-pytestmark = [NEEDS, pytest.mark.needs("drydock", "mmdebstrap"), pytest.mark.timeout(600)]
+pytestmark = [NEEDS, pytest.mark.needs("drydock", "mmdebstrap"), pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parent.parent.parent
 # Of this checkout: two of them may be tested at the same time.

@@ -14,8 +14,8 @@ from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration, Error, Finding, Severity
-from neorion.keel.kube import Api, Key, Merge
-from neorion.keel.kube.core import CLAIM, POD
+from neorion.keel.kube import Api, Deletion, Key, Merge
+from neorion.keel.kube.core import CLAIM, NODE, POD
 from neorion.keel.kube.testing import MemoryApi, Request
 from neorion.keel.sim import Host, Weather, World
 from tests.keel.kube.control.widgets import TENURE
@@ -26,6 +26,8 @@ USERS: Final = "dev-ann"
 NAMES: Final = ("a", "b", "c", "d")
 # Differ in more than CPU and memory: the double does not serve the resize of a pod.
 ZONES: Final = ("north", "south")
+# As the kubelet says when a pod has ended.
+AT_ONCE: Final = Deletion(grace=Duration.of(seconds=0))
 # Clocks of replicas are set wrong by no more than this.
 SKEW: Final = Duration.of(seconds=10)
 # How long an expired server is kept, and how long a home that lost its server: short, for what passes here is idle time.
@@ -112,7 +114,7 @@ class Machinery:
             pod for pod in pods if not spec["replicas"] or pod["metadata"]["annotations"]["of"] != wanted
         ]
         for pod in stale:
-            await self._api.delete(POD, pod["metadata"]["name"], key.namespace)
+            await self._api.delete(POD, pod["metadata"]["name"], key.namespace, AT_ONCE)
         if spec["replicas"] and not pods:
             await self._start(key, body, wanted)
 
@@ -127,7 +129,8 @@ class Machinery:
             "annotations": {"of": wanted},
             "ownerReferences": [owner],
         }
-        await self._api.create(POD, {"metadata": metadata, "spec": template["spec"]})
+        place = {"nodeName": template["spec"]["nodeSelector"]["zone"]}
+        await self._api.create(POD, {"metadata": metadata, "spec": {**template["spec"], **place}})
         running = {"name": "dev", "ready": True, "state": {"running": {}}}
         status = Merge({"status": {"phase": "Running", "containerStatuses": [running]}})
         await self._api.patch(POD, name, status, key.namespace, "status")
@@ -160,9 +163,17 @@ def server(name: str, zone: str = ZONES[0], **lifecycle: Any) -> dict[str, Any]:
     }
 
 
-async def people(world: World, api: MemoryApi, changes: int) -> None:
+async def equip(api: MemoryApi) -> None:
+    """A node and a flavor in each zone."""
     for zone in ZONES:
+        room = {"allocatable": {"cpu": "64"}}
+        await api.create(NODE, {"metadata": {"name": zone, "labels": {"zone": zone}}})
+        await api.patch(NODE, zone, Merge({"status": room}), subresource="status")
         await api.create(FLAVORS, flavor(zone))
+
+
+async def people(world: World, api: MemoryApi, changes: int) -> None:
+    await equip(api)
     for _ in range(changes):
         await world.sleep(world.rng.uniform(0, 2))
         name = world.rng.choice(NAMES)

@@ -1,8 +1,11 @@
 """What development servers need from outside the API's objects."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from neorion.devservers.model import Alert
+from neorion.devservers.model.objects import DevServer
 from neorion.keel.kube import Key
 
 
@@ -33,8 +36,26 @@ class Hook(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """What a server proves itself with. Its private half is a secret and stays out of logs."""
+
+    private: str = field(repr=False)
+    public: str
+
+
+class Keys(Protocol):
+    """Makes keys from real chance."""
+
+    def host_key(self) -> HostKey: ...
+
+
 class Tally(Protocol):
-    """Counts what happens outside the API."""
+    """Counts what happens outside the API, and the servers themselves."""
+
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        """All servers there are, to be gone through whenever somebody asks for figures."""
+        ...
 
     def looked(self, *, well: bool) -> None:
         """One look, and whether it saw anything."""
@@ -47,6 +68,9 @@ class Tally(Protocol):
 
 class Untallied:
     """Counts nothing."""
+
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        """Nobody asked."""
 
     def looked(self, *, well: bool) -> None:
         """Nobody asked."""

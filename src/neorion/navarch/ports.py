@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
 from neorion.navarch.model import Demand, HealthEvent, Node, Verdict
@@ -103,8 +105,7 @@ class Outfitter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One GPU as a probe finds it now."""
 
     index: int

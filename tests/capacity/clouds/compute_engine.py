@@ -13,10 +13,11 @@ from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from google.auth.credentials import CredentialsWithRegionalAccessBoundary
 
 from neorion.capacity.gcp import GcpProvider, GcpSettings
 from neorion.capacity.provider import Intent, IntentId
-from neorion.keel.clock import Clock, SystemIds
+from neorion.keel.clock import Clock, SystemClock, SystemIds
 from tests.capacity.clouds.gate import Answer, Call, Gate, opened
 from tests.capacity.clouds.hands import HandClock
 
@@ -137,7 +138,7 @@ class ComputeEngine:
             "machineType": f"{_URL}/{body['machineType']}",
             "networkInterfaces": [link],
             "resourceStatus": {"physicalHost": "/rack-1/host-7"},
-            "creationTimestamp": "2026-11-15T06:00:00.000-08:00",
+            "creationTimestamp": str(SystemClock().now()).replace("Z", "-00:00"),
         }
 
     def _begin(self, zone: str, verb: str, request: str, fate: tuple[str, str] | None = None) -> Answer:
@@ -228,6 +229,15 @@ class GcpRig:
 @asynccontextmanager
 async def compute_engine() -> AsyncGenerator[GcpRig]:
     cloud = ComputeEngine()
-    with TemporaryDirectory() as folder, patch.dict(os.environ, service_account(Path(folder))):
+    with (
+        TemporaryDirectory() as folder,
+        patch.dict(os.environ, service_account(Path(folder))),
+        # It would ask Google itself, beside every first call, where the key may be used.
+        patch.object(
+            CredentialsWithRegionalAccessBoundary,
+            "_is_regional_access_boundary_lookup_required",
+            return_value=False,
+        ),
+    ):
         async with opened(cloud) as gate:
             yield GcpRig(gate, cloud, HandClock())

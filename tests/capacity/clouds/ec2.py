@@ -11,7 +11,7 @@ from moto.server import ThreadedMotoServer
 
 from neorion.capacity.aws import AwsProvider, AwsSettings
 from neorion.capacity.provider import Intent, IntentId
-from neorion.keel.clock import SystemIds
+from neorion.keel.clock import SystemClock, SystemIds
 from tests.capacity.clouds.gate import Answer, Call, Gate, opened
 
 REGION = "us-west-2"
@@ -64,7 +64,7 @@ LOCKED_OUT = error(
 class Ec2Rig:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
-        self.provider = AwsProvider("aws", AwsSettings((REGION,), endpoint=gate.url))
+        self.provider = AwsProvider("aws", AwsSettings((REGION,), endpoint=gate.url), SystemClock())
         self.intent = Intent(
             SystemIds().new(IntentId), "navarch-a", "p5.48xlarge", REGION, f"{REGION}a", image=IMAGE
         )

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import anyio
 from aiohttp import web
 
 
@@ -31,7 +32,10 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 
 class Gate:
-    """`refuse` may answer in the cloud's place; with `lose`, calls it names are carried out and never answered."""
+    """`refuse` may answer in the cloud's place; with `lose`, calls it names are carried out and their connections cut.
+
+    What `hang` names is carried out and never answered at all.
+    """
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -39,11 +43,14 @@ class Gate:
         self.calls: list[Call] = []
         self.refuse: Callable[[Call], Answer | None] = lambda _: None
         self.lose: Callable[[Call], bool] = lambda _: False
+        self.hang: Callable[[Call], bool] = lambda _: False
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         call = Call(request.method, request.path, request.query, request.headers, await request.read())
         self.calls.append(call)
         answer = self.refuse(call) or await self._handler(call)
+        if self.hang(call):
+            await anyio.sleep_forever()
         if self.lose(call) and request.transport is not None:
             request.transport.abort()
         return web.Response(status=answer.status, body=answer.body, headers=answer.headers)

@@ -42,6 +42,8 @@ class People:
             raise Retry("devservers.deaf", "Nobody is there.", hint="Wait.")
         self.heard.append(text)
 
+    def oversee(self, servers: object) -> None: ...
+
     def looked(self, *, well: bool) -> None: ...
 
     def warned(self, way: str, *, well: bool) -> None:

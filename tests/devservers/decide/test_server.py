@@ -28,11 +28,11 @@ from neorion.devservers.model import (
     Schedule,
     StopReason,
 )
-from neorion.devservers.model.objects import Body, BodySpec, Template
+from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
-from neorion.keel.kube.core import Container, PodSpec, PodStatus
+from neorion.keel.kube.core import Container, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
 from neorion.keel.kube.core.pods import Resources as PodResources
 
@@ -299,9 +299,7 @@ def _rest(seen: Observed):
 
 def _body(resources: PodResources) -> Body:
     return Body(
-        spec=BodySpec(
-            replicas=1, template=Template(PodSpec(containers=(Container("dev", resources=resources),)))
-        )
+        spec=BodySpec(replicas=1, template=Template(TemplateSpec((Container("dev", resources=resources),))))
     )
 
 
@@ -357,3 +355,13 @@ def test_a_warning_is_told_once_for_each_time_and_not_when_it_is_too_late():
     assert decide(seen, SETTINGS, CREATED + 1.2 * HOUR).alert is None
     assert decide(seen, SETTINGS, CREATED + 1.5 * HOUR).alert is not None
     assert decide(seen, SETTINGS, CREATED + 2 * HOUR).alert is None
+
+
+def test_a_home_that_is_being_made_is_no_lack_of_room():
+    told = "0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    waits = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=told)
+    pod = a_pod(status=PodStatus(phase="Pending", conditions=(waits,)))
+    seen = Observed(server=a_server(quiet()), flavor=a_flavor(), home=a_claim(), pods=(pod,))
+    decision = decide(seen, SETTINGS, CREATED)
+    assert decision.status.message is None
+    assert decision.notes == ()

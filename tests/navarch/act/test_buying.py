@@ -3,10 +3,11 @@
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import pytest
 
-from neorion.capacity.fake import Behaviour, FakeCloud
-from neorion.capacity.provider import Intent, IntentId, Machine
+from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.provider import Intent, IntentId, Machine, unknown_outcome
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.keel.store import MemoryDisk
@@ -109,6 +110,32 @@ async def test_the_next_provider_is_asked_when_the_first_has_none():
         await it.turn()
         await it.turn()
         assert [node.place.region for node in it.nodes()] == ["free"]
+
+
+async def test_a_cloud_that_never_answers_is_left_for_another(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("neorion.navarch.act.buying.ABANDON_AFTER", Duration(0))
+    deaf = FakeProvider("deaf", FakeCloud(SystemClock(), seeded_rng(1), name="deaf"))
+
+    async def lost(intent: Intent) -> Machine:
+        raise unknown_outcome("deaf", str(intent.id))
+
+    monkeypatch.setattr(deaf, "provision", lost)
+    offers = (
+        Offer("deaf", "gpu_8x_h100_sxm5", ("here",), priority=1),
+        Offer("fake", "gpu_8x_h100_sxm5", ("there",), priority=2),
+    )
+    async with running(spec(1, offers=offers), others=[deaf]) as it:
+        fleet = it.plane.fleet
+        while not it.nodes(NodeState.BOOTING):
+            await fleet.tick()
+            await anyio.lowlevel.checkpoint()
+        book = fleet.deck.book
+        assert book.troubles["deaf"].kind == "no_answer"
+        assert [one.state for one in book.purchases.values()] == [
+            PurchaseState.ABANDONED,
+            PurchaseState.BOUGHT,
+        ]
+        assert [node.place.region for node in it.nodes()] == ["there"]
 
 
 async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign_one_is_not(

@@ -2,6 +2,8 @@
 
 import asyncio
 import ctypes
+import os
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,8 +12,10 @@ import anyio
 import pytest
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Denied, Duration, Terminal
+from neorion.keel.base import Denied, Duration, Retry, Terminal
 from neorion.keel.clock import SystemClock
+from neorion.navarch.adapters.probes import machine as probes_machine
+from neorion.navarch.adapters.probes import treatment
 from neorion.navarch.adapters.probes.kmsg import KernelLog, parse
 from neorion.navarch.adapters.probes.machine import MachineProbe, Places
 from neorion.navarch.model import EventKind, HealthEvent
@@ -29,6 +33,11 @@ class Watched(Machine):
         self.probe = MachineProbe(
             Places(folder, folder / "kmsg", folder / "boot_id", folder / "infiniband"), SystemClock()
         )
+
+    def allow(self, remedy: Remedy) -> MachineProbe:
+        """The same probe, to which this is allowed."""
+        self.probe._allowed = frozenset({remedy})
+        return self.probe
 
 
 @pytest.fixture
@@ -97,6 +106,140 @@ async def test_what_is_wrong_is_told_once_and_its_end_too(
         machine.say()
         event = await events.get()
         assert (event.kind, event.metrics) == (kind, {"cleared": 1.0})
+
+
+async def looked(machine: Watched, events: asyncio.Queue[HealthEvent]) -> None:
+    """Every GPU was looked at: what is counted from now on is news."""
+    machine.say("0.temperature 92")
+    assert (await events.get()).kind is EventKind.THERMAL
+
+
+async def test_memory_errors_are_told_as_they_are_counted(machine: Watched):
+    async with watched(machine) as events:
+        await looked(machine, events)
+        machine.say("0.temperature 92", "2.ecc_corrected 7")
+        event = await events.get()
+        assert (event.kind, event.gpu, event.metrics) == (EventKind.ECC_SINGLE_BIT, 2, {"count": 7.0})
+        machine.say("0.temperature 92", "2.ecc_corrected 7", "2.ecc_uncorrected 1")
+        event = await events.get()
+        assert (event.kind, event.gpu, event.metrics) == (EventKind.ECC_DOUBLE_BIT, 2, {"count": 1.0})
+        # A reset set them back: what is there now came after it.
+        machine.say("0.temperature 92", "2.ecc_corrected 2", "2.ecc_uncorrected 1")
+        event = await events.get()
+        assert (event.kind, event.metrics) == (EventKind.ECC_SINGLE_BIT, {"count": 2.0})
+
+
+async def test_fatal_errors_of_a_switch_are_told_and_others_are_not(machine: Watched):
+    async with watched(machine) as events:
+        machine.write(1, "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress")
+        machine.write(2, "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up")
+        event = await events.get()
+        assert (event.kind, event.gpu, event.metrics) == (EventKind.NVLINK, -1, {"sxid": 20034.0})
+        assert event.message == "Link 30 LTSSM Fault Up"
+
+
+async def test_the_fabrics_counters_are_watched(machine: Watched):
+    counter = machine.folder / "infiniband" / "mlx5_0" / "ports" / "1" / "counters" / "link_downed"
+    counter.parent.mkdir(parents=True)
+    counter.write_text("0\n")
+    async with watched(machine) as events:
+        await looked(machine, events)
+        counter.write_text("1\n")
+        event = await events.get()
+        assert (event.kind, event.metrics) == (EventKind.INFINIBAND, {"fatal": 1.0, "link_downed": 1.0})
+
+
+async def test_a_library_that_does_not_return_is_told_and_waited_for(
+    machine: Watched, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(probes_machine, "ANSWER_S", 2.0)
+    async with watched(machine) as events:
+        await looked(machine, events)
+        machine.say("hangs 1")
+        event = await events.get()
+        assert (event.kind, event.message) == (EventKind.DRIVER, "NVML does not return from a call.")
+        with pytest.raises(Retry):
+            await machine.probe.gpus()
+        machine.say()
+        seen = {(await events.get()).kind for _ in range(2)}
+        assert seen == {EventKind.DRIVER, EventKind.THERMAL}
+
+
+def program(folder: Path, name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of the machine that does as it is told here."""
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+
+
+async def test_a_gpu_is_reset_by_the_drivers_own_program(machine: Watched, monkeypatch: pytest.MonkeyPatch):
+    program(machine.folder, "nvidia-smi", f'echo "$@" > {machine.folder}/asked', monkeypatch)
+    probe = machine.allow(Remedy.RESET_GPU)
+    await probe.gpus()
+    await probe.treat(Remedy.RESET_GPU, 3)
+    assert (machine.folder / "asked").read_text() == "--gpu-reset -i 3\n"
+    # Whoever holds a GPU keeps it from being reset; afterwards it is looked at again.
+    assert len(await probe.gpus()) == 8
+
+
+async def test_the_machine_is_rebooted_by_its_own_program(machine: Watched, monkeypatch: pytest.MonkeyPatch):
+    program(machine.folder, "systemctl", f'echo "$@" > {machine.folder}/asked', monkeypatch)
+    await machine.allow(Remedy.REBOOT).treat(Remedy.REBOOT, -1)
+    assert (machine.folder / "asked").read_text() == "reboot\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("echo GPU 3 is in use; exit 15", "agent.treatment_failed", "ended with 15: GPU 3 is in use"),
+        ("exec sleep 60", "agent.treatment_hangs", "did not end within"),
+    ],
+)
+async def test_a_reset_that_fails_says_why(
+    machine: Watched, monkeypatch: pytest.MonkeyPatch, body: str, code: str, said: str
+):
+    monkeypatch.setattr(treatment, "PATIENCE_S", 0.5)
+    program(machine.folder, "nvidia-smi", body, monkeypatch)
+    with pytest.raises(Terminal) as failed:
+        await machine.allow(Remedy.RESET_GPU).treat(Remedy.RESET_GPU, 3)
+    assert failed.value.code == code
+    assert said in failed.value.sentence
+
+
+async def test_without_the_drivers_program_nothing_is_reset(
+    machine: Watched, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", str(machine.folder))
+    with pytest.raises(Terminal) as refused:
+        await machine.allow(Remedy.RESET_GPU).treat(Remedy.RESET_GPU, 3)
+    assert refused.value.code == "agent.no_program"
+
+
+async def test_a_machine_without_the_library_says_so_and_nothing_stands_in_for_it():
+    script = (
+        "from neorion.keel.base import Retry\n"
+        "from neorion.navarch.adapters.probes.nvml import Nvml\n"
+        "try:\n    Nvml().gpus()\nexcept Retry as error:\n    print(error.code)\n"
+    )
+    done = await anyio.run_process([sys.executable, "-c", script], env={"PATH": os.environ["PATH"]})
+    assert done.stdout == b"probe.nvml\n"
+
+
+async def test_each_line_of_the_kernels_log_is_told_once_over_the_lives_of_the_agent(machine: Watched):
+    log = KernelLog(
+        machine.folder / "kmsg", machine.folder / "boot_id", machine.folder / "memory", SystemClock()
+    )
+    for sequence in (1, 2):
+        machine.write(sequence, f"NVRM: Xid (PCI:0000:3b:00): {sequence}, pid=7")
+    first = log.entries()
+    assert [(await anext(first)).code for _ in range(2)] == [1, 2]
+    await first.aclose()
+    # The log is read from its beginning again, with one line more. What the agent did not finish telling is told again.
+    for sequence in (1, 2, 3):
+        machine.write(sequence, f"NVRM: Xid (PCI:0000:3b:00): {sequence}, pid=7")
+    second = log.entries()
+    assert [(await anext(second)).code for _ in range(2)] == [2, 3]
+    await second.aclose()
 
 
 async def test_a_treatment_that_is_not_allowed_is_refused(machine: Watched):

@@ -135,7 +135,7 @@ def test_treatment_goes_by_drain_treat_verify():
     treating = replace(work, step=RepairStep.TREATING)
     view = pool_view(spec(1), [ill], [treating])
     assert steps(view) == []
-    done = changed(view, pulses={ill.id: changed(view.pulses[ill.id], treated=frozenset({str(work.id)}))})
+    done = changed(view, pulses={ill.id: replace(view.pulses[ill.id], treated=frozenset({str(work.id)}))})
     assert steps(done) == [RepairStep.VERIFYING]
 
 

@@ -1,13 +1,15 @@
 """What is bought, where, and who goes first when there are too many."""
 
 from dataclasses import replace as changed
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
 from neorion.capacity.provider import IntentId
+from neorion.keel.base import Duration
 from neorion.navarch.decide import BuyNode, RetireNode, plan
-from neorion.navarch.decide.choose import choose
+from neorion.navarch.decide.choose import choose, until
 from neorion.navarch.model import (
     Hold,
     HoldCode,
@@ -164,6 +166,20 @@ def test_a_place_that_refused_is_left_alone_and_then_asked_with_one():
     assert where(shop(troubles=refused), 2) == ["near/r1b", "near/r1b"]
     rested = {"near/r1/r1a/t": Trouble("near/r1/r1a/t", "no_capacity", 1, later(-600))}
     assert where(shop(troubles=rested), 3) == ["near/r1a", "near/r1b", "near/r1b"]
+
+
+def test_a_place_without_spot_machines_may_have_others():
+    spot, owned = Offer("near", "t", ("r1",), priority=1, spot=True), Offer("near", "t", ("r1",), priority=2)
+    empty = {"near/r1//t/spot": Trouble("near/r1//t/spot", "no_capacity", 1, later(-1))}
+    view = pool_view(spec(1, offers=(spot, owned)), [], troubles=empty)
+    assert choose(view, [], NOW) == Place("near", "t", "r1")
+
+
+@pytest.mark.parametrize("kind", ["no_capacity", "quota", "denied", "invalid", "no_answer", "boot"])
+def test_each_further_refusal_doubles_the_pause_up_to_the_longest(kind: str):
+    pauses = [until(Trouble("near", kind, times, NOW)).since(NOW) for times in range(1, 40)]
+    assert all(after in (before * 2, pauses[-1]) for before, after in pairwise(pauses))
+    assert pauses[0] < pauses[-1] <= Duration.of(hours=1)
 
 
 def test_a_cloud_that_locks_us_out_is_not_asked_at_all():

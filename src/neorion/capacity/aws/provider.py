@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError  # pyright: ignore[re
 from neorion.capacity.aws.refusals import refusal
 from neorion.capacity.aws.request import INTENT_TAG, OWNER_TAG, machine_of, run_request
 from neorion.capacity.provider import Capability, Intent, Machine, MachineId, Offering, no_machine, refused
+from neorion.keel.clock import Clock
 
 T = TypeVar("T")
 
@@ -55,11 +56,14 @@ class _Ec2(Protocol):
 class AwsProvider:
     """EC2 in all its regions under one account."""
 
-    capabilities = frozenset({Capability.REBOOT, Capability.SPOT, Capability.RESERVATION})
+    capabilities = frozenset(
+        {Capability.OFFERINGS, Capability.REBOOT, Capability.RESERVATION, Capability.SPOT}
+    )
 
-    def __init__(self, name: str, settings: AwsSettings) -> None:
+    def __init__(self, name: str, settings: AwsSettings, clock: Clock) -> None:
         self.name = name
         self._settings = settings
+        self._clock = clock
         self._clients: dict[str, _Ec2] = {}
         # Clients are made in threads, and making one is not safe in two at once.
         self._making = threading.Lock()
@@ -99,8 +103,14 @@ class AwsProvider:
         await self._call(region, machine, lambda ec2: ec2.reboot_instances(InstanceIds=[instance]))
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
-        del instance_types
-        return []
+        """What spot machines cost in each zone now. EC2 tells neither other prices nor what it has."""
+        now, kinds = str(self._clock.now()), list(instance_types)
+        found: list[Offering] = []
+        for region in self._settings.regions:
+            found += await self._call(
+                region, region, lambda ec2, region=region: _spot(ec2, region, kinds, now)
+            )
+        return found
 
     def _buy(self, ec2: _Ec2, intent: Intent) -> Machine:
         known = _find(
@@ -155,6 +165,25 @@ def _find(ec2: _Ec2, region: str, filters: list[dict[str, object]]) -> list[Mach
         Filters=filters, PaginationConfig={"PageSize": _PAGE}
     )
     return _machines(region, pages)
+
+
+def _spot(ec2: _Ec2, region: str, kinds: Sequence[str], now: str) -> list[Offering]:
+    """A history that begins now holds the one price of each type and zone that is in force."""
+    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+        InstanceTypes=kinds, ProductDescriptions=["Linux/UNIX"], StartTime=now
+    )
+    return [
+        Offering(
+            one["InstanceType"],
+            region,
+            float(one["SpotPrice"]),
+            zone=one["AvailabilityZone"],
+            spot=True,
+            available=None,
+        )
+        for page in pages
+        for one in page["SpotPriceHistory"]
+    ]
 
 
 def _machines(region: str, pages: Iterable[Mapping[str, Any]]) -> list[Machine]:

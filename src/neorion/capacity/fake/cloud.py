@@ -25,6 +25,7 @@ class Behaviour:
 
     `lost` is the chance that a call breaks without an answer, in half of the cases after it was carried out. `stock` limits the
     machines of a scope ("region", "region/zone"), `quota` those of all. `hosts` is how many physical machines there are.
+    While it is `down` nothing is answered; `unseen` is the share of machines that its lists leave out.
     """
 
     boot: Duration = field(default=Duration.of(seconds=2))
@@ -36,6 +37,8 @@ class Behaviour:
     stock: dict[str, int] = field(default_factory=dict[str, int])
     prices: dict[str, float] = field(default_factory=dict[str, float])
     denied: bool = False
+    down: bool = False
+    unseen: float = 0.0
     hosts: int = 1_000
 
 
@@ -54,6 +57,8 @@ class FakeCloud:
         self.rng = rng
         self._number = 0
         self._by_intent: dict[IntentId, FakeMachine] = {}
+        # Told to stop, or gone, and not forgotten yet.
+        self._stopping: dict[MachineId, FakeMachine] = {}
         self._new: asyncio.Queue[FakeMachine] = asyncio.Queue()
 
     def make(self, intent: Intent) -> FakeMachine:
@@ -76,25 +81,30 @@ class FakeCloud:
         self._new.put_nowait(machine)
         return machine
 
+    def knows(self, intent: IntentId) -> bool:
+        return intent in self._by_intent
+
     def alive(self) -> list[FakeMachine]:
         return [machine for machine in self.machines.values() if not machine.ended.is_set()]
 
     def stop(self, machine: FakeMachine) -> None:
         if machine.stops is None:
             machine.stops = self.clock.now() + self.behaviour.stop
+            self._stopping[machine.id] = machine
 
     def vanish(self, machine: FakeMachine) -> None:
         """Gone at once, without anybody having asked: a spot machine reclaimed, a host that died."""
         machine.stops = self.clock.now()
         machine.ended.set()
+        self._stopping[machine.id] = machine
 
     def settle(self) -> None:
         """Lets time do its work on machines that were told to stop; old ones are forgotten."""
         now = self.clock.now()
-        for machine in list(self.machines.values()):
+        for machine in list(self._stopping.values()):
             if machine.stops is not None and machine.stops <= now:
                 machine.ended.set()
-                if now.since(machine.stops) > FORGOTTEN_AFTER or len(self.machines) > GONE_MAX:
+                if now.since(machine.stops) > FORGOTTEN_AFTER or len(self._stopping) > GONE_MAX:
                     self._forget(machine)
 
     async def run(self, resident: Resident) -> None:
@@ -117,7 +127,10 @@ class FakeCloud:
 
     def _forget(self, machine: FakeMachine) -> None:
         del self.machines[machine.id]
+        del self._stopping[machine.id]
         del self._by_intent[machine.intent.id]
 
-    def visible_since(self, machine: FakeMachine) -> Instant:
-        return machine.created + self.behaviour.lag
+    def lists(self, machine: FakeMachine, now: Instant) -> bool:
+        """Whether a list of now has the machine: new ones come late, and some lists are not whole."""
+        number = int(machine.id.rpartition("-")[2])
+        return not now < machine.created + self.behaviour.lag and number % 100 >= self.behaviour.unseen * 100

@@ -35,6 +35,8 @@ class FakeMachine:
     reboots: int = 0
     resets: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    # As it was described last: a fleet is listed far more often than it changes.
+    _listed: Machine | None = None
 
     def state(self, now: Instant) -> MachineState:
         if self.ended.is_set():
@@ -44,11 +46,17 @@ class FakeMachine:
         return MachineState.PENDING if now < self.boots else MachineState.RUNNING
 
     def as_machine(self, now: Instant) -> Machine:
+        state = self.state(now)
+        if self._listed is None or self._listed.state is not state:
+            self._listed = self._machine(state)
+        return self._listed
+
+    def _machine(self, state: MachineState) -> Machine:
         return Machine(
             id=self.id,
             intent=self.intent.id,
             owner=self.intent.owner,
-            state=self.state(now),
+            state=state,
             instance_type=self.intent.instance_type,
             region=self.intent.region,
             zone=self.intent.zone,

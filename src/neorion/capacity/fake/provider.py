@@ -32,8 +32,7 @@ class FakeProvider:
 
     async def provision(self, intent: Intent) -> Machine:
         done = await self._may_be_lost()
-        known = any(intent.id == machine.intent.id for machine in self.cloud.machines.values())
-        if not known:
+        if not self.cloud.knows(intent.id):
             self._check_stock(intent)
         machine = self.cloud.make(intent)
         await point("provider.provision.done")
@@ -41,17 +40,17 @@ class FakeProvider:
         return machine.as_machine(self.cloud.clock.now())
 
     async def list(self, owner: str) -> Sequence[Machine]:
-        self._check_rights()
+        self._check_answers()
         self.cloud.settle()
         now = self.cloud.clock.now()
         return [
             machine.as_machine(now)
             for machine in self.cloud.alive()
-            if machine.intent.owner == owner and not now < self.cloud.visible_since(machine)
+            if machine.intent.owner == owner and self.cloud.lists(machine, now)
         ]
 
     async def describe(self, machine: MachineId) -> Machine:
-        self._check_rights()
+        self._check_answers()
         return self._find(machine).as_machine(self.cloud.clock.now())
 
     async def terminate(self, machine: MachineId) -> None:
@@ -62,10 +61,14 @@ class FakeProvider:
 
     async def reboot(self, machine: MachineId) -> None:
         done = await self._may_be_lost()
-        self._find(machine).reboots += 1
+        found = self._find(machine)
+        if found.stops is not None:
+            raise no_machine(self.name, machine)
+        found.reboots += 1
         self._answer(lost=done)
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        self._check_rights()
         prices = self.cloud.behaviour.prices
         return [
             Offering(kind, region, prices[f"{region}/{kind}"])
@@ -81,13 +84,18 @@ class FakeProvider:
             raise no_machine(self.name, machine)
         return found
 
-    def _check_rights(self) -> None:
+    def _check_answers(self) -> None:
+        if self.cloud.behaviour.down:
+            raise unknown_outcome(self.name, "nobody answers")
         if self.cloud.behaviour.denied:
             raise not_allowed(self.name, "the key is not known")
 
     def _check_stock(self, intent: Intent) -> None:
+        behaviour = self.cloud.behaviour
+        if behaviour.quota is None and not behaviour.stock:
+            return
         self.cloud.settle()
-        behaviour, alive = self.cloud.behaviour, self.cloud.alive()
+        alive = self.cloud.alive()
         if behaviour.quota is not None and len(alive) >= behaviour.quota:
             raise quota(self.name, intent.region, f"{len(alive)} machines")
         for scope in (intent.region, f"{intent.region}/{intent.zone}"):
@@ -99,7 +107,7 @@ class FakeProvider:
 
     async def _may_be_lost(self) -> bool:
         """Whether the answer of this call will be lost; a request that is lost itself ends here."""
-        self._check_rights()
+        self._check_answers()
         await point("provider.call.sent")
         chance = self.cloud.rng.random() if self.cloud.behaviour.lost else 1.0
         if chance < self.cloud.behaviour.lost / 2:

@@ -11,8 +11,7 @@ from neorion.keel.clock import born
 OWNER_TAG: Final = "neorion:owner"
 INTENT_TAG: Final = "neorion:intent"
 
-# What Lambda takes as the key of a tag.
-_TAG_KEY: Final = re.compile(r"[a-z][a-z0-9:-]{1,54}")
+_NO_TAG_KEY: Final = re.compile(r"[^a-z0-9:-]")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STATES: Final = {
     "booting": MachineState.PENDING,
@@ -137,8 +136,8 @@ class Refused(Struct, frozen=True):
 
 
 def launch_request(intent: Intent, ssh_key: str) -> dict[str, Any]:
-    """The body of a launch. What of the intent's labels cannot be a tag is left out: nothing here reads them back."""
-    words = {key: value for key, value in intent.labels if _TAG_KEY.fullmatch(key)}
+    """The body of a launch. The intent's labels are written as Lambda takes them: nothing here reads them back."""
+    words = {_NO_TAG_KEY.sub("-", key.lower()): value for key, value in intent.labels if key[:1].isalpha()}
     tags = {**words, OWNER_TAG: intent.owner, INTENT_TAG: intent.id}
     request: dict[str, Any] = {
         "region_name": intent.region,

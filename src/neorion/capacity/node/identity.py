@@ -40,6 +40,13 @@ class Claim:
     provider_id: str = ""
     host_name: str = ""
 
+    @property
+    def names(self) -> set[str]:
+        """Every name by which it may be known."""
+        parsed = ProviderId.parse(self.provider_id)
+        told = [self.name, self.machine, self.host_name, parsed.machine if parsed else ""]
+        return {name for name in told if name}
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -57,8 +64,6 @@ class Known:
 
 def resolve(claim: Claim, known: Iterable[Known]) -> str | None:
     """The node that the claim is about. None where nothing fits, or where its parts fit different nodes."""
-    parsed = ProviderId.parse(claim.provider_id)
-    told = [claim.name, claim.machine, claim.host_name, parsed.machine if parsed else ""]
-    said = {name for name in told if name}
+    said = claim.names
     fitting = {each.node for each in known if said.intersection(each.names)}
     return fitting.pop() if len(fitting) == 1 else None

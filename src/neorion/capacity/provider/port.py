@@ -80,14 +80,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What a cloud asks for an instance type, and whether it has any now. `price` is dollars an hour."""
+    """What a cloud asks for an instance type, in dollars an hour, and whether it has any now; None where it does not tell."""
 
     instance_type: str
     region: str
     price: float
     zone: str = ""
     spot: bool = False
-    available: bool = True
+    available: bool | None = True
 
 
 class Provider(Protocol):

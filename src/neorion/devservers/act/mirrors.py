@@ -10,7 +10,9 @@ from neorion.devservers.decide import (
     Manifest,
     Observed,
     Sight,
+    ahead,
     home_name,
+    most,
 )
 from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.keel.kube import Key, Kind, Object, Select
@@ -37,19 +39,22 @@ class Mirrors:
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)
         self._on_flavor = self.servers.index(_flavor_of)
+        self._rationed = self.servers.index(_ration_of)
 
     def observed(self, key: Key) -> Observed | None:
         server = self.servers.get(key)
         if server is None:
             return None
         sight = self.sights.get(key)
+        flavor = self.flavors.get(Key("", server.spec.flavor))
         return Observed(
             server=server,
-            flavor=self.flavors.get(Key("", server.spec.flavor)),
+            flavor=flavor,
             home=self.claims.get(Key(key.namespace, home_name(key.name))),
             body=self.bodies.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
+            ahead=ahead(server, self._rivals(server)),
         )
 
     def standing(self, manifest: Manifest) -> tuple[Kind[Any], Object | None]:
@@ -62,6 +67,17 @@ class Mirrors:
         """The servers a change of the flavor concerns."""
         return (server.meta.key for server in self._on_flavor.get(flavor.meta.name))
 
+    def behind(self, server: DevServer) -> Iterable[Key]:
+        """Those who may get what this server had, or lose to it, where its flavor is rationed."""
+        return (other.meta.key for other in self._rivals(server))
+
+    def _rivals(self, server: DevServer) -> Iterable[DevServer]:
+        """Nobody is counted where nothing is rationed: there may be thousands."""
+        if most(self.flavors.get(Key("", server.spec.flavor))) is None:
+            return ()
+        (ration,) = _ration_of(server)
+        return (other for other in self._rationed.get(ration) if other.meta.name != server.meta.name)
+
 
 def server_key(thing: Object) -> Iterable[Key]:
     """Children name their server in a label: a home has no owner to name it."""
@@ -71,6 +87,11 @@ def server_key(thing: Object) -> Iterable[Key]:
 
 def _server_of(pod: Pod) -> Iterable[Key]:
     return server_key(pod)
+
+
+def _ration_of(server: DevServer) -> Iterable[tuple[str, str]]:
+    """Whose is a server? That of the user whose namespace it is in."""
+    return ((server.meta.namespace, server.spec.flavor),)
 
 
 def _flavor_of(server: DevServer) -> Iterable[str]:

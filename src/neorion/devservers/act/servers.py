@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
+from neorion.devservers.act.hostkeys import give_host_key
 from neorion.devservers.act.mirrors import Mirrors
 from neorion.devservers.act.survey import survey
 from neorion.devservers.decide import (
@@ -20,9 +23,11 @@ from neorion.devservers.decide import (
     TurnOn,
     decide,
     unsure,
+    wants_host_key,
 )
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
+from neorion.devservers.ports import Keys
 from neorion.keel.base import Duration, Instant, NotFound
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Api, Key, Merge, Strategic
@@ -42,7 +47,7 @@ def unheard(alert: Alert) -> None:
 class Hands:
     """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence.
 
-    `tell` hands a warning to whoever carries it to people.
+    `tell` hands a warning to whoever carries it to people. Without `keys` no server gets SSH.
     """
 
     api: Api
@@ -50,6 +55,7 @@ class Hands:
     recorder: Recorder
     fence: Fence
     tell: Callable[[Alert], None] = unheard
+    keys: Keys | None = None
 
 
 class Servers:
@@ -62,6 +68,7 @@ class Servers:
         self._applier = hands.applier
         self._recorder = hands.recorder
         self._tell = hands.tell
+        self._keys = hands.keys
         self._settings = settings
         self._clock = clock
 
@@ -72,6 +79,7 @@ class Servers:
         if unsure(seen):
             seen = replace(seen, around=await survey(self._api, seen))
         now = moment(self._clock.now())
+        seen = await self._with_host_key(seen)
         decision = decide(seen, self._settings, now)
         server = await self._own(seen)
         for manifest in decision.objects:
@@ -89,6 +97,13 @@ class Servers:
         if decision.release:
             await self._release(server)
         return until(decision.wake, now)
+
+    async def _with_host_key(self, seen: Observed) -> Observed:
+        if self._keys is None or not wants_host_key(seen, self._settings):
+            return seen
+        public = await give_host_key(self._api, self._fence, self._keys, seen.identity)
+        told = msgspec.structs.replace(seen.server.status, ssh_host_key=public)
+        return replace(seen, server=await self._applier.write_status(SERVERS, seen.server, told))
 
     async def _own(self, seen: Observed) -> DevServer:
         """The finalizer comes before anything it guards."""

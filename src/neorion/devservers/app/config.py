@@ -24,10 +24,12 @@ class WebhookFile(Model):
 class OperatorFile(Model):
     """`default_image` is for servers and flavors that name none. `scope` is one namespace, or "" for all.
 
+    `tools_image` is the image of infra/docker/devserver-tools; without it servers have no SSH but that of their own image.
     `autoscaled` is for clusters that make nodes when pods wait for them: a flavor without a node is then no mistake.
     """
 
     default_image: str = "python:3.11-slim"
+    tools_image: str = ""
     namespace: str = "devservers-system"
     scope: str = ""
     autoscaled: bool = False
@@ -36,4 +38,4 @@ class OperatorFile(Model):
     webhook: WebhookFile | None = None
 
     def settings(self) -> Settings:
-        return Settings(self.default_image, self.autoscaled)
+        return Settings(self.default_image, self.autoscaled, self.tools_image)

@@ -17,7 +17,7 @@ from neorion.devservers.act import (
 from neorion.devservers.act.mirrors import server_key
 from neorion.devservers.decide import Settings, home_name
 from neorion.devservers.model.objects import DevServer
-from neorion.devservers.ports import UNTALLIED, Crier, Hook, Looker, Tally
+from neorion.devservers.ports import UNTALLIED, Crier, Hook, Keys, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import Api, Key, Object
@@ -61,6 +61,7 @@ class Reach:
     crier: Crier | None = None
     hook: Hook | None = None
     tally: Tally = UNTALLIED
+    keys: Keys | None = None
 
 
 NOWHERE = Reach()
@@ -76,27 +77,30 @@ def build(
 ) -> Operator:
     informers = Informers(api, clock, rng)
     mirrors = Mirrors(informers, plan.scope)
+    reach.tally.oversee(mirrors.servers)
     election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)
     alerts = Alerts(mirrors, reach.crier, reach.hook, clock, reach.tally)
     alerting = Controller("alerts", alerts.reconcile, clock, rng, measures, CARRIERS)
-    hands = Hands(api, applier, recorder, election, alerts.teller(alerting.wake))
+    hands = Hands(api, applier, recorder, election, alerts.teller(alerting.wake), reach.keys)
 
     servers = Controller(
         "servers", Servers(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
     )
     servers.watch(mirrors.servers, own_key, not_only_status)
+    servers.watch(mirrors.servers, mirrors.behind, not_only_status)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
     servers.watch(mirrors.claims, server_key)
     # Their status is of no interest: how far a server is, its pod says.
     servers.watch(mirrors.bodies, server_key, not_only_status)
     servers.watch(mirrors.services, server_key)
+    servers.watch(mirrors.scripts, server_key)
     servers.watch(mirrors.pods, server_key)
 
     homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, own_key)
-    homes.watch(mirrors.servers, _home_of)
+    homes.watch(mirrors.claims, own_key, not_only_status)
+    homes.watch(mirrors.servers, _home_of, not_only_status)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:

@@ -3,7 +3,9 @@
 import socket
 
 from neorion.devservers.adapters import Inside, Webhook
+from neorion.devservers.adapters.hostkeys import Keymaker
 from neorion.devservers.app.config import OperatorFile
+from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.app.operator import Plan, Reach, build
 from neorion.keel.base import Severity
 from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_rng
@@ -20,10 +22,10 @@ async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
         plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
-        inside = Inside(api)
-        reach = Reach(inside, inside, webhook(file, clock, rng))
+        inside, fleet = Inside(api), FleetMetrics(metrics)
+        reach = Reach(inside, inside, webhook(file, clock, rng), fleet, Keymaker())
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
-        app = App([], routes(operator, metrics), ids=ids)
+        app = App([], routes(operator, metrics, fleet), ids=ids)
         # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
         async with serve(app, file.host, file.port, open_to_network=True):
             await operator.run(crew.stopping)
@@ -39,7 +41,7 @@ def identity(ids: Ids) -> str:
     return f"{socket.gethostname()}-{ids.secret()[:8]}"
 
 
-def routes(operator: Operator, metrics: Metrics) -> list[Route]:
+def routes(operator: Operator, metrics: Metrics, fleet: FleetMetrics) -> list[Route]:
     async def alive(request: Request) -> Response:
         del request
         return Response(b"ok\n")
@@ -53,6 +55,7 @@ def routes(operator: Operator, metrics: Metrics) -> list[Route]:
 
     async def exposition(request: Request) -> Response:
         del request
+        fleet.refresh()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     everybody = frozenset({ANYONE})

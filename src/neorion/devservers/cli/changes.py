@@ -56,6 +56,7 @@ def wish_of(name: str, short: str, asked: Asked) -> Wish:
         time=asked["time"],
         shared_volume=asked["shared_volume"],
         owner=user_name(),
+        ssh_keys=tuple(path.read_text(errors="replace").strip() for path in asked["ssh_key"]),
         replicas=(asked["replicas"] or 1) if asked["distributed"] else 0,
     )
 

@@ -22,7 +22,8 @@ from neorion.keel.cli.kit import Output
 def ssh_command(out: Output, name: str, shell: str, where: Where) -> int:
     """Open a shell in a server.
 
-    Its exit code becomes ours.
+    By SSH if the server lets in one of the keys in ~/.ssh, else through the cluster; the shell is the same. Its exit code
+    becomes ours.
     """
     from neorion.devservers.cli import streams  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above

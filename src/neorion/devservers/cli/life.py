@@ -1,6 +1,7 @@
 """`devctl create`, `start`, `stop`, `extend`, `update`, `delete`."""
 
 from functools import partial
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 import click
@@ -21,6 +22,7 @@ class Asked(TypedDict):
     home_size: str
     time: str
     shared_volume: str
+    ssh_key: tuple[Path, ...]
     distributed: bool
     replicas: int | None
     wait: bool
@@ -70,6 +72,13 @@ class Manner(TypedDict):
     show_default=False,
     metavar="CLAIM",
     help="A volume claim to mount at /shared.",
+)
+@_once(
+    "--ssh-key",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A public key (.pub) that may log in by SSH; may be given more than once.",
 )
 @_once("--distributed", is_flag=True, help="Several machines that train together.")
 @_once("--replicas", type=click.IntRange(min=1), metavar="N", help="How many machines, with --distributed.")

@@ -10,7 +10,17 @@ import anyio
 from neorion.devservers.cli.asking import patience
 from neorion.devservers.cli.inside import Which
 from neorion.devservers.cli.terminal import carry, carry_terminal, has_terminal, write_all
-from neorion.devservers.client import Fleet, container, copy_from, copy_to, forwarded, logs_of, open_in
+from neorion.devservers.client import (
+    Fleet,
+    container,
+    copy_from,
+    copy_to,
+    find_way,
+    forwarded,
+    logs_of,
+    open_in,
+    run_ssh,
+)
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube import LogRequest
@@ -20,7 +30,10 @@ _PORT_MAX = 65_535
 
 
 async def shell(fleet: Fleet, out: Output, name: str, program: str) -> int:
-    """With a terminal where there is one; input from a pipe is a script."""
+    """By SSH where the server lets one of the user's keys in, else by exec. Input from a pipe is a script either way."""
+    way = None if program else find_way(await fleet.server(name), Path(out.env.get("HOME", "")) / ".ssh")
+    if way is not None:
+        return await run_ssh(fleet, way)
     command = (program,) if program else _SHELL
     return await execute(fleet, out, name, command, tty=has_terminal())
 

@@ -13,6 +13,7 @@ from neorion.devservers.client.inside import CONTAINER, container, forwarded, lo
 from neorion.devservers.client.move import Move, plan_move
 from neorion.devservers.client.place import Place, find_place, user_name
 from neorion.devservers.client.spans import parse_span, span_text
+from neorion.devservers.client.ssh import Way, find_way, run_ssh
 from neorion.devservers.client.steps import Step, is_observed, is_ready, obstacle, steps
 from neorion.devservers.client.sync import DevServer
 from neorion.devservers.client.why import STOPS, Diagnosis, diagnosis, ends
@@ -33,6 +34,7 @@ __all__ = [
     "Progress",
     "Step",
     "Wanted",
+    "Way",
     "Where",
     "Wish",
     "container",
@@ -42,6 +44,7 @@ __all__ = [
     "ends",
     "extended",
     "find_place",
+    "find_way",
     "forwarded",
     "is_observed",
     "is_ready",
@@ -52,6 +55,7 @@ __all__ = [
     "parse_span",
     "plan_move",
     "run_in",
+    "run_ssh",
     "span_text",
     "steps",
     "until_gone",

@@ -40,6 +40,7 @@ class Wanted(Where, total=False):
     home_size: str
     time: str
     shared_volume: str
+    ssh_keys: tuple[str, ...]
     owner: str
 
 
@@ -71,6 +72,7 @@ class AsyncDevServer:
             home_size=wanted.get("home_size", ""),
             time=wanted.get("time", ""),
             shared_volume=wanted.get("shared_volume", ""),
+            ssh_keys=wanted.get("ssh_keys", ()),
             owner=wanted.get("owner") or user_name(),
         )
         return cls(name, place, wish, keep=keep)

@@ -32,6 +32,7 @@ _CURES = {
     "ImagePullBackOff": "Check the name of the image and the right to pull it.",
     "InvalidImageName": "Delete it, and create it with another --image; its home stays.",
     "CrashLoopBackOff": "devctl logs {name} --previous shows its last words.",
+    "NoAnswer": "devctl logs {name} says why; devctl exec {name} -- COMMAND works without it.",
     "Evicted": "devctl stop {name}, then devctl start {name}.",
 }
 _STEPS = (ConditionType.FLAVOR, ConditionType.VOLUME, ConditionType.SCHEDULED, ConditionType.IMAGE)
@@ -106,7 +107,7 @@ def _after_rest(server: DevServer, now: datetime) -> tuple[str, ...]:
 
 
 def _cure(server: DevServer) -> str:
-    for told in (condition_of(server, kind) for kind in (*_STEPS, ConditionType.READY)):
+    for told in (condition_of(server, kind) for kind in (*_STEPS, ConditionType.READY, ConditionType.SSH)):
         if told is not None and told.status == "False" and told.reason in _CURES:
             return _CURES[told.reason].format(name=server.meta.name)
     return f"devctl events {server.meta.name}"

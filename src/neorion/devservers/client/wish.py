@@ -11,6 +11,7 @@ from neorion.keel.base import Invalid, is_name
 # A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
 NAME_MAX = 59
 _SIZE = re.compile(r"[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
+_PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _IMAGE = re.compile(r"\S{1,512}")
 
 
@@ -18,7 +19,7 @@ _IMAGE = re.compile(r"\S{1,512}")
 class Wish:
     """A server to be made. What is left empty is left to the flavor and the operator.
 
-    `replicas` is for distributed servers: how many machines train together.
+    `ssh_keys` are public keys, each a line of a .pub file. `replicas` is for distributed servers: how many machines train together.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Wish:
     time: str = ""
     shared_volume: str = ""
     owner: str = ""
+    ssh_keys: tuple[str, ...] = ()
     replicas: int = 0
 
     def __post_init__(self) -> None:
@@ -55,6 +57,13 @@ class Wish:
                 f'"{self.shared_volume}" cannot be the name of a volume claim.',
                 hint="Use small letters, digits, hyphens and dots.",
             )
+        for key in self.ssh_keys:
+            if not _PUBLIC_KEY.fullmatch(key):
+                raise Invalid(
+                    "devservers.ssh_key",
+                    "That is no public key of SSH.",
+                    hint="Give the file that ends in .pub, never the private key itself.",
+                )
         if self.time:
             parse_span(self.time)
 
@@ -68,6 +77,8 @@ class Wish:
             "sharedVolumeClaimName": self.shared_volume,
         }
         spec |= {field: text for field, text in given.items() if text}
+        if self.ssh_keys:
+            spec["ssh"] = {"publicKeys": list(self.ssh_keys)}
         if self.time:
             spec["lifecycle"] = {"timeToLive": span_text(parse_span(self.time))}
         if self.replicas:

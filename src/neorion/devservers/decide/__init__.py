@@ -25,13 +25,17 @@ from neorion.devservers.decide.objects import (
     HOME_LABEL,
     SCRIPTS_LABEL,
     SERVER_LABEL,
+    Identity,
     Manifest,
     Settings,
     home_name,
+    host_key_secret,
     service_name,
 )
 from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
+from neorion.devservers.decide.ration import ahead, most
 from neorion.devservers.decide.server import decide, unsure
+from neorion.devservers.decide.ssh import wants_host_key
 
 __all__ = [
     "FINALIZER",
@@ -47,6 +51,7 @@ __all__ = [
     "Decision",
     "Edit",
     "GoBack",
+    "Identity",
     "Look",
     "Manifest",
     "Note",
@@ -61,13 +66,17 @@ __all__ = [
     "TurnOff",
     "TurnOn",
     "accrued",
+    "ahead",
     "decide",
     "expiry",
     "follow",
     "home_name",
+    "host_key_secret",
     "missed",
+    "most",
     "next_look",
     "read",
     "service_name",
     "unsure",
+    "wants_host_key",
 ]

@@ -26,6 +26,8 @@ class Observed:
     body: Body | None = None
     pods: tuple[Pod, ...] = ()
     look: Look | None = None
+    # Servers of the same user that come before it, where its flavor is rationed.
+    ahead: int = 0
     # Looked up only when a decision depends on it.
     around: Surroundings | None = None
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from neorion.devservers.decide.probe import SSH_PORT
 from neorion.devservers.decide.scripts import SCRIPTS
+from neorion.devservers.decide.tooling import AUTHORIZED_KEYS, HOST_KEY, equip
 from neorion.devservers.model import GROUP, VERSION, DevServerFlavorSpec, DevServerSpec, Toleration
 
 Manifest = dict[str, Any]
@@ -39,10 +41,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them."""
+    """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them.
+
+    `tools_image` brings sshd into every server that wants it; without it there is none.
+    """
 
     default_image: str
     autoscaled: bool = False
+    tools_image: str = ""
 
 
 def all_of(
@@ -56,7 +62,8 @@ def all_of(
     body = deployment(server, spec, flavor, settings)
     if resources is not None:
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
-    return (home(server, spec), scripts(server.namespace), service(server, spec), body)
+    keys = (ssh_keys(server, spec),) if settings.tools_image else ()
+    return (home(server, spec), scripts(server.namespace), *keys, service(server, spec, settings), body)
 
 
 def home(server: Identity, spec: DevServerSpec) -> Manifest:
@@ -79,8 +86,22 @@ def scripts(namespace: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(SCRIPTS)}
 
 
-def service(server: Identity, spec: DevServerSpec) -> Manifest:
-    ports = [{"name": "ssh", "port": 22, "targetPort": 22}] if spec.enable_ssh else []
+def ssh_keys(server: Identity, spec: DevServerSpec) -> Manifest:
+    """Who may log in. Kept apart from the pod, which need not restart for another key."""
+    lines = "".join(f"{key}\n" for key in (spec.ssh.public_keys if spec.ssh else ()))
+    body = _object(server, "v1", "ConfigMap", keys_name(server.name), {"data": {AUTHORIZED_KEYS: lines}})
+    body["metadata"]["labels"][SCRIPTS_LABEL] = "true"
+    return body
+
+
+def host_key_secret(server: Identity, key: str) -> Manifest:
+    return _object(server, "v1", "Secret", host_key_name(server.name), {"stringData": {HOST_KEY: key}})
+
+
+def service(server: Identity, spec: DevServerSpec, settings: Settings) -> Manifest:
+    """Port 22 leads to our sshd, or to one that the image brings."""
+    inside = SSH_PORT if settings.tools_image else 22
+    ports = [{"name": "ssh", "port": 22, "targetPort": inside}] if spec.enable_ssh else []
     ports += [{"name": one.name, "port": one.port, "targetPort": one.port} for one in spec.ports]
     wanted: Manifest = {
         "selector": {SERVER_LABEL: server.name},
@@ -116,6 +137,14 @@ def home_name(server: str) -> str:
 
 def service_name(server: str) -> str:
     return f"{server}-ssh"
+
+
+def keys_name(server: str) -> str:
+    return f"{server}-ssh-keys"
+
+
+def host_key_name(server: str) -> str:
+    return f"{server}-ssh-host"
 
 
 def resources_of(flavor: DevServerFlavorSpec) -> Manifest:
@@ -181,6 +210,8 @@ def _pod(server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, set
         "containers": [container],
         "volumes": volumes,
     }
+    if settings.tools_image:
+        equip(pod, settings.tools_image, keys_name(server.name), host_key_name(server.name))
     if flavor.node_selector:
         pod["nodeSelector"] = dict(flavor.node_selector)
     if flavor.tolerations:

@@ -11,6 +11,8 @@ from neorion.keel.kube.core import Claim, ContainerStatus, Pod
 _IMAGE_FAULTS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 )
+# What the scheduler says of a pod whose volume is still being made.
+_UNBOUND = "unbound immediate PersistentVolumeClaims"
 _START_FAULTS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
@@ -95,7 +97,7 @@ def began(pod: Pod) -> datetime | None:
 def _volume(home: Claim | None) -> Step:
     kind = ConditionType.VOLUME
     if home is None:
-        return Step(kind, False, "Creating")
+        return Step(kind, None, "Waiting")
     if home.status.phase == "Bound":
         return Step(kind, True, "Bound")
     if home.status.phase == "Lost":
@@ -114,7 +116,9 @@ def _scheduled(pod: Pod) -> Step:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
         return Step(kind, None, "Gated", f"Waits for {gates}.")
     told = condition(pod.status.conditions, "PodScheduled")
-    if told is not None and not told.holds and told.reason == "Unschedulable":
+    # A home that is on its way is no lack of room: the scheduler looks again when it is there.
+    home_first = told is not None and _UNBOUND in told.message
+    if told is not None and not told.holds and told.reason == "Unschedulable" and not home_first:
         return Step(kind, False, "Unschedulable", f"No node has room: {told.message.rstrip('.')}.")
     return Step(kind, None, "Waiting")
 
@@ -124,7 +128,8 @@ def _image(pod: Pod) -> Step:
     for status in (*pod.status.init_containers, *pod.status.containers):
         waiting = status.state.waiting
         if waiting and waiting.reason in _IMAGE_FAULTS:
-            image = next((one.image for one in pod.spec.containers if one.name == status.name), "the image")
+            containers = (*pod.spec.init_containers, *pod.spec.containers)
+            image = next((one.image for one in containers if one.name == status.name), "the image")
             return Step(
                 kind, False, waiting.reason, f"{image} cannot be pulled: {waiting.message.rstrip('.')}."
             )

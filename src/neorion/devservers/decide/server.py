@@ -11,6 +11,7 @@ from neorion.devservers.decide.lifetime import next_start, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.objects import HOME_DELETE_AFTER, Settings
 from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.ssh import fitted
 from neorion.devservers.decide.working import earliest, planned, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
@@ -22,6 +23,7 @@ _AS_IT_IS = Surroundings(home_grows=False)
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
         return _leaving(seen, now)
+    settings = fitted(settings, seen)
     if seen.server.spec.running:
         return working(seen, settings, now)
     return _resting(seen, settings, now)
@@ -68,6 +70,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=objects.service_name(seen.identity.name),
+        ssh_host_key=before.ssh_host_key,
         stopped_at=stopped_at,
         stop_reason=reason,
         delete_after=gone_at,

@@ -18,22 +18,29 @@ from neorion.devservers.decide.decision import (
     TurnOff,
     TurnOn,
 )
-from neorion.devservers.decide.evidence import Source
 from neorion.devservers.decide.lifetime import (
     Running,
-    deadline,
     due,
     next_end,
     next_warning,
     schedule_fault,
-    warnings_due,
 )
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
+from neorion.devservers.decide.ration import rationed
 from neorion.devservers.decide.resize import Change, change
+from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps
+from neorion.devservers.decide.telling import (
+    WHY,
+    activity,
+    alert_of,
+    expiring_step,
+    idle_steps,
+    settled,
+    warned,
+)
 from neorion.devservers.model import (
-    Activity,
     Alert,
     AppliedFlavor,
     ConditionType,
@@ -53,27 +60,18 @@ from neorion.keel.kube.core import Pod
 UNDO_AFTER = timedelta(minutes=10)
 # What holds a change is looked at again after this: quotas are raised and nodes are added without telling us.
 HELD_AGAIN = timedelta(minutes=1)
-# Activity is told to this precision, so that a server in use is not written to at every look.
-ACTIVITY_STEP = timedelta(minutes=5)
-
-_WHY = {
-    StopReason.EXPIRED: "its time is over",
-    StopReason.IDLE: "nobody uses it",
-    StopReason.SCHEDULE: "its hours end",
-    StopReason.ASKED: "somebody asked",
-}
 
 
 def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
     server = running(seen, now)
-    shown = _settled(server)
+    shown = settled(server)
     moved = planned(seen)
     held = _held(seen, settings, moved)
     flavor = _flavor(seen, now, held)
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
-    alert = _alert(seen, status) if end is None else None
+    alert = alert_of(seen, status) if end is None else None
     undo_at = _undo_at(flavor, taken)
     timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
@@ -87,7 +85,11 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
         alert=alert,
         # What idleness brings is looked for, and a look wakes by itself.
         wake=earliest(
-            next_end(server), next_warning(server, timed, now), undo_at, now + HELD_AGAIN if held else None
+            next_end(server),
+            next_warning(server, timed, now),
+            undo_at,
+            now + HELD_AGAIN if held else None,
+            None if status.ready else _later(silent_after(seen.pod), now),
         ),
     )
 
@@ -109,6 +111,10 @@ def running(seen: Observed, now: datetime) -> Running:
         look=seen.look,
         told=before.deadline,
     )
+
+
+def _later(time: datetime | None, now: datetime) -> datetime | None:
+    return time if time is not None and time > now else None
 
 
 def earliest(*times: datetime | None) -> datetime | None:
@@ -137,6 +143,8 @@ def _accepted(seen: Observed) -> Step:
     if seen.flavor is None:
         missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
         return Step(kind, False, "FlavorNotFound", missing)
+    if seen.pod is None and (told := rationed(seen)):
+        return Step(kind, False, "TooMany", told)
     fault = schedule_fault(spec.lifecycle.schedule) if spec.lifecycle.schedule else None
     if fault is not None:
         return Step(kind, False, "BadSchedule", fault)
@@ -151,18 +159,6 @@ def _since(seen: Observed, now: datetime) -> datetime:
     if before.phase is None and created is not None:
         return datetime.fromisoformat(created)
     return now
-
-
-def _settled(server: Running) -> Deadline | None:
-    """An end that use moves is told in steps, like the use itself."""
-    end, before = deadline(server), server.told
-    if end is None or before is None or end.reason is not before.reason or end.reason is not StopReason.IDLE:
-        return end
-    return before if timedelta(0) <= end.time - before.time < _step(server) else end
-
-
-def _step(server: Running) -> timedelta:
-    return min(ACTIVITY_STEP, server.idle_allowed / 4)
 
 
 def _flavor(seen: Observed, now: datetime, held: Hindrance | None) -> AppliedFlavor:
@@ -188,6 +184,8 @@ def planned(seen: Observed) -> Change:
 
 def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
     """What keeps a server that has its place from changing."""
+    if moved is not Change.NONE and (told := rationed(seen)):
+        return Hindrance("TooMany", told)
     if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
     in_place = moved is Change.IN_PLACE
@@ -220,6 +218,8 @@ def _objects(
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
         return ()
+    if seen.pod is None and rationed(seen):
+        return ()
     spec = sized(seen.server.spec, seen.home, seen.around)
     made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
     return made[:-1] if held else made
@@ -243,61 +243,31 @@ def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
 def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetime) -> DevServerStatus:
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
-    warned = _warned(seen, facts, now)
+    marks = warned(seen, facts.server, facts.end, now)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
     resizing = _resizing(seen, facts)
-    shown = (*taken, *_idle(seen, facts), *_threats(warned, facts), resizing)
+    ssh = ssh_steps(seen.pod, now, ready=current is Phase.RUNNING)
+    threats = (*idle_steps(seen, facts.server), expiring_step(marks, facts.end), resizing)
     return DevServerStatus(
         phase=current,
         ready=current is Phase.RUNNING,
-        message=obstacle((*taken, resizing)),
+        message=obstacle((*taken, *ssh, resizing)),
         observed_generation=seen.server.meta.generation,
-        conditions=conditions(shown, before.conditions, now),
+        conditions=conditions((*taken, *ssh, *threats), before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=objects.service_name(seen.identity.name),
+        ssh_endpoint=f"{_host(seen)}:22" if has_sshd(seen.pod) else None,
+        ssh_host_key=before.ssh_host_key,
         urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
         running_since=facts.server.since,
         start_time=before.start_time or (now if current is Phase.RUNNING else None),
-        activity=_activity(seen, facts.server),
+        activity=activity(seen, facts.server),
         deadline=facts.end,
         last_oom=_last_oom(seen.pod, before.last_oom),
-        warned=warned,
+        warned=marks,
         flavor=facts.flavor,
         cost=_cost(seen, facts.flavor, now),
     )
-
-
-def _warned(seen: Observed, facts: _Facts, now: datetime) -> tuple[str, ...]:
-    """Nobody is warned of idleness on old evidence: they may be typing."""
-    found = warnings_due(facts.server, facts.end, now)
-    proven = seen.look is not None and seen.look.proves(now)
-    if facts.end is None or facts.end.reason is not StopReason.IDLE or proven:
-        return found
-    return tuple(one for one in found if one in seen.server.status.warned)
-
-
-def _idle(seen: Observed, facts: _Facts) -> tuple[Step, ...]:
-    """Whether anybody uses it. What an operator told stays until its successor has looked for itself."""
-    server, kind = facts.server, ConditionType.IDLE
-    if not server.lifecycle.auto_shutdown or seen.pod is None:
-        return ()
-    if seen.look is None:
-        told = next((one for one in seen.server.status.conditions if one.type is kind), None)
-        known = {"True": True, "False": False}.get(told.status) if told else None
-        return (Step(kind, known, told.reason if told else "NotLookedAt", told.message if told else ""),)
-    if seen.look.unknown:
-        hidden = "nothing" if len(seen.look.unknown) == len(Source) else "not everything"
-        return (Step(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
-    if seen.look.taken - server.last_use < server.idle_allowed / 2:
-        return (Step(kind, False, "InUse"),)
-    since = f"Nobody has used the server since {server.last_use:%Y-%m-%d %H:%M %Z}."
-    return (Step(kind, True, "Unused", since),)
-
-
-def _threats(warned: tuple[str, ...], facts: _Facts) -> tuple[Step, ...]:
-    soon = bool(warned) and facts.end is not None
-    why = f"The server stops at {_clock(facts.end)}: {_WHY[facts.end.reason]}." if soon and facts.end else ""
-    return (Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why),)
 
 
 def _resizing(seen: Observed, facts: _Facts) -> Step:
@@ -325,7 +295,7 @@ def _notes(
     if alert is not None:
         told.append(Note("StopsSoon", alert.text, warning=True))
     if over is not None:
-        told.append(Note("Stopping", f"The server stops: {_WHY[over.reason]}."))
+        told.append(Note("Stopping", f"The server stops: {WHY[over.reason]}."))
     if status.last_oom != before.last_oom:
         told.append(
             Note(
@@ -335,26 +305,6 @@ def _notes(
             )
         )
     return tuple(told)
-
-
-def _alert(seen: Observed, status: DevServerStatus) -> Alert | None:
-    """Several warnings whose time has come together are one."""
-    end = status.deadline
-    if end is None or not set(status.warned) - set(seen.server.status.warned):
-        return None
-    server = seen.identity
-    extend = f"devctl extend {server.name} --time 1h keeps it"
-    text = f"The server {server.name} stops at {_clock(end)}: {_WHY[end.reason]}; {extend}."
-    return Alert(server.name, server.namespace, seen.server.spec.owner or "", end.time, end.reason, text)
-
-
-def _activity(seen: Observed, server: Running) -> Activity | None:
-    """Moves in steps: what was told stays until it is off by a whole step."""
-    latest = seen.look.latest if seen.look else None
-    before = seen.server.status.activity
-    if latest is None or (before is not None and latest.active - before.last_time < _step(server)):
-        return before
-    return Activity(last_time=latest.active, source=latest.source.value)
 
 
 def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
@@ -376,7 +326,3 @@ def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
 
 def _host(seen: Observed) -> str:
     return f"{objects.service_name(seen.identity.name)}.{seen.identity.namespace}.svc"
-
-
-def _clock(end: Deadline | None) -> str:
-    return end.time.strftime("%Y-%m-%d %H:%M %Z") if end else "no time"

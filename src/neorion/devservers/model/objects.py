@@ -7,7 +7,7 @@ from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavor
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
 from neorion.keel.kube import Kind, Object, Part
-from neorion.keel.kube.core import PodSpec
+from neorion.keel.kube.core import Container
 
 
 class DevServer(Object, frozen=True, kw_only=True):
@@ -24,10 +24,17 @@ class DevServerFlavor(Object, frozen=True, kw_only=True):
     status: DevServerFlavorStatus = DevServerFlavorStatus()
 
 
+class TemplateSpec(Part, frozen=True):
+    """Of the pods a Deployment makes, all that is read."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+
+
 class Template(Part, frozen=True):
     """The pods a Deployment makes."""
 
-    spec: PodSpec = PodSpec()
+    spec: TemplateSpec = TemplateSpec()
 
 
 class BodySpec(Part, frozen=True):

@@ -34,6 +34,7 @@ class ConditionType(StrEnum):
     SCHEDULED = "PodScheduled"
     IMAGE = "ImagePulled"
     READY = "Ready"
+    SSH = "SSHReady"
     IDLE = "Idle"
     EXPIRING = "ExpiringSoon"
     RESIZING = "Resizing"
@@ -112,6 +113,7 @@ class DevServerStatus(Part, frozen=True, kw_only=True):
     ranks: Annotated[tuple[Rank, ...], Meta(max_length=4096)] = ()
     service_name: Text | None = None
     ssh_endpoint: Text | None = None
+    ssh_host_key: Text | None = None
     urls: Annotated[dict[str, Text], Meta(max_length=32)] = field(default_factory=dict[str, str])
     running_since: datetime | None = None
     start_time: datetime | None = None

@@ -6,8 +6,9 @@ repeated, by this process or by the next, until the cloud has said for certain w
 
 from msgspec.structs import replace
 
+from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, Machine, MachineState
-from neorion.keel.base import Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded, Retry
+from neorion.keel.base import Deadline, Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
@@ -37,7 +38,7 @@ class Buyer:
             machine = await provider.provision(self._intent(purchase))
         except (NoCapacity, QuotaExceeded, Denied, Invalid) as error:
             self._refused(intent, error)
-        except Retry:
+        except Deadline:
             await self._unsettled(intent)
             raise
         else:
@@ -90,7 +91,7 @@ class Buyer:
             image=spec.image,
             ssh_keys=spec.ssh_keys,
             startup=startup,
-            labels=(*spec.labels, ("pool", spec.name), ("node", purchase.node)),
+            labels=(*spec.labels, (marks.POOL, spec.name), (marks.NODE_ID, str(purchase.node))),
         )
 
     def _refused(self, intent: IntentId, error: Error) -> None:
@@ -123,10 +124,11 @@ class Buyer:
         # Whoever settled it while we asked was right.
         purchase = self._book.purchases[intent]
         if purchase.state is PurchaseState.INTENDED:
+            why = f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
             self._settle(replace(purchase, state=PurchaseState.ABANDONED))
-            self._order_over(
-                purchase, f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
-            )
+            # The next one is ordered elsewhere, if there is another cloud.
+            self._moves.trouble(purchase.place.scopes[-1], "no_answer", why)
+            self._order_over(purchase, why)
 
     def _settle(self, purchase: Purchase) -> None:
         PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from neorion.capacity.provider import Provider
-from neorion.keel.base import Instant, NotFound, did_you_mean
+from neorion.keel.base import Finding, Instant, NotFound, did_you_mean
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.store import Store
 from neorion.navarch.model import Node, NodeId, PoolSpec, Purchase, Repair
@@ -41,6 +41,8 @@ class Deck:
     # Where agents reach this control plane, and the token that lets one of them speak for one node.
     address: str = ""
     ticket: Callable[[NodeId], str] = field(default=lambda _: "")
+    # What is wrong and not written in any record, by what it is about.
+    findings: dict[str, Finding] = field(default_factory=dict[str, Finding])
     wake: Callable[[], None] = lambda: None
     # Is told of everything that happens to nodes and repairs; metrics stand behind it.
     watch: Callable[[Node | Repair | Purchase], None] = field(default=lambda _: None)

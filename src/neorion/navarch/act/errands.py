@@ -56,8 +56,9 @@ class Errands:
 
     async def _do(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            async with self._limit:
-                await work()
+            while (again := await self._try(work)) is not None:
+                # Not a failure: the other side says when to look again.
+                await self._clock.sleep(again)
         except Error as error:
             await self._rest(key, error)
         except Exception as error:  # noqa: BLE001 -- one errand's defect must not end the others
@@ -70,11 +71,18 @@ class Errands:
             self._quiet.set()
         self._wake()
 
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> Duration | None:
+        """When to try again; None when it is done, or not needed any more: work looks for itself."""
+        try:
+            async with self._limit:
+                await work()
+        except Retry as error:
+            if error.after is None:
+                raise
+            return error.after
+        return None
+
     async def _rest(self, key: str, error: Exception) -> None:
-        if isinstance(error, Retry) and error.after is not None:
-            # Not a failure: the other side says when to look again.
-            await self._clock.sleep(error.after)
-            return
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         wait = _REST.wait(failures, self._rng)
         log.info("errand rests", errand=key, why=str(error), wait=str(wait), failures=failures)

@@ -1,6 +1,6 @@
 """The only place that tells the scheduler which nodes take work, and that asks work to leave."""
 
-from dataclasses import replace as changed
+from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import point
@@ -86,7 +86,7 @@ class Marker:
         if node_id not in self._book.nodes:
             return
         pulse = self._book.pulses.get(node_id, Pulse())
-        self._book.pulses[node_id] = changed(
+        self._book.pulses[node_id] = replace(
             pulse, marked=pulse.marked if marked is None else marked, waits=waits
         )
 

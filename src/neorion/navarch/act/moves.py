@@ -4,7 +4,18 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Instant
 from neorion.navarch.act.deck import Deck
-from neorion.navarch.model import NODE, REPAIR, Node, NodeId, NodeState, Repair, RepairId, RepairStep, Trouble
+from neorion.navarch.model import (
+    NODE,
+    REPAIR,
+    Health,
+    Node,
+    NodeId,
+    NodeState,
+    Repair,
+    RepairId,
+    RepairStep,
+    Trouble,
+)
 from neorion.navarch.state import Line
 
 
@@ -23,7 +34,7 @@ class Moves:
             moved = replace(moved, spare=False, served=node.served or now)
         if node.state is NodeState.DRAINED and to is NodeState.VERIFYING:
             # Treated: what was wrong must be seen again to count again.
-            moved = replace(moved, ailment=None)
+            moved = replace(moved, ailment=None, health=Health.UNKNOWN)
         self._book.put_node(moved)
         self.tell(node.id, f"node.{to.value}", f"{node.state.value} → {to.value}: {why}", pool=node.pool)
         if node.state.coming and to in (NodeState.ACTIVE, NodeState.SPARE):

@@ -38,8 +38,8 @@ class Outfitting:
         self._told: dict[NodeId, str] = {}
 
     def due(self, node: Node) -> bool:
-        commands = self._deck.spec(node.pool).bootstrap.commands
-        return node.set_up < len(commands) and self._comes(node)
+        spec = self._deck.specs.get(node.pool)
+        return spec is not None and node.set_up < len(spec.bootstrap.commands) and self._comes(node)
 
     def forget_gone(self) -> None:
         for node in [one for one in self._told if one not in self._book.nodes]:

@@ -5,7 +5,6 @@ A heartbeat changes nothing that is written down. An event is durable before its
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from typing import Final
 
 from msgspec.structs import replace
@@ -100,16 +99,16 @@ class Reports:
         node = self._deck.node(node_id)
         now = self._deck.clock.now()
         used = sum(gpu.utilisation for gpu in gpus) / len(gpus) if gpus else None
-        pulse = self._book.pulses.get(node_id, Pulse())
+        pulse = self._book.pulses.get(node_id) or Pulse()
         busy = used is not None and used >= IDLE_PERCENT
-        self._book.pulses[node_id] = changed(
+        self._book.pulses[node_id] = replace(
             pulse,
             heard=now,
             utilisation=used,
             idle=None if busy else pulse.idle or now,
             tested=pulse.tested if tested is None else tested,
         )
-        self.vitals.setdefault(node_id, Vitals()).gpus = gpus
+        self._vitals(node_id).gpus = gpus
         if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
             self._moves.change(recovered(node))
             self._moves.tell(node_id, "node.recovered", "it is heard again")
@@ -191,6 +190,12 @@ class Reports:
             self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
         self._deck.wake()
 
+    def _vitals(self, node_id: NodeId) -> Vitals:
+        found = self.vitals.get(node_id)
+        if found is None:
+            found = self.vitals[node_id] = Vitals()
+        return found
+
     def _skipped(self, node: Node, boot: str, first: int, count: int) -> int:
         """How many of so many events were taken before."""
         return min(count, max(0, node.taken.get(boot, 0) + 1 - first)) if boot else 0
@@ -221,12 +226,12 @@ class Reports:
         self._moves.tell(node.id, "node.rejoined", "an agent without the papers of before speaks for it now")
 
     def _hear(self, node_id: NodeId, now: Instant) -> None:
-        self._book.pulses[node_id] = changed(self._book.pulses.get(node_id, Pulse()), heard=now)
+        self._book.pulses[node_id] = replace(self._book.pulses.get(node_id, Pulse()), heard=now)
 
     def find(self, said: Registration) -> Node | None:
         known = [
             Known(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
-            for node in self._book.nodes.values()
+            for node in self._called(said.claim)
         ]
         found = resolve(said.claim, known)
         if found is None:
@@ -239,6 +244,11 @@ class Reports:
                 hint="try again soon",
             )
         return node
+
+    def _called(self, claim: Claim) -> list[Node]:
+        """Nodes that go by any of the claim's names."""
+        found = {node: None for name in sorted(claim.names) for node in self._book.names.get(name, ())}
+        return [self._book.nodes[node] for node in found]
 
     def _join(self, said: Registration) -> Node:
         """A machine that somebody else bought, where the pool takes such."""

@@ -25,6 +25,7 @@ class Retention:
         self._fleet.marker.forget_gone()
         self._fleet.reports.forget_gone()
         self._fleet.outfitting.forget_gone()
+        self._fleet.healer.forget_gone()
         over = sorted(
             (one for one in self._book.repairs.values() if one.step.over), key=lambda one: one.opened.ns
         )

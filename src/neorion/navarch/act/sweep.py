@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from neorion.capacity.provider import Machine, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
@@ -34,23 +36,40 @@ class Sweep:
         self._keep_the_laws()
         for provider in self._deck.world.providers.values():
             try:
-                machines = await provider.list(self._deck.installation.id)
+                await self._compare(provider)
             except Error as error:
-                log.warning("a cloud could not be listed", provider=provider.name, why=error.sentence)
-                continue
-            now = self._deck.clock.now()
-            known = {node.machine for node in self._book.nodes.values()}
-            for machine in machines:
-                if machine.id not in known:
-                    await self._match(provider, machine, now)
-            await self._look_for_missing(provider, machines, now)
+                # The others are swept all the same; this one again next time.
+                log.warning("a cloud could not be swept", provider=provider.name, why=error.sentence)
+        self._missing = {node: times for node, times in self._missing.items() if node in self._book.nodes}
         self._deck.wake()
+
+    async def _compare(self, provider: Provider) -> None:
+        machines = await provider.list(self._deck.installation.id)
+        now = self._deck.clock.now()
+        known = {node.machine: node for node in self._book.nodes.values()}
+        await self._look_for_missing(provider, machines, now)
+        for machine in machines:
+            if machine.id in known:
+                self._learn(known[machine.id], machine)
+            else:
+                await self._match(provider, machine, now)
 
     def _keep_the_laws(self) -> None:
         """What must never be so is looked for here too, not only in tests."""
         for spec in self._deck.specs.values():
             for finding in violations(self._book.view(spec, self._deck.started)):
                 log.error("law broken", code=finding.code, sentence=finding.sentence)
+
+    def _learn(self, node: Node, machine: Machine) -> None:
+        """Addresses and names come with the boot, on some clouds long after the purchase."""
+        newer = replace(
+            node,
+            machine_name=machine.name or node.machine_name,
+            host=machine.host or node.host,
+            address=machine.private_address or machine.address or node.address,
+        )
+        if newer != node:
+            self._fleet.moves.change(newer)
 
     async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
         if machine.state in (MachineState.GONE, MachineState.STOPPING):
@@ -69,8 +88,8 @@ class Sweep:
 
     async def _look_for_missing(self, provider: Provider, machines: Sequence[Machine], now: Instant) -> None:
         there = {machine.id for machine in machines}
-        for node in list(self._book.nodes.values()):
-            if node.place.provider != provider.name or not node.machine or node.machine in there:
+        for node in [one for one in self._book.nodes.values() if one.place.provider == provider.name]:
+            if not node.machine or node.machine in there:
                 self._missing.pop(node.id, None)
                 continue
             if node.state is NodeState.TERMINATING or now.since(node.born) < GRACE:

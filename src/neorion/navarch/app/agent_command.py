@@ -5,11 +5,23 @@ from typing import Any, Final
 
 import click
 
+from neorion.keel.base import Invalid
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output, require_extra
 
 _STATE: Final = Path("/var/lib/navarch-agent")
 _REMEDIES: Final = ("reset_gpu", "reboot")
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid(
+            "agent.state",
+            f"The agent cannot keep anything in {path}: {error.strerror}.",
+            hint="name a folder of its own with --state",
+        ) from None
 
 
 @click.command("agent", cls=Command)
@@ -25,6 +37,11 @@ _REMEDIES: Final = ("reset_gpu", "reboot")
     type=click.Choice(_REMEDIES),
     help="What it may do when told to; nothing if not given.",
 )
+@click.option(
+    "--cloud",
+    type=click.Choice(["aws", "gcp"]),
+    help="Listen for this cloud's notice that it takes the machine back.",
+)
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Watch this machine for a control plane. The token for joining is NAVARCH_AUTH_TOKEN."""
@@ -38,10 +55,12 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.probes.machine import MachineProbe, Places  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.notice import SERVICES, Foretold  # noqa: PLC0415 -- as above
     from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
+    from neorion.navarch.ports import Probe  # noqa: PLC0415 -- as above
 
     setup(Form(options["log"]))
-    options["state"].mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder(options["state"])
     clock, ids = SystemClock(), SystemIds()
     tls = ClientTls(ca=options["ca_file"]) if options["ca_file"] else None
 
@@ -49,7 +68,9 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
         return connect(options["server"], ids=ids, token=token, tls=tls)
 
     places = Places(options["state"], options["kernel_log"])
-    probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
+    probe: Probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
+    if options["cloud"]:
+        probe = Foretold(probe, SERVICES[options["cloud"]], clock)
     who = Identity(
         options["node_id"],
         host_name=socket.gethostname(),

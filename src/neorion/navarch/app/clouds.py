@@ -43,7 +43,20 @@ async def _aws(name: str, section: Section, around: Around) -> Provider:
     from neorion.capacity.aws import AwsProvider, AwsSettings  # noqa: PLC0415 -- only where it is bought from
 
     regions = _regions(name, section, around.specs.values())
-    return AwsProvider(name, AwsSettings(regions, section.profile, section.launch_template, section.api_url))
+    settings = AwsSettings(regions, section.profile, section.launch_template, section.api_url)
+    return AwsProvider(name, settings, around.clock)
+
+
+async def _coreweave(name: str, section: Section, around: Around) -> Provider:
+    """CoreWeave sells to the cluster that the file names, or to the one that this process runs in."""
+    require_extra("kube")
+    from neorion.capacity.coreweave import CoreWeaveProvider  # noqa: PLC0415 -- as above
+    from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- as above
+
+    kubeconfig = around.folder / Path(section.kubeconfig).expanduser() if section.kubeconfig else None
+    cluster = find_cluster(kubeconfig, section.context, around.env)
+    api = await around.stack.enter_async_context(connect(cluster, "navarch"))
+    return CoreWeaveProvider(name, api)
 
 
 async def _gcp(name: str, section: Section, around: Around) -> Provider:
@@ -75,6 +88,7 @@ async def _lambda(name: str, section: Section, around: Around) -> Provider:
 
 _OPENERS: Final[Mapping[str, Callable[[str, Section, Around], Awaitable[Provider]]]] = {
     "aws": _aws,
+    "coreweave": _coreweave,
     "gcp": _gcp,
     "lambda": _lambda,
 }

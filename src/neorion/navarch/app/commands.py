@@ -15,17 +15,19 @@ def serve(out: Output, config: Path, log: str) -> None:
     """Run the control plane until it is told to stop."""
     require_extra("server")
     require_extra("navarch")
-    from neorion.keel.config import load  # noqa: PLC0415 -- the help does not need it
-    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
+    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- the help does not need it
     from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
-    from neorion.navarch.adapters.config_file import ConfigFile  # noqa: PLC0415 -- as above
+    from neorion.navarch.app.reload import Reloader, Source  # noqa: PLC0415 -- as above
     from neorion.navarch.app.serving import serving  # noqa: PLC0415 -- as above
 
     setup(Form(log))
-    file = load(config, ConfigFile, out.env)
+    source = Source(config, out.env)
+    file = source.read()
 
     async def main(crew: Crew) -> None:
         async with serving(file, config.parent, out.env) as running:
+            reloader = Reloader(source, file, running.plane)
+            crew.spawn("navarch.reload", lambda: reloader.run(crew))
             out.text(f"{running.address}\n")
             await crew.stopping.wait()
 

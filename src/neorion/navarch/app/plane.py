@@ -1,9 +1,10 @@
 """The control plane: one store, one book, its loops, and one port."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from neorion.capacity.prices import PriceBook
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, App, Request, Response, Route, Service
@@ -13,6 +14,7 @@ from neorion.keel.store import Store, migrations_in
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 from neorion.navarch.act.deck import Deck, World
 from neorion.navarch.act.demand import Surveyor
+from neorion.navarch.act.market import Market
 from neorion.navarch.act.orders import Orders
 from neorion.navarch.act.retention import Retention
 from neorion.navarch.act.sweep import Sweep
@@ -30,10 +32,17 @@ from neorion.navarch.state import Book, Journal, installation, load
 
 SCHEMA = "neorion.navarch.state.schema"
 MIGRATIONS = migrations_in(SCHEMA)
-# Wakes do the work; this only bounds how long a lost one could matter.
-_TICK = Pace(Duration.of(seconds=30))
-_SWEEP = Pace(Duration.of(seconds=60))
-_RETENTION = Pace(Duration.of(minutes=5))
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often each loop turns by itself. Wakes do the work: `tick` only bounds how long a lost one could matter."""
+
+    tick: Duration = field(default=Duration.of(seconds=30))
+    sweep: Duration = field(default=Duration.of(seconds=60))
+    retention: Duration = field(default=Duration.of(minutes=5))
+    # Prices change by the day and stock by the minute; more often would use up what small clouds allow.
+    market: Duration = field(default=Duration.of(minutes=2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +54,11 @@ class Settings:
     join_token: str = ""
     autoscale: Duration = field(default=Duration.of(seconds=30))
     health_check: Duration = field(default=Duration.of(seconds=60))
+    rhythm: Rhythm = Rhythm()
     # Where agents reach it.
     address: str = ""
+    # By provider.
+    prices: Mapping[str, PriceBook] = field(default_factory=dict[str, PriceBook])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +129,19 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> 
 
 async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
     clock, rng = fleet.deck.clock, fleet.deck.rng
-    turning = Loop("navarch.tick", fleet.tick, _TICK, clock, rng, watch)
+    rhythm = settings.rhythm
+    turning = Loop("navarch.tick", fleet.tick, Pace(rhythm.tick), clock, rng, watch)
     fleet.deck.wake = turning.wake
     # Before the first tick: what it begins must not be lost.
     await crew.start("navarch.errands", fleet.errands.run)
     crew.loop(turning)
     survey = Surveyor(fleet.deck).tick
     crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))
-    crew.loop(Loop("navarch.sweep", sweep.tick, _SWEEP, clock, rng, watch))
-    crew.loop(Loop("navarch.retention", Retention(fleet).tick, _RETENTION, clock, rng, watch))
+    prices = Market(fleet.deck, settings.prices).tick
+    crew.loop(Loop("navarch.market", prices, Pace(rhythm.market), clock, rng, watch))
+    crew.loop(Loop("navarch.sweep", sweep.tick, Pace(rhythm.sweep), clock, rng, watch))
+    retain = Retention(fleet).tick
+    crew.loop(Loop("navarch.retention", retain, Pace(rhythm.retention), clock, rng, watch))
 
 
 def _services(

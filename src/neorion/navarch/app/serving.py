@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
@@ -59,10 +60,12 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,
         address=reachable(file),
+        prices={
+            name: PriceBook(section.kind(name), section.prices) for name, section in file.providers.items()
+        },
     )
     async with AsyncExitStack() as stack:
         providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
-        _refuse_unserved(file, providers)
         where = file.server.store or state / "navarch.db"
         door = Door(host, port, _tls(file, folder))
         own = await stack.enter_async_context(reign(where, door, clock, rng, ids))
@@ -72,12 +75,13 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         plane = await stack.enter_async_context(
             build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
         )
-        crew = await stack.enter_async_context(Crew(clock, rng))
-        stack.callback(crew.cancel)
         server = await stack.enter_async_context(
             serve(plane.app, own.door.host, own.door.port, tls=own.door.tls, grace=_GRACE)
         )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
+        # Last, so that it ends first: the agents in it must not speak into a transport that is gone.
+        crew = await stack.enter_async_context(Crew(clock, rng))
+        stack.callback(crew.cancel)
         _leave_token(env, server.port, token)
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
@@ -94,21 +98,6 @@ def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function o
         return connect("navarch", ids=ids, token=token, transport=transport)
 
     return dial
-
-
-def _refuse_unserved(file: ConfigFile, providers: Mapping[str, Provider]) -> None:
-    """What the file may say and this version does not do is refused, never passed over in silence."""
-    asked = {
-        f"purchases from {section.kind(name)}": name not in providers
-        for name, section in file.providers.items()
-    }
-    for what, said in asked.items():
-        if said:
-            raise Invalid(
-                "navarch.unserved",
-                f"This version does not serve {what}.",
-                hint="try the file with type: fake, and without what is not served",
-            )
 
 
 def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids) -> str:

@@ -24,6 +24,13 @@ app.mount(
 )
 app.mount("plan", "neorion.navarch.cli.words:plan", help="Say what would be done now.", heading=_WORDS)
 app.mount("doctor", "neorion.navarch.cli.words:doctor", help="Look for what should not be.", heading=_WORDS)
+app.mount("watch", "neorion.navarch.cli.watch:watch", help="Tell what happens, as it does.", heading=_WORDS)
+app.mount(
+    "policy",
+    "neorion.navarch.cli.policy:policy",
+    help="Try a health policy before it is in force.",
+    heading=_WORDS,
+)
 app.mount(
     "validate", "neorion.navarch.cli.validate:validate", help="Check a configuration file.", heading=_PLANE
 )
@@ -31,6 +38,12 @@ app.mount(
     "serve",
     "neorion.navarch.app.commands:serve",
     help="Run the control plane until it is told to stop.",
+    heading=_PLANE,
+)
+app.mount(
+    "simulate",
+    "neorion.navarch.app.simulate_command:simulate",
+    help="Run a fleet under virtual time and say how it fared.",
     heading=_PLANE,
 )
 app.mount(

@@ -8,6 +8,8 @@ from neorion.keel.cli.kit import Column, Table, Tone
 from neorion.keel.clock import Clock
 from neorion.navarch.model.gen import navarch_pb as pb
 
+# Of what a setup command said; -o json has all that is kept.
+OUTPUT_MAX: Final = 200
 _TONES: Final = {
     "active": Tone.GOOD,
     "healthy": Tone.GOOD,
@@ -187,7 +189,7 @@ LINES: Final[Table[LineRecord]] = Table(
         Column("AT", lambda it: it.at),
         Column("EVENT", lambda it: it.event, priority=1),
         Column("WHAT", lambda it: it.sentence, wrap=True),
-        Column("OUTPUT", lambda it: it.data.get("output", ""), wide=True),
+        Column("OUTPUT", lambda it: " ".join(it.data.get("output", "").split())[-OUTPUT_MAX:], wide=True),
     ),
     name=lambda it: it.event,
     empty="Nothing is known of it.",

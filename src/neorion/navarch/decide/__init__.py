@@ -21,6 +21,7 @@ from neorion.navarch.decide.actions import (
 from neorion.navarch.decide.budget import BudgetUse, budgets_used
 from neorion.navarch.decide.cause import Incident, incidents
 from neorion.navarch.decide.check import violations
+from neorion.navarch.decide.choose import places
 from neorion.navarch.decide.explain import explain_node, explain_pool
 from neorion.navarch.decide.health import diagnose, recovered
 from neorion.navarch.decide.plan import plan
@@ -46,6 +47,7 @@ __all__ = [
     "explain_node",
     "explain_pool",
     "incidents",
+    "places",
     "plan",
     "recovered",
     "violations",

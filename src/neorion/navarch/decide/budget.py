@@ -17,7 +17,8 @@ def begun(repair: Repair) -> bool:
 
 def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair], now: Instant) -> Hold | None:
     """Whether the node may be taken out of service beside those that are; every budget must agree."""
-    size = max(1, sum(each.state.serving for each in view.nodes))
+    # Nodes that stand beside those they replace make the pool no larger.
+    size = max(1, min(view.spec.scaling.most, sum(each.state.serving for each in view.nodes)))
     for budget in view.spec.health.budgets:
         hold = _check(budget, repair, node, _Scene(view, at_work, size, now))
         if hold is not None:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from neorion.keel.base import Finding, Severity
 from neorion.navarch.decide.budget import begun
-from neorion.navarch.model import NodeState, PoolView, PurchaseState, RepairStep
+from neorion.navarch.model import Health, NodeState, PoolView, PurchaseState, RepairStep
 
 
 def violations(view: PoolView) -> list[Finding]:
-    return [*_purchases(view), *_repairs(view), *_size(view)]
+    return [*_nodes(view), *_repairs(view), *_size(view)]
 
 
-def _purchases(view: PoolView) -> Iterator[Finding]:
+def _nodes(view: PoolView) -> Iterator[Finding]:
     bought = Counter(purchase.machine for purchase in view.purchases if purchase.machine)
     for machine, times in bought.items():
         if times > 1:
@@ -26,6 +26,8 @@ def _purchases(view: PoolView) -> Iterator[Finding]:
             and purchase.state is PurchaseState.BOUGHT
         ):
             yield _finding("navarch.bought_twice", node.id, "it is ordered although its machine was bought")
+        if node.health is Health.UNHEALTHY and node.ailment is None:
+            yield _finding("navarch.sick_of_nothing", node.id, "it counts as unhealthy, and nothing ails it")
         if node.machine and node.state is NodeState.ORDERED:
             yield _finding("navarch.ordered_machine", node.id, "it is ordered and has a machine already")
 
@@ -43,11 +45,10 @@ def _repairs(view: PoolView) -> Iterator[Finding]:
         old = view.node(repair.node)
         if old is not None and repair.swap and repair.step is RepairStep.BUYING and not old.state.serving:
             yield _finding("navarch.gone_too_early", old.id, "it left before its successor came")
-    size = max(1, sum(node.state.serving for node in view.nodes))
     down = sum(begun(repair) for repair in view.repairs)
     for budget in view.spec.health.budgets:
         # The pool may have shrunk since they began: then the budget of the larger one still counts.
-        most = budget.most.of(max(size, view.spec.scaling.most))
+        most = budget.most.of(view.spec.scaling.most)
         narrow = budget.reasons or budget.zones or budget.each_zone or budget.windows or budget.per
         if not narrow and down > most:
             yield _finding(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.model import Hold, HoldCode, NodeState, Place, PoolView, PurchaseState, Trouble
+from neorion.navarch.model import Hold, HoldCode, NodeState, Place, PoolView, PurchaseState, Stock, Trouble
 from neorion.navarch.model.spec import Offer, PoolSpec, Strategy
 
 # First wait after a refusal, and the longest, by what was refused. Stock comes back in minutes, quota takes a person.
@@ -15,6 +15,7 @@ _BACKOFF = {
     "quota": (Duration.of(minutes=5), Duration.of(hours=1)),
     "denied": (Duration.of(minutes=5), Duration.of(hours=1)),
     "invalid": (Duration.of(minutes=10), Duration.of(hours=1)),
+    "no_answer": (Duration.of(minutes=1), Duration.of(minutes=30)),
     "boot": (Duration.of(minutes=1), Duration.of(minutes=30)),
 }
 
@@ -27,10 +28,10 @@ def until(trouble: Trouble) -> Instant:
 
 def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Hold:
     """The best place that can be asked now; `planned` are those that this decision has chosen already."""
-    places = [(offer, place) for offer in view.spec.offers for place in _places(offer, view)]
-    affordable = [pair for pair in places if _affordable(pair[1], view.spec)]
+    all_places = [(offer, _priced(place, view)) for offer in view.spec.offers for place in places(offer)]
+    affordable = [pair for pair in all_places if _affordable(pair[1], view.spec)]
     if not affordable:
-        dearest = ", ".join(sorted({f"{place.provider} {_price(place)}" for _, place in places}))
+        dearest = ", ".join(sorted({f"{place.provider} {_price(place)}" for _, place in all_places}))
         return Hold(HoldCode.TOO_DEAR, view.spec.name, detail=f"{dearest}; most {view.spec.spending.price:g}")
     open_now = [pair for pair in affordable if not _waits(pair[1], view, planned, now)]
     if not open_now:
@@ -43,17 +44,19 @@ def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Ho
     )[1]
 
 
-def _places(offer: Offer, view: PoolView) -> list[Place]:
-    found = [
+def places(offer: Offer) -> list[Place]:
+    """Everywhere an offer may be taken up."""
+    return [
         Place(offer.provider, offer.instance_type, region, zone, offer.spot, offer.reservation)
         for region in offer.regions or ("",)
         for zone in offer.zones or ("",)
         if not zone or not region or zone.startswith(region) or len(offer.regions) == 1
     ]
-    return [
-        replace(place, price=view.stock[place.scopes[0]].price) if place.scopes[0] in view.stock else place
-        for place in found
-    ]
+
+
+def _priced(place: Place, view: PoolView) -> Place:
+    stock = view.stock.get(place.scopes[0])
+    return place if stock is None else replace(place, price=stock.price)
 
 
 def _affordable(place: Place, spec: PoolSpec) -> bool:
@@ -86,8 +89,9 @@ def _rank(offer: Offer, place: Place, view: PoolView, ahead: int) -> tuple[float
         case Strategy.COST:
             return (not place.price, place.price, offer.priority)
         case Strategy.AVAILABILITY:
-            stock = view.stock.get(place.scopes[0])
-            return (0 if stock is not None and stock.available else 1 if stock is None else 2, offer.priority)
+            stock = view.stock.get(place.scopes[0], Stock())
+            # Those that do not tell come between those that have some and those that have none.
+            return (0.5 if stock.available is None else not stock.available, offer.priority)
         case Strategy.ROUND_ROBIN:
             turns = [one for one in view.spec.offers for _ in range(one.weight)]
             now_at = (view.state.turn + ahead) % len(turns)

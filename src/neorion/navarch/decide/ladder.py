@@ -38,9 +38,8 @@ def resting(node: Node, remedy: Remedy, past: Iterable[Repair], ladder: Ladder, 
 
 def lemons(past: Iterable[Repair], ladder: Ladder, now: Instant) -> frozenset[str]:
     """Hosts that cost so many nodes that another purchase on them would be wasted."""
-    history = list(past)
-    hosts = {repair.host for repair in history if repair.host}
-    return frozenset(host for host in hosts if _cost(host, history, ladder, now) >= ladder.lemon)
+    costs = Counter(repair.host for repair in past if repair.host and _cost_a_node(repair, ladder, now))
+    return frozenset(host for host, cost in costs.items() if cost >= ladder.lemon)
 
 
 def _tried(node: Node, past: Iterable[Repair], ladder: Ladder, now: Instant) -> list[Repair]:
@@ -54,10 +53,12 @@ def _tried(node: Node, past: Iterable[Repair], ladder: Ladder, now: Instant) -> 
 
 
 def _cost(host: str, past: Iterable[Repair], ladder: Ladder, now: Instant) -> int:
-    return sum(
-        repair.host == host
+    return sum(repair.host == host and _cost_a_node(repair, ladder, now) for repair in past)
+
+
+def _cost_a_node(repair: Repair, ladder: Ladder, now: Instant) -> bool:
+    return (
+        repair.step is RepairStep.DONE
         and repair.remedy.costs_the_node
-        and repair.step is RepairStep.DONE
         and now.since(repair.opened) <= ladder.host_memory
-        for repair in past
     )

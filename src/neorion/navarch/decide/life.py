@@ -12,8 +12,9 @@ from neorion.navarch.model import EventKind, Health, Node, NodeState, PoolView, 
 def live(view: PoolView, now: Instant) -> Iterator[Action]:
     under_repair = {repair.node for repair in view.open_repairs}
     bad_hosts = lemons(view.repairs, view.spec.health.ladder, now)
+    quiet_since = now - view.spec.timing.silence
     for node in view.nodes:
-        pulse = view.pulses.get(node.id, Pulse())
+        pulse = view.pulses.get(node.id) or Pulse()
         repaired = node.id in under_repair
         match node.state:
             case NodeState.BOOTING if now.since(node.since) > view.spec.timing.boot:
@@ -26,14 +27,17 @@ def live(view: PoolView, now: Instant) -> Iterator[Action]:
                 yield from _go_on(node, pulse, repaired=repaired)
             case _:
                 pass
-        yield from _notice(node, pulse, view, now)
+        if node.ailment is not None and faded(node.ailment, view.spec.health, now):
+            yield ForgetAilment(node.id, f"not seen again within {view.spec.health.window}")
+        if pulse.heard is not None and pulse.heard < quiet_since and _should_speak(node):
+            yield NoteSilence(node.id, pulse.heard)
 
 
 def _verify(node: Node, pulse: Pulse, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
     timing = view.spec.timing
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
-    if repaired and (sick or pulse.tested is False):
-        # The repair notices, and decides what comes next.
+    if repaired and (sick or pulse.tested is not True):
+        # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
         return
     if sick and node.ailment is not None:
         yield FailNode(node.id, f"sick before it served: {node.ailment.sentence}")
@@ -64,11 +68,7 @@ def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
             yield MoveNode(node.id, NodeState.CORDONED, "nothing keeps it from working")
 
 
-def _notice(node: Node, pulse: Pulse, view: PoolView, now: Instant) -> Iterator[Action]:
-    """Silence is seen from here; doubts that nothing confirmed are let go."""
-    if node.ailment is not None and faded(node.ailment, view.spec.health, now):
-        yield ForgetAilment(node.id, f"not seen again within {view.spec.health.window}")
-    speaks = node.state in (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+def _should_speak(node: Node) -> bool:
+    """Whether its silence would be news."""
     known = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
-    if speaks and not known and pulse.heard is not None and now.since(pulse.heard) > view.spec.timing.silence:
-        yield NoteSilence(node.id, pulse.heard)
+    return not known and node.state in (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)

@@ -34,12 +34,20 @@ def _wake_at(view: PoolView, holds: Iterable[Hold], now: Instant) -> Instant | N
         elif node.state is NodeState.VERIFYING:
             moments.append(node.since + timing.verify)
             moments.append(node.since + timing.verify_most)
-        pulse = view.pulses.get(node.id)
-        if pulse is not None and pulse.heard is not None and node.state in _SPEAKING:
-            moments.append(pulse.heard + timing.silence)
+    quiet_since = now - timing.silence
+    heard = [
+        pulse.heard.ns
+        for node in view.nodes
+        if node.state in _SPEAKING
+        and (pulse := view.pulses.get(node.id)) is not None
+        and pulse.heard is not None
+        and not pulse.heard < quiet_since
+    ]
+    if heard:
+        moments.append(Instant(min(heard)) + timing.silence)
     moments += [one.since + timing.treat for one in view.open_repairs if one.step is RepairStep.TREATING]
     moments += [until(trouble) for trouble in view.troubles.values()]
-    later = [moment + _PAST for moment in moments if not moment + _PAST < now]
+    later = [moment + _PAST for moment in moments if now < moment + _PAST]
     return min(later, default=None)
 
 

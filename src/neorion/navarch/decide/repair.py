@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import (
+    NOBODY,
     Action,
     MoveNode,
     NameSuccessor,
@@ -50,6 +51,7 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     waiting = [repair for repair in view.open_repairs if repair.step is RepairStep.WAITING]
     waiting.sort(key=lambda repair: (not repair.approved, repair.opened.ns, repair.id))
     at_work = [repair for repair in view.repairs if begun(repair)]
+    left_down = _left_down(view, at_work, now)
     serving = sum(node.state.serving for node in view.nodes)
     causes = common_causes(view.nodes, serving, view.spec.health.cause, now)
     for repair in waiting:
@@ -57,18 +59,39 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
         if node is None or _pointless(repair, node):
             yield StepRepair(repair.id, RepairStep.CANCELLED, "it is not needed any more")
             continue
+        if _outdone(repair, node, view, now):
+            yield StepRepair(repair.id, RepairStep.CANCELLED, "it needs more by now")
+            continue
         hold = (
             _hold(repair, node, view, now)
             or _cause(repair, causes)
-            or admit(repair, node, view, at_work, now)
+            or admit(
+                repair, node, view, at_work if node.id in left_down else [*at_work, *left_down.values()], now
+            )
         )
         if hold is not None:
             yield hold
             continue
+        left_down.pop(node.id, None)
         at_work.append(repair)
         yield StepRepair(repair.id, RepairStep.CORDONING, repair.why)
         if node.state in (NodeState.ACTIVE, NodeState.SPARE):
             yield MoveNode(node.id, NodeState.CORDONED, repair.why)
+
+
+def _left_down(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[NodeId, Repair]:
+    """A treatment that failed leaves its node out of service until the next begins: that counts like a repair."""
+    repaired = {repair.node for repair in at_work}
+    return {
+        node.id: Repair(NOBODY, node.id, node.pool, sick.remedy, sick.signature, sick.sentence, now, now)
+        for node in view.nodes
+        if node.state in (NodeState.CORDONED, NodeState.DRAINED)
+        and (sick := node.ailment) is not None
+        and sick.result is Health.UNHEALTHY
+        and not node.held
+        and not node.retiring
+        and node.id not in repaired
+    }
 
 
 def advance(view: PoolView, now: Instant) -> Iterator[Action]:
@@ -120,6 +143,14 @@ def _pointless(repair: Repair, node: Node) -> bool:
     if node.state.leaving or node.retiring:
         return True
     return not repair.by and (node.ailment is None or node.ailment.result is not Health.UNHEALTHY)
+
+
+def _outdone(repair: Repair, node: Node, view: PoolView, now: Instant) -> bool:
+    """Something worse befell the node while it waited: what it waits for would not help."""
+    if repair.by or node.ailment is None:
+        return False
+    remedy = next_remedy(node, node.ailment, view.repairs, view.spec.health.ladder, now)
+    return remedy.rung > repair.remedy.rung
 
 
 def _gone(repair: Repair) -> Iterator[Action]:
@@ -177,8 +208,13 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         return True
     scaling = view.spec.scaling
     alive = sum(not node.state.leaving and not node.spare for node in view.nodes)
+    # Only those ahead of it count: if each counted all, none of them would find room.
     beside = sum(
-        one.swap and one.step is RepairStep.BUYING and one.id != repair.id and not one.successor
+        one.swap
+        and one.step in (RepairStep.CORDONING, RepairStep.BUYING)
+        and one.remedy.costs_the_node
+        and not one.successor
+        and (one.opened.ns, one.id) < (repair.opened.ns, repair.id)
         for one in view.open_repairs
     )
     if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):

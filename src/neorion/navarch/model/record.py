@@ -32,9 +32,13 @@ class Place(Struct, frozen=True, omit_defaults=True):
 
     @property
     def scopes(self) -> tuple[str, str, str]:
-        """From the narrowest to the widest: a refusal in one says nothing of the next."""
+        """From the narrowest to the widest: a refusal in one says nothing of the next.
+
+        Machines that may be taken back and those of a reservation come from stocks of their own.
+        """
+        market = f"{'/spot' if self.spot else ''}{f'/{self.reservation}' if self.reservation else ''}"
         return (
-            f"{self.provider}/{self.region}/{self.zone}/{self.instance_type}",
+            f"{self.provider}/{self.region}/{self.zone}/{self.instance_type}{market}",
             f"{self.provider}/{self.region}/{self.instance_type}",
             self.provider,
         )
@@ -78,6 +82,12 @@ class Node(Struct, frozen=True, omit_defaults=True):
     # Since when it is to go for good, because the pool is too large.
     retiring: bool = False
     served: Instant | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its agent may call it."""
+        told = (str(self.id), str(self.machine), self.machine_name or str(self.purchase), self.kube_name)
+        return tuple(dict.fromkeys(name for name in told if name))
 
 
 class Purchase(Struct, frozen=True, omit_defaults=True):

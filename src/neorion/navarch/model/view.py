@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msgspec import Struct
+
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
@@ -11,8 +13,7 @@ from neorion.navarch.model.record import Node, PoolState, Purchase, Repair, Trou
 from neorion.navarch.model.spec import PoolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Pulse:
+class Pulse(Struct, frozen=True):
     """The latest of a node that is not worth writing down. `heard` is None until its agent spoke to this process.
 
     `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out,
@@ -27,7 +28,7 @@ class Pulse:
     idle: Instant | None = None
     tested: bool | None = None
     treated: frozenset[str] = frozenset()
-    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: Mapping[str, str] = {}
     waits: str = ""
 
 
@@ -49,10 +50,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What a provider says of one place: its price, and whether it has any."""
+    """What is known of one place: its price, and whether it has any; None where it does not tell."""
 
     price: float = 0.0
-    available: bool = True
+    available: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Final
 
-from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
 from neorion.navarch.act.reports import Registration
 from neorion.navarch.act.tick import Fleet
@@ -74,7 +73,7 @@ class Agents(AgentService):
             if one.id == repair.id:
                 healer.refused(node.id, repair.id, one.sentence[: wire.TEXT_MAX])
                 return []
-        if repair.remedy is not Remedy.RESET_GPU and healer.by_cloud(repair):
+        if healer.order(node.id) is None:
             return []
         gpu = node.ailment.gpu if node.ailment else -1
         return [pb.Order(id=repair.id, remedy=repair.remedy.value, gpu=gpu)]

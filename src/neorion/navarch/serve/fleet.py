@@ -9,11 +9,13 @@ from neorion.navarch.decide import explain_node, explain_pool, violations
 from neorion.navarch.model import Health, Node, NodeState, PoolSpec, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import FleetService
-from neorion.navarch.state import story_of
+from neorion.navarch.state import events_of, story_of
 
 PAGE_MAX = 1_000
 LINES_MAX = 500
 WHY_MAX = 300
+# The subject under which a node's health events are asked for, as they were reported.
+EVENTS = "events/"
 
 
 class Operators(FleetService):
@@ -69,6 +71,8 @@ class Operators(FleetService):
     async def history(self, request: pb.HistoryRequest, ctx: object) -> pb.HistoryResponse:
         await self._deck.journal.durable()
         limit = min(request.limit or LINES_MAX, LINES_MAX)
+        if request.subject.startswith(EVENTS):
+            return await self._events(request.subject.removeprefix(EVENTS), limit)
         lines = await story_of(self._deck.store, request.subject, limit)
         if not lines and not request.subject.startswith("pool/"):
             # A name other than its id.
@@ -79,6 +83,21 @@ class Operators(FleetService):
                     at_ms=wire.ms(event.at), event=line.event, sentence=line.sentence, data=dict(line.data)
                 )
                 for event, line in lines
+            ]
+        )
+
+    async def _events(self, name: str, limit: int) -> pb.HistoryResponse:
+        """What the node's agent reported, as it was taken down."""
+        found = await events_of(self._deck.store, self._deck.node(name).id, limit)
+        return pb.HistoryResponse(
+            lines=[
+                pb.Line(
+                    at_ms=wire.ms(event.at),
+                    event=seen.signature,
+                    sentence=seen.message or seen.words,
+                    data={"event": event.body},
+                )
+                for event, seen in found
             ]
         )
 
@@ -134,7 +153,8 @@ class Operators(FleetService):
             for spec in self._deck.specs.values()
             for finding in violations(self._book.view(spec, self._deck.started))
         ]
-        found += [*self._sweep.findings.values(), *await self._deck.store.check()]
+        found += [*self._deck.findings.values(), *self._sweep.findings.values()]
+        found += await self._deck.store.check()
         return pb.DoctorResponse(findings=[wire.found_message(finding) for finding in found])
 
     def _node_or_pool(self, subject: str) -> Node:

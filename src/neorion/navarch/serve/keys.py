@@ -51,9 +51,7 @@ class Keys:
         return await self._tokens.authenticate(token)
 
     def _sign(self, claim: str) -> str:
-        return hmac.new(
-            self._secret, f"node/{claim}".encode("utf-8", "surrogatepass"), hashlib.sha256
-        ).hexdigest()
+        return hmac.digest(self._secret, f"node/{claim}".encode("utf-8", "surrogatepass"), "sha256").hex()
 
 
 def digest_of(secret: str) -> str:

@@ -6,7 +6,7 @@ Keeps records and answers questions about them. Which record should come next is
 from neorion.navarch.state.book import Book, Shelf
 from neorion.navarch.state.codec import Installation, Line
 from neorion.navarch.state.journal import Journal
-from neorion.navarch.state.load import installation, load, purchase_of, story_of
+from neorion.navarch.state.load import events_of, installation, load, purchase_of, story_of
 
 __all__ = [
     "Book",
@@ -14,6 +14,7 @@ __all__ = [
     "Journal",
     "Line",
     "Shelf",
+    "events_of",
     "installation",
     "load",
     "purchase_of",

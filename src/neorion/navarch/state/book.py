@@ -1,7 +1,9 @@
 """Everything the control plane knows, in memory, by pool."""
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration, Instant
@@ -60,6 +62,8 @@ class Book:
         self.stock: dict[str, Stock] = {}
         self.pulses: dict[NodeId, Pulse] = {}
         self.events: dict[NodeId, deque[HealthEvent]] = {}
+        # By every name that an agent may use for its machine.
+        self.names: dict[str, dict[NodeId, None]] = {}
         # At most one for each node.
         self.open_repairs: dict[NodeId, Repair] = {}
 
@@ -69,7 +73,7 @@ class Book:
         """A node that is gone is forgotten here; its story stays."""
         if node.state is NodeState.TERMINATED:
             self._journal.note("node", node.id, None)
-            self.nodes.pop(node.id, None)
+            self._rename(self.nodes.pop(node.id, None), None)
             self.shelf(node.pool).nodes.pop(node.id, None)
             self.pulses.pop(node.id, None)
             self.events.pop(node.id, None)
@@ -123,8 +127,19 @@ class Book:
     # Indexes: also how the book is filled from the store, where there is nothing to note.
 
     def index_node(self, node: Node) -> None:
+        self._rename(self.nodes.get(node.id), node)
         self.nodes[node.id] = node
         self.shelf(node.pool).nodes[node.id] = node
+
+    def _rename(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and (new is None or old.names != new.names):
+            for name in old.names:
+                self.names[name].pop(old.id, None)
+                if not self.names[name]:
+                    del self.names[name]
+        if new is not None and (old is None or old.names != new.names):
+            for name in new.names:
+                self.names.setdefault(name, {})[new.id] = None
 
     def index_purchase(self, purchase: Purchase) -> None:
         self.purchases[purchase.id] = purchase

@@ -17,7 +17,7 @@ from neorion.navarch.model import (
 )
 from neorion.navarch.state.book import PURCHASES_FOR, Book
 from neorion.navarch.state.codec import Installation, Line, R, decode, encode, from_text
-from neorion.navarch.state.journal import STORY
+from neorion.navarch.state.journal import HEALTH, STORY
 
 
 async def load(store: Store, book: Book, now: Instant) -> None:
@@ -61,6 +61,12 @@ async def story_of(store: Store, subject: str, limit: int) -> list[tuple[Event, 
     """The newest lines, the oldest of them first."""
     events = await store.read(lambda tx: STORY.recent(tx, subject, limit))
     return [(event, from_text(Line, event.body)) for event in reversed(events)]
+
+
+async def events_of(store: Store, node: NodeId, limit: int) -> list[tuple[Event, HealthEvent]]:
+    """What a node's agent reported, the oldest first."""
+    events = await store.read(lambda tx: HEALTH.recent(tx, node, limit))
+    return [(event, from_text(HealthEvent, event.body)) for event in reversed(events)]
 
 
 async def _all(store: Store, table: str, kind: type[R]) -> list[R]:

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.control import Controller, Ending, Informers, Operator, own_key
+from neorion.keel.kube.control.controller import WORKERS
 from neorion.keel.kube.control.metrics import ControlMetrics
 from neorion.keel.kube.core import LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -144,6 +146,34 @@ def test_a_reconcile_that_hangs_is_given_up_and_tried_again():
         assert stage.ends == [Ending.CRASHED, Ending.DONE]
 
     played(reconcile, scene)
+
+
+def test_keys_for_which_nothing_is_to_do_leave_everybody_else_their_turn():
+    """Else a start over thousands of them would keep the lease from its renewal, and begin again and again."""
+    done, in_a_row, longest = 0, 0, 0
+
+    async def reconcile(_key: Key) -> None:
+        nonlocal done, in_a_row, longest
+        done, in_a_row = done + 1, in_a_row + 1
+        longest = max(longest, in_a_row)
+
+    async def heartbeat() -> None:
+        nonlocal in_a_row
+        while done < 500:
+            await anyio.lowlevel.checkpoint()
+            in_a_row = 0
+
+    async def scenario(world: World) -> None:
+        stage = Stage(world, reconcile)
+        for number in range(500):
+            await stage.api.create(WIDGET, widget(f"w{number}", 1))
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.operator.run, stage.stopping)
+            await heartbeat()
+            stage.stopping.set()
+
+    simulate(scenario, 1).check()
+    assert 1 < longest <= 2 * WORKERS
 
 
 def test_a_stop_lets_what_is_in_hand_finish_and_begins_nothing_new():

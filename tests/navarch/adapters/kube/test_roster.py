@@ -1,5 +1,7 @@
 """Which Kubernetes node is which node of the fleet."""
 
+from typing import Any
+
 import pytest
 
 from neorion.capacity.node import marks
@@ -11,7 +13,7 @@ from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.kube.core.nodes import NodeSpec
 from neorion.navarch.adapters.kube.roster import Roster
-from neorion.navarch.model import Node, NodeState
+from neorion.navarch.model import Node
 from neorion.navarch.testing import node
 
 
@@ -26,14 +28,15 @@ def roster(*found: KubeNode) -> Roster:
     return made
 
 
-def known(number: int, machine: str = "", **names: str) -> Node:
-    return node(number, NodeState.ACTIVE, machine=MachineId(machine), **names)
+def known(number: int, **names: Any) -> Node:
+    said: dict[str, Any] = {"machine": MachineId(""), **names}
+    return node(number, **said)
 
 
 @pytest.mark.parametrize(
     ("kubernetes", "fleet"),
     [
-        (kube("ip-10-0-0-1", "aws:///us-west-2a/i-0abc"), known(1, machine="i-0abc")),
+        (kube("ip-10-0-0-1", "aws:///us-west-2a/i-0abc"), known(1, machine=MachineId("i-0abc"))),
         (kube("gpu-7", "gce://project/zone/vm-7"), known(1, machine_name="vm-7")),
         (kube("gpu-7"), known(1, kube_name="gpu-7")),
         (kube("gpu-7"), known(1, agent="gpu-7")),
@@ -50,7 +53,7 @@ def test_a_node_is_found_by_any_name_that_only_it_goes_by(kubernetes: KubeNode, 
 
 def test_what_fits_two_is_nobodys_until_a_label_says_whose():
     """An agent that claims another's name gains nothing by it."""
-    mine, liar = known(1, machine="i-0abc"), known(2, agent="gpu-7")
+    mine, liar = known(1, machine=MachineId("i-0abc")), known(2, agent="gpu-7")
     them = roster(kube("gpu-7", "aws:///us-west-2a/i-0abc"))
     them.learn(mine)
     them.learn(liar)

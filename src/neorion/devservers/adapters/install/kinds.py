@@ -62,6 +62,9 @@ _BY_NAME: Final = {kind.name: kind for kind in KINDS}
 # What users' data hangs on: an uninstallation leaves it unless told otherwise, and an upgrade never takes it away.
 KEPT: Final = frozenset({"CustomResourceDefinition", "StorageClass", DEV_SERVER_FLAVOR.kind})
 
+# Flavors and their prices are the cluster's own from the moment they are there.
+MADE_ONCE: Final = frozenset({DEV_SERVER_FLAVOR.kind})
+
 
 def kind_of(manifest: Manifest) -> Kind[Object]:
     kind = _BY_NAME.get(manifest["kind"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from neorion.devservers.adapters.install.kinds import MONITORING, Manifest, kind_of
+from neorion.devservers.adapters.install.kinds import MADE_ONCE, MONITORING, Manifest, kind_of
 from neorion.devservers.model import GROUP
 from neorion.keel.base import Conflict, NotFound
 from neorion.keel.kube import Kind, UnknownKind
@@ -41,37 +41,53 @@ class Step:
 async def plan(client: Client, manifests: Sequence[Manifest], *, force: bool) -> tuple[Step, ...]:
     """One step for each manifest, in their order. Raises what the server would refuse; nothing is written.
 
-    What lies in a namespace or is of a kind that is only to come cannot be tried. Kinds of monitoring that the cluster
-    does not have are left out.
+    What is made once and is there already is let be. What lies in a namespace or is of a kind that is only to come
+    cannot be tried. Kinds of monitoring that the cluster does not have are left out.
     """
-    rehearsal = client.rehearsing()
-    coming = frozenset(
-        [
-            one["metadata"]["name"]
-            for one in manifests
-            if one["kind"] == "Namespace" and await _standing(client, one) is None
-        ]
-    )
-    steps: list[Step] = []
-    for manifest in manifests:
+    spaces = [one for one in manifests if one["kind"] == "Namespace"]
+    coming = [one["metadata"]["name"] for one in spaces if await _standing(client, one) is None]
+    trial = _Trial(client, client.rehearsing(), frozenset(coming), force)
+    return tuple([await trial.step(manifest) for manifest in manifests])
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One cluster as it is, and as it would be; `coming` are the namespaces that it does not have yet."""
+
+    client: Client
+    rehearsal: Client
+    coming: frozenset[str]
+    force: bool
+
+    async def step(self, manifest: Manifest) -> Step:
         kind = kind_of(manifest)
         key = kind.key(manifest)
         try:
-            before = await _standing(client, manifest)
-            outcome = Outcome.CREATED
-            if key.namespace not in coming:
-                after = await _tried(rehearsal, kind.raw, manifest, force=force)
-                outcome = _outcome(before, after)
+            outcome = await self._outcome(kind, manifest)
         except UnknownKind:
             outcome = _without_kind(kind)
-        steps.append(Step(kind.name, key.name, key.namespace, outcome))
-    return tuple(steps)
+        return Step(kind.name, key.name, key.namespace, outcome)
 
+    async def _outcome(self, kind: Kind[Any], manifest: Manifest) -> Outcome:
+        before = await _standing(self.client, manifest)
+        if before is not None and kind.name in MADE_ONCE:
+            return Outcome.UNCHANGED
+        if kind.key(manifest).namespace in self.coming:
+            return Outcome.CREATED
+        after = await self._tried(kind.raw, manifest)
+        if before is None:
+            return Outcome.CREATED
+        return Outcome.UNCHANGED if _content(before) == _content(after) else Outcome.CHANGED
 
-def _outcome(before: dict[str, Any] | None, after: dict[str, Any]) -> Outcome:
-    if before is None:
-        return Outcome.CREATED
-    return Outcome.UNCHANGED if _content(before) == _content(after) else Outcome.CHANGED
+    async def _tried(self, kind: Kind[dict[str, Any]], manifest: Manifest) -> dict[str, Any]:
+        try:
+            return await self.rehearsal.apply(kind, manifest, MANAGER, force=self.force)
+        except Conflict as error:
+            raise Conflict(
+                "devservers.edited",
+                f"Somebody else has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
+                hint="Bring your change into an overlay of your own, or take it back with --force.",
+            ) from error
 
 
 def _without_kind(kind: Kind[Any]) -> Outcome:
@@ -90,19 +106,6 @@ async def _standing(client: Client, manifest: Manifest) -> dict[str, Any] | None
         raise
     except NotFound:
         return None
-
-
-async def _tried(
-    rehearsal: Client, kind: Kind[dict[str, Any]], manifest: Manifest, *, force: bool
-) -> dict[str, Any]:
-    try:
-        return await rehearsal.apply(kind, manifest, MANAGER, force=force)
-    except Conflict as error:
-        raise Conflict(
-            "devservers.edited",
-            f"Somebody else has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
-            hint="Bring your change into an overlay of your own, or take it back with --force.",
-        ) from error
 
 
 def _content(body: dict[str, Any]) -> dict[str, Any]:

@@ -18,10 +18,10 @@ SERVERS_COUNTED: Final = f"count/devservers.{GROUP}"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SYSTEM: Final = "devservers-system"
 _OPERATOR: Final = "devservers-operator"
-_ALL: Final = ["get", "list", "watch", "create", "update", "patch", "delete"]
-_READ: Final = ["get", "list", "watch"]
+_ALL: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
+_READ: Final = ("get", "list", "watch")
 # The addresses of nodes, pods and services, and of the clouds' metadata: nothing there is for a dev server to reach.
-_INSIDE: Final = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"]
+_INSIDE: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +119,22 @@ def _defaults() -> Manifest:
 
 def _walls() -> Manifest:
     """In: from the namespace itself, and to SSH from the system's. Out: names, the namespace, and the internet."""
-    own: Manifest = {"podSelector": {}}
     system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": _SYSTEM}}}
     names = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
-            {"from": [own]},
+            {"from": [{"podSelector": {}}]},
             {"from": [system], "ports": [{"protocol": "TCP", "port": 22}]},
         ],
         "egress": [
-            {"to": [own]},
+            {"to": [{"podSelector": {}}]},
             {
                 "to": [names],
                 "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
             },
-            {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": _INSIDE}}]},
+            {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [*_INSIDE]}}]},
         ],
     }
 
@@ -144,14 +143,18 @@ def _rules() -> list[Manifest]:
     """The document's rules for namespaces, and what `devctl` needs. No verb on roles, bindings, accounts or quotas."""
     own = ["pods", "services", "persistentvolumeclaims", "configmaps", "secrets"]
     return [
-        {"apiGroups": [GROUP], "resources": ["devservers"], "verbs": _ALL},
-        {"apiGroups": [""], "resources": own, "verbs": _ALL},
-        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "replicasets"], "verbs": _ALL},
+        {"apiGroups": [GROUP], "resources": ["devservers"], "verbs": [*_ALL]},
+        {"apiGroups": [""], "resources": own, "verbs": [*_ALL]},
+        {
+            "apiGroups": ["apps"],
+            "resources": ["deployments", "statefulsets", "replicasets"],
+            "verbs": [*_ALL],
+        },
         # A stream is a `get` to newer servers and a `create` to older ones.
         {"apiGroups": [""], "resources": ["pods/exec", "pods/portforward"], "verbs": ["get", "create"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
-        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": _READ},
-        {"apiGroups": [""], "resources": ["resourcequotas", "limitranges"], "verbs": _READ},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": [*_READ]},
+        {"apiGroups": [""], "resources": ["resourcequotas", "limitranges"], "verbs": [*_READ]},
         {"apiGroups": ["metrics.k8s.io"], "resources": ["pods"], "verbs": ["get", "list"]},
     ]
 

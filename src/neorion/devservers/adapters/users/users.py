@@ -13,7 +13,7 @@ from neorion.devservers.model.users import ROLE, USER_LABEL, account_name, own_n
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import CLAIM, NAMESPACE, RESOURCE_QUOTA, Namespace
+from neorion.keel.kube.core import CLAIM, DEFINITION, NAMESPACE, RESOURCE_QUOTA, Namespace
 
 # The server grants no shorter token.
 _TOKEN_LIFE_MIN: Final = Duration.of(minutes=10)
@@ -43,6 +43,7 @@ class Users:
     ) -> tuple[Step, ...]:
         """Safe to repeat; another allowance takes the place of the one before."""
         _check_name(name)
+        await self._check_installed()
         await self._check_free(name)
         manifests = kit(name, allowance, created_by)
         # By force: a user's rights are what this says, whatever somebody made of them since.
@@ -76,9 +77,11 @@ class Users:
     async def _recount(self, name: str) -> None:
         namespace = own_namespace(name)
         quota = await self._client.get(RESOURCE_QUOTA, ROLE, namespace)
-        for most in ("0", quota.spec.hard[SERVERS_COUNTED]):
-            limit = Merge({"spec": {"hard": {SERVERS_COUNTED: most}}})
-            await self._client.patch(RESOURCE_QUOTA, ROLE, limit, namespace)
+        # To the end, once begun: nobody must be left with nothing because somebody had no patience.
+        with anyio.CancelScope(shield=True):
+            for most in ("0", quota.spec.hard[SERVERS_COUNTED]):
+                limit = Merge({"spec": {"hard": {SERVERS_COUNTED: most}}})
+                await self._client.patch(RESOURCE_QUOTA, ROLE, limit, namespace)
 
     async def all(self) -> list[User]:
         spaces = await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))
@@ -152,6 +155,16 @@ class Users:
             state=space.status.phase,
             created=space.meta.created or "",
         )
+
+    async def _check_installed(self) -> None:
+        try:
+            await self._client.get(DEFINITION, SERVERS.resource)
+        except NotFound:
+            raise NotFound(
+                "devservers.not_installed",
+                "This cluster does not know development servers.",
+                hint="Install them first: devctl install",
+            ) from None
 
     async def _check_free(self, name: str) -> None:
         """A namespace of that name which is nobody's, or somebody else's, is not taken over."""

@@ -140,7 +140,7 @@ class Client:
         return decode(kind, await self.transport.call(request))
 
     async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
-        request = Request("DELETE", kind.path(namespace, name), body=_encode(_delete_options(how)))
+        request = Request("DELETE", kind.path(namespace, name), body=_encode(self._delete_options(how)))
         await self.transport.call(request)
 
     async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
@@ -148,7 +148,7 @@ class Client:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": _delete_options(how),
+            "deleteOptions": self._delete_options(how),
         }
         await self.transport.call(Request("POST", POD.path(namespace, name, "eviction"), body=_encode(body)))
 
@@ -186,6 +186,21 @@ class Client:
         params += [("sinceSeconds", str(max(1, round(request.since.seconds))))] if request.since else []
         return self.transport.stream(Request("GET", POD.path(namespace, name, "log"), params))
 
+    def _delete_options(self, how: Deletion) -> dict[str, object]:
+        options: dict[str, object] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": how.propagation,
+        }
+        if self.transport.rehearses:
+            # Of a deletion with a body only the body counts.
+            options["dryRun"] = ["All"]
+        if how.grace is not None:
+            options["gracePeriodSeconds"] = round(how.grace.seconds)
+        wanted = {"uid": how.uid, "resourceVersion": how.version}
+        conditions = {name: value for name, value in wanted.items() if value}
+        return options | ({"preconditions": conditions} if conditions else {})
+
 
 class _TokenStatus(msgspec.Struct, rename="camel"):
     token: str
@@ -202,16 +217,3 @@ _TOKEN = Kind(_TokenRequest, "TokenRequest", "token")
 def _selecting(select: Select) -> list[tuple[str, str]]:
     chosen = (("labelSelector", select.labels), ("fieldSelector", select.fields))
     return [(name, value) for name, value in chosen if value]
-
-
-def _delete_options(how: Deletion) -> dict[str, object]:
-    options: dict[str, object] = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": how.propagation,
-    }
-    if how.grace is not None:
-        options["gracePeriodSeconds"] = round(how.grace.seconds)
-    wanted = {"uid": how.uid, "resourceVersion": how.version}
-    conditions = {name: value for name, value in wanted.items() if value}
-    return options | ({"preconditions": conditions} if conditions else {})

@@ -54,7 +54,7 @@ class Transport:
         self._session = session
         self._agent = agent
         self._credentials = Credentials(cluster, clock)
-        self._rehearses = False
+        self.rehearses = False
         self._headers = [
             ("User-Agent", agent),
             # Objects as JSON; streams and logs have no such form.
@@ -69,14 +69,14 @@ class Transport:
         cluster = replace(self.cluster, acting_as=whom)
         other = Transport(cluster, self._session, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
-        other._rehearses = self._rehearses
+        other.rehearses = self.rehearses
         return other
 
     def rehearsing(self) -> "Transport":
         """The same connections and credentials; the server checks every write, answers as if, and keeps none."""
         other = Transport(self.cluster, self._session, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
-        other._rehearses = True
+        other.rehearses = True
         return other
 
     async def call(self, request: Request) -> bytes:
@@ -138,7 +138,7 @@ class Transport:
         headers = [*self._headers, *access.headers.items()]
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))
-        rehearsed = self._rehearses and request.method != "GET"
+        rehearsed = self.rehearses and request.method != "GET"
         params = [*request.params, ("dryRun", "All")] if rehearsed else request.params
         return await self._session.request(
             request.method,

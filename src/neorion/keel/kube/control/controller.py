@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from neorion.keel.base import Conflict, Duration, Error, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
@@ -130,6 +131,8 @@ class Controller(Generic[K]):
             ended = self._clock.monotonic()
             self._measures.worked(self.name, ending, began - taken.since, ended - began)
             self._measures.queued(self.name, len(queue), queue.failing)
+            # A reconcile that finds nothing to do never waits: thousands in a row would keep the lease from its renewal.
+            await anyio.lowlevel.checkpoint()
 
     async def _turn(self, queue: WorkQueue[K], taken: Taken[K]) -> Ending:
         key = taken.key

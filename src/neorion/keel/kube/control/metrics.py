@@ -1,40 +1,61 @@
 """The work of controllers in Prometheus' form. Imported where a process starts: its parser is heavy."""
 
+from functools import cache
+
 from neorion.keel.kube.control.measures import Ending
 from neorion.keel.telemetry.metrics import Metrics
 
 
 class ControlMetrics:
-    """One for all controllers of a process."""
+    """One for all controllers of a process.
+
+    Which series a label names is remembered: looking it up costs more than counting does.
+    """
 
     def __init__(self, metrics: Metrics) -> None:
-        self._waited = metrics.histogram(
-            "neorion_controller_wait_seconds", "Time a key was ready before it was worked on.", ["controller"]
+        self._waited = cache(
+            metrics.histogram(
+                "neorion_controller_wait_seconds",
+                "Time a key was ready before it was worked on.",
+                ["controller"],
+            ).labels
         )
-        self._took = metrics.histogram(
-            "neorion_controller_reconcile_seconds", "Time one reconcile took.", ["controller"]
+        self._took = cache(
+            metrics.histogram(
+                "neorion_controller_reconcile_seconds", "Time one reconcile took.", ["controller"]
+            ).labels
         )
-        self._endings = metrics.counter(
-            "neorion_controller_reconciles_total", "Reconciles by how they ended.", ["controller", "ending"]
+        self._endings = cache(
+            metrics.counter(
+                "neorion_controller_reconciles_total",
+                "Reconciles by how they ended.",
+                ["controller", "ending"],
+            ).labels
         )
-        self._ready = metrics.gauge(
-            "neorion_controller_queue_depth", "Keys ready to be worked on.", ["controller"]
+        self._ready = cache(
+            metrics.gauge(
+                "neorion_controller_queue_depth", "Keys ready to be worked on.", ["controller"]
+            ).labels
         )
-        self._failing = metrics.gauge(
-            "neorion_controller_failing_keys", "Keys that failed when last worked on.", ["controller"]
+        self._failing = cache(
+            metrics.gauge(
+                "neorion_controller_failing_keys", "Keys that failed when last worked on.", ["controller"]
+            ).labels
         )
-        self._writes = metrics.counter(
-            "neorion_kube_writes_total", "Writes sent to the API server.", ["verb", "resource"]
+        self._writes = cache(
+            metrics.counter(
+                "neorion_kube_writes_total", "Writes sent to the API server.", ["verb", "resource"]
+            ).labels
         )
 
     def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None:
-        self._waited.labels(controller).observe(waited)
-        self._took.labels(controller).observe(took)
-        self._endings.labels(controller, ending).inc()
+        self._waited(controller).observe(waited)
+        self._took(controller).observe(took)
+        self._endings(controller, ending).inc()
 
     def queued(self, controller: str, ready: int, failing: int) -> None:
-        self._ready.labels(controller).set(ready)
-        self._failing.labels(controller).set(failing)
+        self._ready(controller).set(ready)
+        self._failing(controller).set(failing)
 
     def wrote(self, verb: str, resource: str) -> None:
-        self._writes.labels(verb, resource).inc()
+        self._writes(verb, resource).inc()

@@ -1,7 +1,7 @@
 """The server and the clouds, as the file describes them."""
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -97,7 +97,11 @@ class Provider(Model):
     profile: str = Field(default="", description="The named profile of credentials.")
     launch_template: str = Field(default="", description="What its machines have beyond their pool's keys.")
     kubeconfig: str = Field(default="", description="How the cluster is reached.")
-    namespace: str = Field(default="", description="Where its objects live.")
+    context: str = Field(default="", description="Which context of the kubeconfig.")
+    prices: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict,
+        description="Dollars an hour by instance type, or TYPE/spot: what you pay instead of the published price.",
+    )
     gpu_count: int | None = Field(default=None, ge=0, description="GPUs of each machine.")
     boot: DurationField | None = Field(default=None, description="How long a machine takes to boot.")
     lost_answers: float | None = Field(default=None, ge=0, lt=1, description="The chance of a lost answer.")
@@ -107,9 +111,11 @@ class Provider(Model):
         return self.type or name
 
 
+# Means something to all of them.
+_ALL_KEYS: Final = {"prices"}
 _KEYS: Final = {
     "aws": {"region", "zone", "profile", "launch_template", "api_url"},
-    "coreweave": {"region", "kubeconfig", "namespace", "api_url"},
+    "coreweave": {"region", "kubeconfig", "context"},
     "fake": {"region", "zone", "gpu_count", "boot", "lost_answers", "faults"},
     "gcp": {"project", "zone", "region", "launch_template", "api_url"},
     "lambda": {"api_key_env", "region", "api_url"},
@@ -123,9 +129,8 @@ def provider_problems(name: str, provider: Provider) -> Iterable[Problem]:
         yield Problem(("providers", name), f'"{name}" does not say which cloud it is.', hint)
         return
     written = provider.model_fields_set - {"type"}
-    for key in sorted(written - _KEYS[kind]):
-        yield Problem(
-            ("providers", name, key), f'"{key}" means nothing to {kind}.', did_you_mean(key, _KEYS[kind])
-        )
+    known = _KEYS[kind] | _ALL_KEYS
+    for key in sorted(written - known):
+        yield Problem(("providers", name, key), f'"{key}" means nothing to {kind}.', did_you_mean(key, known))
     if kind == "gcp" and not provider.project:
         yield Problem(("providers", name), 'gcp needs "project".')

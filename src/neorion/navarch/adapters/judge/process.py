@@ -16,7 +16,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.judge.inline import known
-from neorion.navarch.decide.policy import Policy, compiled
+from neorion.navarch.decide.policy import Compiled, Policy, compiled
 from neorion.navarch.model import Health, Verdict
 
 log = logger(__name__)
@@ -34,8 +34,9 @@ class ProcessJudge:
 
     def __init__(self, policies: Mapping[str, Policy], *, seconds: float = SECONDS_MAX) -> None:
         # Refused here, where the file that brought them can still be named.
-        self._known = {name: compiled(policy) for name, policy in policies.items()}
-        self._rules = msgspec.json.encode({name: asdict(policy) for name, policy in policies.items()})
+        self._policies = dict(policies)
+        self._known = _compiled(policies)
+        self._rules: bytes = _encoded(policies)
         self._seconds = seconds
         self._turn = anyio.Lock()
         self._child: Process | None = None
@@ -48,6 +49,17 @@ class ProcessJudge:
             for begin in range(0, len(situations), SITUATIONS_MAX):
                 verdicts += await self._ask(policy, situations[begin : begin + SITUATIONS_MAX])
         return verdicts
+
+    async def teach(self, policies: Mapping[str, Policy]) -> list[str]:
+        """Judges by these from now on, and tells which are others; what is being judged is judged by those of before."""
+        known, rules = _compiled(policies), _encoded(policies)
+        async with self._turn:
+            names = sorted(self._policies.keys() | policies.keys())
+            others = [name for name in names if self._policies.get(name) != policies.get(name)]
+            if others:
+                self._policies, self._known, self._rules = dict(policies), known, rules
+                await self._kill()
+        return others
 
     async def _ask(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         line = msgspec.json.encode({"policy": policy, "situations": situations})
@@ -103,3 +115,11 @@ class ProcessJudge:
 
     async def __aexit__(self, *_: object) -> None:
         await self._kill()
+
+
+def _compiled(policies: Mapping[str, Policy]) -> dict[str, Compiled]:
+    return {name: compiled(policy) for name, policy in policies.items()}
+
+
+def _encoded(policies: Mapping[str, Policy]) -> bytes:
+    return msgspec.json.encode({name: asdict(policy) for name, policy in policies.items()})

@@ -3,7 +3,7 @@
 import errno
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -66,7 +66,7 @@ class KernelLog:
         self._memory = memory
         self._clock = clock
 
-    async def entries(self) -> AsyncIterator[Entry]:
+    async def entries(self) -> AsyncGenerator[Entry]:
         """Each once, as it is written. Never ends by itself."""
         try:
             boot = self._boot.read_text().strip()

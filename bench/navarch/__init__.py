@@ -1,0 +1,1 @@
+"""What the fleet's control plane and its agents cost."""

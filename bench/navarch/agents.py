@@ -1,0 +1,292 @@
+"""What agents cost the control plane: processor time for a heartbeat and a report, fleets at default intervals, fault to cordon.
+
+The server runs in a process of its own with a store on disk, as in production, and light agents speak to it over loopback:
+`python -m bench.navarch.agents NODES`. The original in Go spends 143 µs of CPU for a heartbeat and 113 µs for a report, keeps 1 kB
+of each for ever, and cordons a node 3 s after a fault at a 5 s poll, 60 s at its defaults.
+"""
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.keel.rpc import call, cpu_ns, server_process
+from bench.keel.rpc import heartbeat as plain_heartbeat
+from bench.keel.rpc import request as plain_request
+from bench.kit import Report
+from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.provider import Intent, IntentId, Machine
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
+from neorion.keel.rpc import serve
+from neorion.keel.store import open_store
+from neorion.navarch.act.deck import World
+from neorion.navarch.adapters.config_file import default_policy
+from neorion.navarch.adapters.judge import ProcessJudge
+from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
+from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.model import Node, NodeId, NodeState, Place, PoolSpec, PoolState
+from neorion.navarch.model.gen import navarch_pb as pb
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling
+
+IN_FLIGHT = 32
+CALLS = 2_000
+FAULTS = 20
+INTERVAL_S = 30.0
+# Two intervals: every agent has spoken twice.
+WATCHED_S = 60.0
+TYPE, REGION, POOL = "gpu_8x_h100_sxm5", "us-west-2", "training"
+SERVICE = "neorion.navarch.v1.AgentService"
+
+
+class Stopwatch(NoScheduler):
+    """Says when it is told of a cordon; the monotonic clock is one for all processes."""
+
+    async def cordon(self, node: Node, why: str) -> None:
+        del why
+        if node.served is not None and node.state is NodeState.CORDONED:
+            print(json.dumps({"cordoned": node.id, "at": time.monotonic()}), flush=True)
+
+
+def spec(nodes: int) -> PoolSpec:
+    """Nothing is held back: what is measured is the way from a fault to a cordon."""
+    rules = HealthRules(budgets=(Budget(Amount(count=nodes)),), cause=CommonCause(least=nodes + 1))
+    return PoolSpec(POOL, (Offer("fake", TYPE, (REGION,)),), scaling=Scaling(0, nodes), health=rules)
+
+
+def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
+    """So many nodes that serve, and the tokens of their agents."""
+    deck = plane.fleet.deck
+    tokens: list[str] = []
+    deck.book.put_pool(PoolState(POOL, wanted=nodes))
+    for _ in range(nodes):
+        machine: Machine = cloud.make(
+            Intent(deck.ids.new(IntentId), deck.installation.id, TYPE, REGION)
+        ).as_machine(deck.clock.now())
+        now, node = deck.clock.now(), deck.ids.new(NodeId)
+        deck.book.put_node(
+            Node(
+                node,
+                POOL,
+                Place("fake", TYPE, REGION),
+                now,
+                now,
+                NodeState.ACTIVE,
+                machine=machine.id,
+                gpus=8,
+                served=now,
+            )
+        )
+        tokens.append(plane.keys.token_of(node))
+    return tokens
+
+
+@asynccontextmanager
+async def plane_of(nodes: int, folder: Path) -> AsyncGenerator[tuple[Plane, FakeCloud]]:
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    cloud = FakeCloud(clock, rng, Behaviour(boot=Duration(0)))
+    policies = {"default": default_policy()}
+    async with (
+        ProcessJudge(policies) as judge,
+        open_store(folder / "navarch.db", migrations=MIGRATIONS, clock=clock) as store,
+        build(
+            Settings({POOL: spec(nodes)}, "operator-token"),
+            World({"fake": FakeProvider("fake", cloud)}, Stopwatch(), NoDemand(), judge),
+            Parts(store, clock, ids, rng),
+        ) as plane,
+    ):
+        yield plane, cloud
+
+
+async def serve_nodes(nodes: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with plane_of(nodes, Path(folder)) as (plane, cloud), serve(plane.app) as server:
+            tokens = populate(plane, cloud, nodes)
+            await plane.fleet.deck.journal.durable()
+            print(json.dumps({"port": server.port, "tokens": tokens}), flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A server process, and what its agents need."""
+
+    process: subprocess.Popen[str]
+    port: int
+    tokens: list[str]
+
+    def cpu_us(self) -> float:
+        return cpu_ns(self.process.pid) / 1000
+
+    def resident_mb(self) -> float:
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        (found,) = [line for line in lines if line.startswith("VmRSS")]
+        return int(found.split()[1]) / 1000
+
+
+@contextmanager
+def served(nodes: int) -> Generator[Peer]:
+    command = [sys.executable, "-m", "bench.navarch.agents", str(nodes)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        told = json.loads(process.stdout.readline())
+        yield Peer(process, told["port"], told["tokens"])
+    finally:
+        process.communicate(timeout=60)
+
+
+def request(method: str, token: str, body: bytes) -> bytes:
+    lines = [
+        f"POST /{SERVICE}/{method} HTTP/1.1",
+        "host: 127.0.0.1",
+        "content-type: application/proto",
+        "connect-protocol-version: 1",
+        "connect-timeout-ms: 30000",
+        f"authorization: Bearer {token}",
+        f"content-length: {len(body)}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def heartbeat(token: str) -> bytes:
+    gpus = [
+        pb.Gpu(
+            index=index,
+            uuid=f"GPU-{index:032x}",
+            model="H100",
+            temperature_celsius=61.5,
+            power_watts=512.25,
+            utilisation_percent=97.0,
+            memory_used_bytes=71 << 30,
+        )
+        for index in range(8)
+    ]
+    return request("Heartbeat", token, pb.HeartbeatRequest(gpus=gpus, tested=True).to_binary())
+
+
+def report_of(token: str, batch: int, xid: int) -> bytes:
+    now = time.time_ns() // 1_000_000
+    event = pb.HealthEvent(at_ms=now, kind="xid", xid=xid, gpu=1, message="NVRM: Xid (PCI:0000:1b:00)")
+    return request("Report", token, pb.ReportRequest(boot="bench", first=batch, events=[event]).to_binary())
+
+
+async def send(port: int, requests: Sequence[bytes]) -> None:
+    """All of them, a number at a time, each connection one after the other."""
+
+    async def one(mine: Sequence[bytes]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for data in mine:
+            await call(reader, writer, data)
+        writer.close()
+
+    async with asyncio.TaskGroup() as group:
+        for first in range(IN_FLIGHT):
+            group.create_task(one(requests[first::IN_FLIGHT]))
+
+
+def _calls(report: Report) -> None:
+    with served(CALLS) as ours, server_process("ours") as plain:
+        numbers = iter(range(1, 10**9))
+
+        def heartbeats() -> float:
+            before = ours.cpu_us()
+            beats = [heartbeat(token) for token in ours.tokens]
+            asyncio.run(send(ours.port, beats))
+            return (ours.cpu_us() - before) / CALLS
+
+        def reports() -> float:
+            """An application's error, judged in the child process and made durable before it is answered."""
+            before = ours.cpu_us()
+            asyncio.run(send(ours.port, [report_of(token, next(numbers), 13) for token in ours.tokens]))
+            return (ours.cpu_us() - before) / CALLS
+
+        def empty() -> float:
+            before = cpu_ns(plain[1]) / 1000
+            data = plain_request("Beat", plain_heartbeat("node-1"), "application/proto")
+            asyncio.run(send(plain[0], [data] * CALLS))
+            return (cpu_ns(plain[1]) / 1000 - before) / CALLS
+
+        name = "keel.rpc answering nothing"
+        for warm_up in (heartbeats, empty):
+            warm_up()
+        report.compare("server CPU per heartbeat (Go: 143)", "µs", heartbeats, (name, empty))
+        report.compare("server CPU per report (Go: 113, nothing durable)", "µs", reports, (name, empty))
+        before = ours.resident_mb()
+        for _ in range(5):
+            reports()
+        growth = (ours.resident_mb() - before) * 1e6 / (5 * CALLS)
+        report.alone("memory kept per report (Go: 1,030)", "bytes", lambda: growth, rounds=1)
+
+
+def _fleet(report: Report, nodes: int) -> None:
+    """Every agent beats at the default interval, spread over it."""
+    with served(nodes) as ours:
+        beats = [heartbeat(token) for token in ours.tokens]
+        asyncio.run(send(ours.port, beats))
+        before, began = ours.cpu_us(), time.monotonic()
+        late = asyncio.run(_steady(ours.port, beats))
+        share = (ours.cpu_us() - before) / 1e4 / (time.monotonic() - began)
+        report.alone(f"{nodes:,} agents every 30 s: of one core", "%", lambda: share, rounds=1)
+        report.alone(f"{nodes:,} agents: memory", "MB", ours.resident_mb, rounds=1)
+        report.alone(f"{nodes:,} agents: p99 of an answer", "ms", lambda: late * 1000, rounds=1)
+
+
+async def _steady(port: int, beats: Sequence[bytes]) -> float:
+    """The 99th percentile of answers, in seconds."""
+    took: list[float] = []
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    lanes = min(IN_FLIGHT, len(beats))
+
+    async def lane(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        mine = range(number, round(len(beats) * WATCHED_S / INTERVAL_S), lanes)
+        for turn in mine:
+            await asyncio.sleep(max(0.0, begin + turn * INTERVAL_S / len(beats) - loop.time()))
+            sent = loop.time()
+            await call(reader, writer, beats[turn % len(beats)])
+            took.append(loop.time() - sent)
+        writer.close()
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(lanes):
+            group.create_task(lane(number))
+    return statistics.quantiles(took, n=100)[98]
+
+
+def _cordon(report: Report, nodes: int) -> None:
+    """From an agent that sends what it saw to a scheduler that has taken note."""
+    with served(nodes) as ours:
+        asyncio.run(send(ours.port, [heartbeat(token) for token in ours.tokens]))
+        took: list[float] = []
+        for token in ours.tokens[:FAULTS]:
+            began = time.monotonic()
+            asyncio.run(send(ours.port, [report_of(token, 1, 79)]))
+            assert ours.process.stdout
+            took.append(json.loads(ours.process.stdout.readline())["at"] - began)
+        report.alone(
+            f"fault to cordon, {nodes:,} nodes, median (Go: 3,000 to 60,000)",
+            "ms",
+            lambda: statistics.median(took) * 1000,
+            rounds=1,
+        )
+        report.alone(f"fault to cordon, {nodes:,} nodes, most", "ms", lambda: max(took) * 1000, rounds=1)
+
+
+def run(report: Report) -> None:
+    _calls(report)
+    for nodes in (1_000, 10_000):
+        _fleet(report, nodes)
+        _cordon(report, nodes)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve_nodes(int(sys.argv[1])))

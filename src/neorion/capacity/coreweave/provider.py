@@ -1,0 +1,135 @@
+"""The provider port over NodePools."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import anyio
+
+from neorion.capacity.coreweave.pools import INTENT, NODE_POOL, OWNER, NodePool, machine_of, pool_of
+from neorion.capacity.coreweave.refusals import promised, refusal, verdict
+from neorion.capacity.provider import (
+    Capability,
+    Intent,
+    Machine,
+    MachineId,
+    Offering,
+    no_machine,
+    refused,
+    unknown_outcome,
+)
+from neorion.keel.base import Duration, Error, NotFound, is_name
+from neorion.keel.kube import Added, Api, Deletion, Exists, Modified, Select
+from neorion.keel.kube.core import NODE, Node
+
+T = TypeVar("T")
+
+# CoreWeave judges a new pool within seconds; the machine itself takes half an hour.
+PATIENCE: Final = Duration.of(seconds=20)
+
+
+class CoreWeaveProvider:
+    """CoreWeave through one cluster, which stands in one region."""
+
+    capabilities = frozenset({Capability.SPOT})
+
+    def __init__(self, name: str, api: Api, patience: Duration = PATIENCE) -> None:
+        self.name = name
+        self._api = api
+        self._patience = patience
+
+    async def provision(self, intent: Intent) -> Machine:
+        """The pool's name is the intent: whoever asks again finds it there. What cannot be had is not left waiting."""
+        if intent.zone or intent.reservation or intent.image or intent.startup:
+            raise refused(self.name, "a NodePool takes no zone, reservation, image or start script")
+        scope = intent.region or "its cluster"
+        try:
+            pool = await self._ensure(intent)
+            if pool.meta.deleted:
+                return machine_of(pool, None)
+            pool = await self._judged(pool)
+            error = verdict(self.name, scope, pool)
+            if error is not None:
+                await self._remove(pool)
+        except Error as failure:
+            raise self._told(scope, failure) from None
+        if error is None and not promised(pool):
+            error = unknown_outcome(self.name, f"{intent.id} was not judged within {self._patience}")
+        if error is not None:
+            raise error
+        return machine_of(pool, None)
+
+    async def list(self, owner: str) -> Sequence[Machine]:
+        try:
+            mine = Select(labels=f"{OWNER}={owner}")
+            pools = (await self._api.list(NODE_POOL, select=mine)).items
+            nodes = (await self._api.list(NODE, select=mine)).items if pools else ()
+        except Error as error:
+            raise self._told(owner, error) from None
+        there = {node.meta.labels.get(INTENT, ""): node for node in nodes}
+        return [machine_of(pool, there.get(pool.meta.name)) for pool in pools]
+
+    async def describe(self, machine: MachineId) -> Machine:
+        pool = await self._pool(machine)
+        try:
+            nodes: Sequence[Node] = (
+                await self._api.list(NODE, select=Select(labels=f"{INTENT}={pool.meta.name}"))
+            ).items
+        except Error as error:
+            raise self._told(machine, error) from None
+        return machine_of(pool, nodes[0] if nodes else None)
+
+    async def terminate(self, machine: MachineId) -> None:
+        pool = await self._pool(machine)
+        try:
+            await self._remove(pool)
+        except Error as error:
+            raise self._told(machine, error) from None
+
+    async def reboot(self, machine: MachineId) -> None:
+        """Not among the capabilities: CoreWeave reboots its machines by itself."""
+        raise refused(self.name, f"{machine} cannot be rebooted from here")
+
+    async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        del instance_types
+        return []
+
+    async def _ensure(self, intent: Intent) -> NodePool:
+        try:
+            return await self._api.create(NODE_POOL, pool_of(intent))
+        except Exists:
+            pool = await self._api.get(NODE_POOL, intent.id)
+        if pool.meta.labels.get(OWNER) != intent.owner:
+            raise refused(self.name, f"there is a NodePool {intent.id} of somebody else")
+        return pool
+
+    async def _judged(self, pool: NodePool) -> NodePool:
+        """The pool as soon as CoreWeave has said yes or no to it, or as it is when that takes too long."""
+        one = Select(fields=f"metadata.name={pool.meta.name}")
+        with anyio.move_on_after(self._patience.seconds):
+            async with self._api.watch(NODE_POOL, select=one) as events:
+                async for event in events:
+                    if isinstance(event, Added | Modified):
+                        pool = event.object
+                    if promised(pool) or verdict(self.name, "", pool) is not None:
+                        break
+        return pool
+
+    async def _remove(self, pool: NodePool) -> None:
+        with suppress(NotFound):
+            await self._api.delete(NODE_POOL, pool.meta.name, how=Deletion(uid=pool.meta.uid))
+
+    async def _pool(self, machine: MachineId) -> NodePool:
+        """A pool that was made here: those of others are no machines."""
+        if not is_name(machine):
+            raise no_machine(self.name, machine)
+        try:
+            pool = await self._api.get(NODE_POOL, machine)
+        except Error as error:
+            raise self._told(machine, error) from None
+        if pool.meta.labels.get(INTENT) != machine:
+            raise no_machine(self.name, machine)
+        return pool
+
+    def _told(self, scope: str, error: Error) -> Error:
+        return error if error.code.startswith("provider.") else refusal(self.name, scope, error)

@@ -1,0 +1,57 @@
+"""The fleet in figures, in Prometheus' form. Imported where the process starts: its parser is heavy."""
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+
+from neorion.devservers.model import Phase
+from neorion.devservers.model.objects import DevServer
+from neorion.keel.telemetry.metrics import Metrics
+
+
+class FleetMetrics:
+    """Counts looks and warnings as they happen, and servers when somebody asks.
+
+    Every replica sees all servers, so a query takes the maximum over replicas and not their sum.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._servers: Iterable[DevServer] = ()
+        self._phases = metrics.gauge("neorion_devservers_servers", "Servers by phase.", ["phase"])
+        self._costs = metrics.gauge(
+            "neorion_devservers_cost_per_hour", "What an hour costs now, by user.", ["namespace", "currency"]
+        )
+        self._looks = metrics.counter(
+            "neorion_devservers_looks_total", "Looks for use inside servers, by what they saw.", ["result"]
+        )
+        self._warnings = metrics.counter(
+            "neorion_devservers_warnings_total",
+            "Warnings before a stop, by their way to people.",
+            ["way", "result"],
+        )
+
+    def oversee(self, servers: Iterable[DevServer]) -> None:
+        self._servers = servers
+
+    def looked(self, *, well: bool) -> None:
+        self._looks.labels("seen" if well else "failed").inc()
+
+    def warned(self, way: str, *, well: bool) -> None:
+        self._warnings.labels(way, "delivered" if well else "failed").inc()
+
+    def refresh(self) -> None:
+        """Counts anew: what was counted for a user who has no server any more must not stay."""
+        phases = Counter(server.status.phase or Phase.PENDING for server in self._servers)
+        for phase in Phase:
+            self._phases.labels(phase.value).set(phases[phase])
+        costs: dict[tuple[str, str], Decimal] = {}
+        for server in self._servers:
+            cost = server.status.cost
+            if cost is not None:
+                # A user may write any owner into a server, but only into their own namespace.
+                whose = (server.meta.namespace, cost.currency)
+                rate = cost.per_hour if server.spec.running else cost.stopped_per_hour
+                costs[whose] = costs.get(whose, Decimal(0)) + Decimal(rate)
+        self._costs.clear()
+        for (namespace, currency), rate in costs.items():
+            self._costs.labels(namespace, currency).set(float(rate))

@@ -1,0 +1,81 @@
+"""SSH to a server with the user's own client and keys, through a forwarded port."""
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from neorion.devservers.client.fleet import Fleet
+from neorion.devservers.client.inside import forwarded
+from neorion.devservers.decide import SSH_PORT
+from neorion.devservers.model.objects import DevServer
+
+# Whoever the image runs as: sshd knows them by this name in every server.
+USER = "dev"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How to log in: as the server has proven itself before, with a key that it lets in."""
+
+    name: str
+    host: str
+    host_key: str
+    identity: Path
+
+    def command(self, port: int, known_hosts: Path) -> list[str]:
+        """For the `ssh` of this machine. What the user's own configuration says of other hosts does not count."""
+        options = {
+            "HostKeyAlias": self.host,
+            "UserKnownHostsFile": str(known_hosts),
+            "GlobalKnownHostsFile": "/dev/null",
+            "StrictHostKeyChecking": "yes",
+            "IdentityFile": str(self.identity),
+            "IdentitiesOnly": "yes",
+            "LogLevel": "ERROR",
+        }
+        given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        return ["ssh", *given, "-p", str(port), f"{USER}@127.0.0.1"]
+
+
+def find_way(server: DevServer, folder: Path) -> Way | None:
+    """None where the server has no SSH, or none of the keys in `folder` (a user's `~/.ssh`) fits it."""
+    status, known = server.status, server.spec.ssh
+    if status.ssh_endpoint is None or status.ssh_host_key is None or known is None or not shutil.which("ssh"):
+        return None
+    identity = fitting_key(known.public_keys, folder)
+    host = f"{server.meta.name}.{server.meta.namespace}"
+    return Way(server.meta.name, host, status.ssh_host_key, identity) if identity else None
+
+
+def fitting_key(let_in: Iterable[str], folder: Path) -> Path | None:
+    """The private key beside a public one that is let in."""
+    wanted = {_essence(line) for line in let_in}
+    for public in sorted(folder.glob("*.pub")):
+        private = public.with_suffix("")
+        try:
+            fits = _essence(public.read_text()) in wanted and private.is_file()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if fits:
+            return private
+    return None
+
+
+async def run_ssh(fleet: Fleet, way: Way) -> int:
+    """The user's own `ssh` on the user's own terminal; its exit code."""
+    with tempfile.TemporaryDirectory(prefix="devctl-") as folder:
+        known_hosts = Path(folder) / "known_hosts"
+        known_hosts.write_text(f"{way.host} {way.host_key}\n")
+        async with forwarded(fleet, way.name, SSH_PORT) as port:
+            command = way.command(port, known_hosts)
+            async with await anyio.open_process(command, stdin=None, stdout=None, stderr=None) as process:
+                return await process.wait()
+
+
+def _essence(line: str) -> tuple[str, ...]:
+    """A key without its comment."""
+    return tuple(line.split()[:2])

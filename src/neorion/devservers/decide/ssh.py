@@ -1,0 +1,62 @@
+"""SSH into any image: what its pod needs so that a server of ours runs in it beside the user's own programs.
+
+A container that runs first copies sshd, its libraries and its loader into the pod, so that nothing of the image is used
+or changed. The host key comes from a Secret and stays for the server's life; the users' keys come from a ConfigMap, which
+the kubelet keeps up to date in the running pod.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from neorion.devservers.decide.decision import Observed
+from neorion.devservers.decide.objects import Settings
+from neorion.devservers.decide.probe import SSH_PORT
+from neorion.devservers.decide.progress import Step, began
+from neorion.devservers.decide.tooling import TOOLS
+from neorion.devservers.model import ConditionType
+from neorion.keel.kube.core import Pod
+
+# A loaded node starts sshd within seconds; after this somebody has to look at the server's log.
+PATIENCE = timedelta(minutes=1)
+
+
+def wants_host_key(seen: Observed, settings: Settings) -> bool:
+    """Whether the server has to get its host key before anything is made for it."""
+    server = seen.server
+    wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
+    return wanted and server.meta.deleted is None and server.status.ssh_host_key is None
+
+
+def fitted(settings: Settings, seen: Observed) -> Settings:
+    """With the tools that this server gets. A pod that stands keeps those it has: other tools are another pod."""
+    server = seen.server
+    if not server.spec.enable_ssh or server.status.ssh_host_key is None:
+        return replace(settings, tools_image="")
+    if seen.pod is None or seen.body is None:
+        return settings
+    standing = (one.image for one in seen.body.spec.template.spec.init_containers if one.name == TOOLS)
+    return replace(settings, tools_image=next(standing, ""))
+
+
+def has_sshd(pod: Pod | None) -> bool:
+    return pod is not None and any(one.name == TOOLS for one in pod.spec.init_containers)
+
+
+def ssh_steps(pod: Pod | None, now: datetime, *, ready: bool) -> tuple[Step, ...]:
+    """The server counts as ready when sshd answers, so that whoever waited for it can log in."""
+    kind = ConditionType.SSH
+    if pod is None or not has_sshd(pod):
+        return ()
+    if ready:
+        return (Step(kind, True, "Listening"),)
+    overdue = silent_after(pod)
+    if overdue is None or now < overdue:
+        return (Step(kind, None, "Starting"),)
+    silent = f"Its SSH server does not answer on port {SSH_PORT}; what it says stands in the server's log."
+    return (Step(kind, False, "NoAnswer", silent),)
+
+
+def silent_after(pod: Pod | None) -> datetime | None:
+    """When sshd should have answered."""
+    started = began(pod) if pod is not None and has_sshd(pod) else None
+    return started + PATIENCE if started else None

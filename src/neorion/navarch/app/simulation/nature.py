@@ -1,0 +1,64 @@
+"""What befalls GPU machines, how often, and what helps against it.
+
+The rates are those that Meta published for the training of Llama 3 405B: 419 unplanned stops in 54 days on 16,384 H100s.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Duration
+from neorion.navarch.model import EventKind
+
+# 54 days of 2,048 machines with eight GPUs each.
+NODE_DAYS: Final = 54 * 16_384 / 8
+
+_MINUTE: Final = Duration.of(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ill:
+    """One kind of fault. `count` is how often the published run saw it.
+
+    `kind` is what the agent reports of it, `repeats` how often again while it lasts; None says that it reports nothing. `cure`
+    is the mildest remedy that helps, NOTHING where the machine is not at fault. A `mute` machine is not heard while it lasts, and
+    one that is `gone` never again. `lasts` is how long it takes to pass by itself.
+    """
+
+    name: str
+    count: float
+    kind: EventKind | None = None
+    xid: int = 0
+    cure: Remedy = Remedy.REPLACE
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    repeats: Duration | None = None
+    mute: bool = False
+    gone: bool = False
+    lasts: Duration | None = None
+
+    @property
+    def per_node_day(self) -> float:
+        return self.count / NODE_DAYS
+
+    @property
+    def blames_the_machine(self) -> bool:
+        return self.cure is not Remedy.NOTHING
+
+
+ILLS: Final = {
+    ill.name: ill
+    for ill in (
+        Ill("faulty-gpu", 148, EventKind.XID, 79, repeats=_MINUTE * 30),
+        Ill("memory", 72, EventKind.XID, 48, Remedy.RESET_GPU, repeats=_MINUTE * 30),
+        Ill("sram", 19, EventKind.XID, 95, Remedy.RESET_GPU, repeats=_MINUTE * 30),
+        Ill("firmware", 17, EventKind.XID, 119, Remedy.REBOOT, repeats=_MINUTE * 30),
+        Ill("switch", 35, cure=Remedy.NOTHING, mute=True, lasts=_MINUTE * 8),
+        Ill("adapter", 7, EventKind.INFINIBAND, 0, Remedy.REBOOT, {"fatal": 1.0}, repeats=_MINUTE * 10),
+        Ill("hang", 2, cure=Remedy.REBOOT, mute=True),
+        Ill("host-gone", 32, gone=True),
+        Ill("thermal", 6, EventKind.THERMAL, 0, Remedy.REPLACE, {"margin": -1.0}, repeats=_MINUTE * 10),
+        Ill("application", 54, EventKind.XID, 13, Remedy.NOTHING),
+        Ill("collective", 7, EventKind.XID, 31, Remedy.NOTHING),
+    )
+}

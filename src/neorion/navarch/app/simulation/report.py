@@ -1,0 +1,88 @@
+"""Several runs of one or two sides, joined: as a table, as JSON, and for the page."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+import msgspec
+from msgspec import Struct
+
+from neorion.navarch.app.simulation.ledger import Result, Spread
+
+
+class Side(Struct, frozen=True):
+    """One configuration and its runs, one for each seed."""
+
+    name: str
+    runs: list[Result]
+
+
+class SimulationReport(Struct, frozen=True):
+    """What a simulation came to. With two sides, both saw the same seeds."""
+
+    scenario: str
+    sides: list[Side]
+
+
+class Line(Struct, frozen=True):
+    """One measure over all runs of a side: the mean, and the range."""
+
+    measure: str
+    side: str
+    mean: str
+    range: str
+
+
+def summary(report: SimulationReport) -> list[Line]:
+    """The measures one after the other, and for each the sides: so they stand below each other."""
+    lines: list[Line] = []
+    for name, value, form in _MEASURES:
+        for side in report.sides:
+            found = [value(run) for run in side.runs]
+            if any(found):
+                span = f"{form(min(found))} to {form(max(found))}"
+                lines.append(Line(name, side.name, form(fmean(found)), span))
+    return lines
+
+
+def to_json(report: SimulationReport) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(report), indent=1)
+
+
+def broken(report: SimulationReport) -> list[tuple[str, Result]]:
+    return [(side.name, run) for side in report.sides for run in side.runs if run.broken]
+
+
+def _percent(value: float) -> str:
+    return f"{value:.3%}"
+
+
+def _seconds(value: float) -> str:
+    for unit, size in (("h", 3_600.0), ("m", 60.0)):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.1f} s"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _repair(pick: Callable[[Spread], float]) -> Callable[[Result], float]:
+    return lambda run: max((pick(one) for one in run.repairs.values()), default=0.0)
+
+
+_MEASURES: Sequence[tuple[str, Callable[[Result], float], Callable[[float], str]]] = (
+    ("availability", lambda run: run.availability, _percent),
+    ("goodput", lambda run: run.goodput, _percent),
+    ("fault to detection, median", lambda run: run.detection.median, _seconds),
+    ("fault to detection, 95%", lambda run: run.detection.p95, _seconds),
+    ("fault to cordon, median", lambda run: run.cordon.median, _seconds),
+    ("fault to cordon, 95%", lambda run: run.cordon.p95, _seconds),
+    ("fault to repaired, slowest remedy, median", _repair(lambda one: one.median), _seconds),
+    ("repairs", lambda run: sum(one.count for one in run.repairs.values()), _plain),
+    ("machines bought", lambda run: run.purchases, _plain),
+    ("machine hours", lambda run: run.machine_hours, _plain),
+    ("dollars", lambda run: run.dollars, _plain),
+    ("minutes of waiting", lambda run: sum(run.holds.values()), _plain),
+    ("lives of the control plane", lambda run: run.lives, _plain),
+)

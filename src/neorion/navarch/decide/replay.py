@@ -1,0 +1,54 @@
+"""What another policy would have made of what happened."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neorion.keel.base import Instant
+from neorion.navarch.decide.health import diagnose
+from neorion.navarch.decide.policy import situation
+from neorion.navarch.model import Health, HealthEvent, Node, Verdict
+from neorion.navarch.model.spec import HealthRules
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One event that two policies judge differently."""
+
+    node: str
+    at: Instant
+    event: str
+    before: str
+    after: str
+
+
+def situations(node: Node, events: Sequence[HealthEvent]) -> list[Mapping[str, Any]]:
+    """Each event as it was judged when it came, with what had come before it. Repairs are not known any more."""
+    return [situation(event, node, events[:index], (), event.at) for index, event in enumerate(events)]
+
+
+def differences(
+    node: Node, events: Sequence[HealthEvent], before: Sequence[Verdict], after: Sequence[Verdict]
+) -> Iterator[Difference]:
+    for event, old, new in zip(events, before, after, strict=True):
+        if (old.result, old.remedy, old.certain) != (new.result, new.remedy, new.certain):
+            yield Difference(node.id, event.at, event.words, _words(old), _words(new))
+
+
+def outcome(
+    node: Node, events: Sequence[HealthEvent], verdicts: Sequence[Verdict], rules: HealthRules
+) -> str:
+    """What the node would have needed in the end: the hardest remedy that was called for, nothing where it stayed well."""
+    called = ""
+    rung = 0
+    for event, verdict in zip(events, verdicts, strict=True):
+        node = diagnose(node, event, verdict, rules)
+        sick = node.ailment
+        if sick is not None and sick.result is Health.UNHEALTHY and sick.remedy.rung > rung:
+            called, rung = sick.remedy.value, sick.remedy.rung
+    return called
+
+
+def _words(verdict: Verdict) -> str:
+    sure = ", certain" if verdict.certain else ""
+    return f"{verdict.result.value}, {verdict.remedy.value}{sure} ({verdict.rule or 'no rule'})"

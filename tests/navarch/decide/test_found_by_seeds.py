@@ -1,0 +1,76 @@
+"""What simulations found, each in its smallest form."""
+
+from dataclasses import replace as changed
+
+from msgspec.structs import replace
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Duration
+from neorion.navarch.decide import MoveNode, StepRepair, plan, violations
+from neorion.navarch.decide.budget import admit
+from neorion.navarch.model import Health, HoldCode, Node, NodeState, Pulse, RepairStep
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Timing
+from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
+
+ONE = HealthRules(budgets=(Budget(Amount(count=1)),), cause=CommonCause(least=1_000, share=100))
+
+
+def sick(number: int, state: NodeState = NodeState.ACTIVE, remedy: Remedy = Remedy.RESET_GPU) -> Node:
+    return node(number, state, ailment=ailment(remedy=remedy), health=Health.UNHEALTHY)
+
+
+def test_a_node_left_out_of_service_by_a_failed_treatment_counts_against_the_budget():
+    failed, waiting = sick(1, NodeState.CORDONED), sick(2)
+    over = repair(failed, RepairStep.FAILED, remedy=Remedy.RESET_GPU, ended=NOW)
+    view = pool_view(spec(3, health=ONE), [failed, waiting, node(3)], [over, repair(waiting)])
+    decided = plan(view, NOW)
+    assert [hold.code for hold in decided.holds if hold.subject == waiting.id] == [HoldCode.BUDGET]
+    assert not [one for one in decided.actions if isinstance(one, MoveNode) and one.node == waiting.id]
+
+
+def test_two_nodes_that_are_down_do_not_wait_for_each_other():
+    down = [sick(1, NodeState.CORDONED, Remedy.REPLACE), sick(2, NodeState.CORDONED, Remedy.REPLACE)]
+    view = pool_view(spec(3, health=ONE), [*down, node(3)], [repair(one) for one in down])
+    begun = [one for one in plan(view, NOW).actions if isinstance(one, StepRepair)]
+    assert [one.to for one in begun] == [RepairStep.CORDONING]
+
+
+def test_successors_beside_the_old_nodes_do_not_enlarge_a_share():
+    rules = HealthRules(budgets=(Budget(Amount(percent=10)),))
+    ill = sick(1)
+    at_work = [repair(sick(number), RepairStep.DRAINING) for number in (2, 3)]
+    view = pool_view(spec(29, health=rules), [ill, *nodes(31)[1:]], at_work)
+    hold = admit(repair(ill), ill, view, at_work, NOW)
+    assert hold is not None
+    assert hold.most == 2
+
+
+def test_what_befell_a_node_while_it_waited_outdoes_what_it_waited_for():
+    worse = sick(1, remedy=Remedy.REPLACE)
+    view = pool_view(spec(2, health=ONE), [worse, node(2)], [repair(worse, remedy=Remedy.RESET_GPU)])
+    assert [one.to for one in plan(view, NOW).actions if isinstance(one, StepRepair)] == [
+        RepairStep.CANCELLED
+    ]
+
+
+def test_a_rebooted_node_serves_when_its_agent_says_that_it_is_fit():
+    treated = node(1, NodeState.VERIFYING, since=later(-300))
+    work = repair(treated, RepairStep.VERIFYING, remedy=Remedy.REBOOT)
+    view = pool_view(spec(1), [treated], [work])
+    assert plan(view, NOW).actions == ()
+    fit = changed(view, pulses={treated.id: Pulse(heard=NOW, tested=True)})
+    assert MoveNode(treated.id, NodeState.ACTIVE, "verified") in plan(fit, NOW).actions
+
+
+def test_a_moment_that_has_come_is_not_waited_for_again():
+    """At the very moment nothing is left to wait for but what lies ahead: a wake for now would be one without end."""
+    timing = Timing(verify=Duration.of(minutes=1))
+    held = node(1, NodeState.VERIFYING, since=later(-60) - Duration.of(ms=1), held=True)
+    wake = plan(pool_view(spec(1, timing=timing), [held]), NOW).wake_at
+    assert wake is not None
+    assert wake > NOW
+
+
+def test_a_node_that_counts_as_unhealthy_although_nothing_ails_it_is_a_violation():
+    healed = replace(node(1), health=Health.UNHEALTHY)
+    assert [one.code for one in violations(pool_view(spec(1), [healed]))] == ["navarch.sick_of_nothing"]

@@ -1,0 +1,131 @@
+"""Mistakes that a control plane of machines is likely to have. Each is planted, and the laws must find it within a few seeds."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from neorion.capacity.gpu import Remedy
+from neorion.capacity.provider import Intent, IntentId
+from neorion.keel.sim import Limits, World, explore
+from neorion.navarch.act.buying import Buyer
+from neorion.navarch.act.reports import Reports
+from neorion.navarch.act.sweep import Sweep
+from neorion.navarch.app.simulation.play import play
+from neorion.navarch.decide import repair
+from neorion.navarch.decide.policy import Policy
+from neorion.navarch.model import Health, Hold
+from neorion.navarch.state import Journal
+from tests.sim import navarch_scenes
+from tests.sim.navarch_scenes import POLICIES, small_fleet
+
+SEEDS = range(25)
+LIMITS = Limits(steps=300_000)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    pytest.mark.timeout(300),
+]
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def terminate_first(patch: pytest.MonkeyPatch) -> None:
+    """Gives the old node up before it has a successor."""
+
+    def no_room(*_: object) -> bool:
+        return False
+
+    patch.setattr(repair, "has_room", no_room)
+
+
+def unbounded_budget(patch: pytest.MonkeyPatch) -> None:
+    def admit(*_: object) -> None:
+        return None
+
+    patch.setattr(repair, "admit", admit)
+
+
+def forgotten_intent(patch: pytest.MonkeyPatch) -> None:
+    """Asks under another name whenever it asks again."""
+    original = Buyer._intent
+    asked: list[int] = []
+
+    def fresh(self: Buyer, purchase: Any) -> Intent:
+        asked.append(1)
+        return replace(original(self, purchase), id=IntentId(f"buy-{len(asked)}"))
+
+    patch.setattr(Buyer, "_intent", fresh)
+
+
+def nothing_durable(patch: pytest.MonkeyPatch) -> None:
+    """Lets the world hear of what the store has not."""
+
+    async def at_once(_: Journal) -> None:
+        return
+
+    patch.setattr(Journal, "durable", at_once)
+
+
+def application_errors_cost_nodes(patch: pytest.MonkeyPatch) -> None:
+    usual = POLICIES["default"]
+    harsh = tuple(
+        replace(rule, result=Health.UNHEALTHY, remedy=Remedy.REPLACE, certain=True)
+        if rule.name == "application-error"
+        else rule
+        for rule in usual.rules
+    )
+    patch.setattr(navarch_scenes, "POLICIES", {"default": Policy("default", harsh)})
+
+
+def no_sweep(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(_: Sweep) -> None:
+        return
+
+    patch.setattr(Sweep, "tick", nothing)
+
+
+def silent_holds(patch: pytest.MonkeyPatch) -> None:
+    """Waits, and says nothing."""
+    original = repair.begin
+
+    def quietly(*args: Any) -> Iterator[Any]:
+        return (one for one in original(*args) if not isinstance(one, Hold))
+
+    patch.setattr(repair, "begin", quietly)
+
+
+def writes_every_heartbeat(patch: pytest.MonkeyPatch) -> None:
+    original = Reports.heartbeat
+
+    def heartbeat(self: Reports, *args: Any, **options: Any) -> Any:
+        node = original(self, *args, **options)
+        self._moves.change(node)
+        return node
+
+    patch.setattr(Reports, "heartbeat", heartbeat)
+
+
+@pytest.mark.parametrize(
+    ("plant", "laws"),
+    [
+        (terminate_first, {"law.order"}),
+        (unbounded_budget, {"law.budget", "navarch.over_budget"}),
+        (forgotten_intent, {"law.stray", "law.calm"}),
+        (nothing_durable, {"law.stray", "law.calm", "law.order"}),
+        (application_errors_cost_nodes, {"law.innocent"}),
+        (no_sweep, {"law.stray", "law.calm"}),
+        (silent_holds, {"law.unexplained"}),
+        (writes_every_heartbeat, {"law.idle"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_mistake_is_found(plant: Plant, laws: set[str], monkeypatch: pytest.MonkeyPatch):
+    plant(monkeypatch)
+
+    async def a_day(world: World) -> None:
+        await play(world, small_fleet(world.chance("fleet")))
+
+    failure = explore(a_day, SEEDS, limits=LIMITS, failures_max=1).first_failure
+    assert failure is not None, "nobody noticed"
+    assert any(law in str(failure.error) for law in laws), failure.error

@@ -1,0 +1,57 @@
+"""Small fleets under every kind of trouble at once: whatever the seed brings, the laws hold."""
+
+import pytest
+
+from neorion.keel.base import Duration
+from neorion.keel.sim import Limits, World, explore, simulate
+from neorion.navarch.app.simulation import Scene, play
+from tests.sim.navarch_scenes import large_fleet, small_fleet
+
+LIMITS = Limits(steps=300_000)
+LONG = Limits(steps=10**9, time=Duration.of(hours=9 * 24))
+# Each part is one test, so that parts run beside each other.
+PART = 10
+PARTS = 20
+SOAK_PARTS = 80
+
+# What was under way when a control plane was killed is a coroutine that nobody awaited; that is what killing means.
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+
+
+async def a_day(world: World) -> None:
+    await play(world, small_fleet(world.chance("fleet")))
+
+
+async def play_all(world: World, scene: Scene) -> None:
+    await play(world, scene)
+
+
+def explored(seeds: range) -> None:
+    failure = explore(a_day, seeds, limits=LIMITS, failures_max=1).first_failure
+    if failure is not None:
+        failure.check(f"simulate(a_day, {failure.seed})")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_day_of_troubles_breaks_no_law(part: int):
+    explored(range(part * PART, (part + 1) * PART))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(SOAK_PARTS))
+def test_many_days_of_troubles_break_no_law(part: int):
+    explored(range((PARTS + part) * PART, (PARTS + part + 1) * PART))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+@pytest.mark.parametrize("seed", range(4))
+def test_five_days_of_a_thousand_nodes_break_no_law(seed: int):
+    simulate(lambda world: play_all(world, large_fleet()), seed, limits=LONG).check()
+
+
+def test_the_same_seed_is_the_same_day():
+    once, twice = (simulate(a_day, 3, limits=LIMITS) for _ in range(2))
+    assert once.digest == twice.digest
