@@ -68,7 +68,7 @@ class FakeProvider:
         self._answer(lost=done)
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
-        self._check_rights()
+        self._check_answers()
         prices = self.cloud.behaviour.prices
         return [
             Offering(kind, region, prices[f"{region}/{kind}"])

@@ -24,7 +24,12 @@ app.mount(
 )
 app.mount("plan", "neorion.navarch.cli.words:plan", help="Say what would be done now.", heading=_WORDS)
 app.mount("doctor", "neorion.navarch.cli.words:doctor", help="Look for what should not be.", heading=_WORDS)
-app.mount("watch", "neorion.navarch.cli.watch:watch", help="Tell what happens, as it does.", heading=_WORDS)
+app.mount(
+    "watch",
+    "neorion.navarch.cli.watch:watch",
+    help="Tell what happens in the fleet, until interrupted.",
+    heading=_WORDS,
+)
 app.mount(
     "policy",
     "neorion.navarch.cli.policy:policy",
