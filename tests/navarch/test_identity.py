@@ -1,8 +1,9 @@
 """Whose word counts: tokens that end, machines that stay themselves, events that count once over the ends of both sides."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from neorion.keel.base import Denied, Duration, Instant, Retry, Unauthenticated
 from neorion.keel.clock import SystemClock
@@ -119,6 +120,18 @@ async def reach(it: Running, step: RepairStep) -> Repair:
     return next(iter(repairs.values()))
 
 
+async def recover(it: Running, token: str) -> Repair:
+    """Until the one repair there is has come to a good end; the machine's agent speaks meanwhile, as agents do."""
+    repairs, agent = it.plane.fleet.deck.book.repairs, it.agent(token)
+
+    async def so() -> bool:
+        await agent.heartbeat(pb.HeartbeatRequest(tested=True))
+        return any(repair.step is RepairStep.DONE for repair in repairs.values())
+
+    await it.until(so)
+    return next(iter(repairs.values()))
+
+
 async def treating(it: Running) -> tuple[Node, str]:
     """A node of which a GPU is to be reset, and the token of its agent."""
     (node,) = await it.serving(1)
@@ -149,7 +162,7 @@ async def test_an_order_that_was_carried_out_is_followed_by_a_check():
         node, token = await treating(it)
         (order,) = (await it.agent(token).heartbeat(pb.HeartbeatRequest())).orders
         await it.agent(token).heartbeat(pb.HeartbeatRequest(done=["another", order.id]))
-        repair = await reach(it, RepairStep.DONE)
+        repair = await recover(it, token)
         assert "verifying" in repair.times
         assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
 
@@ -171,8 +184,7 @@ async def test_a_reboot_is_over_when_the_machine_comes_back_with_another_kernel(
         await join("one")
         await it.turn()
         assert it.plane.fleet.deck.book.repairs[repair.id].step is RepairStep.TREATING
-        await join("two")
-        await reach(it, RepairStep.DONE)
+        await recover(it, await join("two"))
 
 
 async def test_a_machine_that_its_cloud_reboots_serves_again_when_it_is_back_and_not_before():
@@ -191,5 +203,4 @@ async def test_a_machine_that_its_cloud_reboots_serves_again_when_it_is_back_and
         (machine,) = it.cloud.machines.values()
         assert machine.reboots == 1
         assert it.plane.fleet.deck.book.repairs[repair.id].step is RepairStep.TREATING
-        await register(it, node, "mine", boot="two")
-        await reach(it, RepairStep.DONE)
+        await recover(it, (await register(it, node, "mine", boot="two")).token)
