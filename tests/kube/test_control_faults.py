@@ -90,7 +90,10 @@ async def test_a_server_that_is_killed_and_comes_back_has_forgotten_and_nothing_
             program.configs,
             patience_s=60,
         )
-        assert program.operator.health() == []
+        # One watch may be enough to see all that, while another still waits for its next try; health tells no event.
+        with anyio.fail_after(60):
+            while program.operator.health():
+                await CLOCK.sleep(Duration.of(ms=50))
 
 
 async def test_a_watch_that_goes_silent_is_noticed_and_resumed(
