@@ -39,13 +39,12 @@ class Person:
 
     def see(self, words: str) -> str:
         """What appeared up to these words."""
-        clock = SystemClock()
-        end = clock.monotonic() + PATIENCE_S
+        end = SystemClock().monotonic() + PATIENCE_S
         while words.encode() not in self.read:
-            ready, _, _ = select.select([self.terminal], [], [], max(0.0, end - clock.monotonic()))
-            if not ready:
-                raise AssertionError(f"{words!r} did not appear; the screen shows {self.read!r}")
-            self.read += self._more()
+            more = self._more(end, f"{words!r} did not appear")
+            if not more:
+                raise AssertionError(f"the program ended; the screen shows {self.read!r}")
+            self.read += more
         before, _, self.read = self.read.partition(words.encode())
         return before.decode(errors="replace") + words
 
@@ -54,12 +53,19 @@ class Person:
         return bool(termios.tcgetattr(self.terminal)[3] & termios.ECHO)
 
     def exit_code(self) -> int:
+        end = SystemClock().monotonic() + PATIENCE_S
+        while more := self._more(end, "the program did not end"):
+            self.read += more
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
-    def _more(self) -> bytes:
+    def _more(self, end: float, complaint: str) -> bytes:
+        """What is new on the screen; nothing once the program has ended."""
+        ready, _, _ = select.select([self.terminal], [], [], max(0.0, end - SystemClock().monotonic()))
+        if not ready:
+            raise AssertionError(f"{complaint}; the screen shows {self.read!r}")
         try:
             return os.read(self.terminal, 4096)
         except OSError:
             # How Linux says that nobody is at the other side.
-            raise AssertionError(f"the program ended; the screen shows {self.read!r}") from None
+            return b""

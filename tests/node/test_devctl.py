@@ -92,11 +92,14 @@ def test_a_shell_on_a_terminal_feels_like_one(devctl: Devctl, box: str):
     person.type("echo be''gun; sleep 1000\n")
     person.see("begun")
     person.type("\x03")
+    person.see("# ")
     person.type("echo code $?\n")
     person.see("code 130")
-    person.type("sh -c 'exit 9'\n")
-    person.type("\x04")
     person.see("# ")
+    person.type("sh -c 'exit 9'\n")
+    # Ctrl-D means an end to a shell that reads; one that is still busy would take it for a character of its next line.
+    person.see("# ")
+    person.type("\x04")
     assert person.exit_code() == 9
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import anyio
 from aiohttp import web
+from anyio import wait_all_tasks_blocked
+from anyio.lowlevel import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Gate:
 @asynccontextmanager
 async def opened(handler: Handler) -> AsyncGenerator[Gate]:
     gate = Gate(handler)
-    runner = web.ServerRunner(web.Server(gate), shutdown_timeout=0.1)
+    server = web.Server(gate)
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -69,3 +72,7 @@ async def opened(handler: Handler) -> AsyncGenerator[Gate]:
         yield gate
     finally:
         await runner.cleanup()
+        # A client that did not give up may have been let in while the door closed.
+        await wait_all_tasks_blocked()
+        await checkpoint()
+        await server.shutdown()
