@@ -100,9 +100,14 @@ def _shopping(view: PoolView, goal: Target, have: int) -> Iterator[_Want]:
             yield _Want(f"takes the place of {repair.node}", repair=repair.id)
     for _ in range(goal.size - have):
         yield _Want(f"{have} of {goal.size} nodes: {goal.by}")
-    kept = sum(node.spare and not node.state.leaving for node in view.nodes)
+    kept = _spares(view)
     for _ in range(view.spec.scaling.spares - kept):
         yield _Want(f"{kept} of {view.spec.scaling.spares} spares", spare=True)
+
+
+def _spares(view: PoolView) -> int:
+    """Those on their way too; one that serves is none any more."""
+    return sum(node.spare and not node.state.leaving for node in view.unsettled)
 
 
 def _buy(view: PoolView, shopping: list[_Want], now: Instant) -> Iterator[BuyNode | Hold]:
@@ -149,7 +154,7 @@ def _retire(view: PoolView, have: list[Node], surplus: int, why: str) -> Iterato
         repair.successor for repair in view.open_repairs if repair.successor
     }
     willing = [node for node in have if node.id not in busy and not node.held and node.state in _RETIRABLE]
-    willing.sort(key=lambda node: _missed(node, view.pulses.get(node.id, Pulse())))
+    willing.sort(key=lambda node: _missed(node, view.pulse(node.id)))
     for node in willing[:surplus]:
         yield RetireNode(node.id, f"the pool is too large: {why}")
 
@@ -164,7 +169,7 @@ def _missed(node: Node, pulse: Pulse) -> tuple[object, ...]:
 
 
 def _spare_too_many(view: PoolView) -> Iterator[RetireNode]:
-    spares = [node for node in view.nodes if node.state is NodeState.SPARE and not node.held]
-    kept = sum(node.spare and not node.state.leaving for node in view.nodes)
+    spares = [node for node in view.unsettled if node.state is NodeState.SPARE and not node.held]
+    kept = _spares(view)
     for node in spares[: max(0, kept - view.spec.scaling.spares)]:
         yield RetireNode(node.id, "more spares than the pool keeps")
