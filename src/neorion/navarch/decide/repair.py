@@ -211,7 +211,7 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         one.swap
         and one.step in (RepairStep.CORDONING, RepairStep.BUYING)
         and one.remedy.costs_the_node
-        and not one.successor
+        and view.successor(one) is None
         and (one.opened.ns, one.id) < (repair.opened.ns, repair.id)
         for one in view.open_repairs
     )
@@ -232,8 +232,8 @@ def ready_spare(node: Node) -> bool:
 
 def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[NodeId]) -> Iterator[Action]:
     """A spare at once, if there is one; otherwise `size` buys. Once the successor serves, the old node is drained."""
-    successor = view.node(repair.successor) if repair.successor else None
-    if repair.successor and (successor is None or successor.state.leaving):
+    successor = view.successor(repair)
+    if repair.successor and successor is None:
         yield NameSuccessor(repair.id, NodeId(""), "its successor did not come up")
     elif successor is not None and successor.state is NodeState.ACTIVE:
         yield StepRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")

@@ -1,5 +1,6 @@
 """What a decision sees: one pool at one moment, as values."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,7 +10,7 @@ from msgspec import Struct
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
-from neorion.navarch.model.record import Node, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.record import Node, Place, PoolState, Purchase, Repair, Trouble
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NodeState
 
@@ -86,6 +87,8 @@ class PoolView:
     started: Instant | None = None
     demand: Demand = Demand()
     wishes: Sequence[Wish] = ()
+    # Where other pools have asked for machines and wait for the answer.
+    elsewhere: Sequence[Place] = ()
     # By scope; the pool's own stands under its name.
     troubles: Mapping[str, Trouble] = field(default_factory=dict[str, Trouble])
     stock: Mapping[str, Stock] = field(default_factory=dict[str, Stock])
@@ -98,6 +101,11 @@ class PoolView:
 
     def node(self, node: NodeId) -> Node | None:
         return self._by_id.get(node)
+
+    def successor(self, repair: Repair) -> Node | None:
+        """Who takes the place of the repair's node; nobody while there is none, or when that one went again."""
+        found = self.node(repair.successor) if repair.successor else None
+        return None if found is None or found.state.leaving else found
 
     @cached_property
     def open_repairs(self) -> Sequence[Repair]:
@@ -122,6 +130,11 @@ class PoolView:
     @cached_property
     def serving(self) -> int:
         return len(self.nodes) - sum(not node.state.serving for node in self.unsettled)
+
+    @cached_property
+    def spread(self) -> Counter[tuple[str, str, str]]:
+        """How many nodes are where."""
+        return Counter(node.place.where for node in self.nodes)
 
     @cached_property
     def _by_id(self) -> Mapping[NodeId, Node]:

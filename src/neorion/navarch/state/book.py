@@ -12,6 +12,7 @@ from neorion.navarch.model import (
     Node,
     NodeId,
     NodeState,
+    Place,
     PoolSpec,
     PoolState,
     PoolView,
@@ -182,7 +183,15 @@ class Book:
             started=started,
             demand=shelf.demand,
             wishes=tuple(shelf.wishes),
+            elsewhere=self._asked_by_others(spec.name) if self.troubles else (),
             troubles=self.troubles,
             stock=self.stock,
             events=shelf.events,
         )
+
+    def _asked_by_others(self, pool: str) -> list[Place]:
+        return [
+            one.place
+            for one in self.purchases.values()
+            if one.state is PurchaseState.INTENDED and one.pool != pool
+        ]
