@@ -35,7 +35,7 @@ from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model import Node, NodeId, NodeState, Place, PoolSpec, PoolState
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling, Timing
 
 IN_FLIGHT = 32
 CALLS = 2_000
@@ -59,7 +59,11 @@ class Stopwatch(NoScheduler):
 def spec(nodes: int) -> PoolSpec:
     """Nothing is held back: what is measured is the way from a fault to a cordon."""
     rules = HealthRules(budgets=(Budget(Amount(count=nodes)),), cause=CommonCause(least=nodes + 1))
-    return PoolSpec(POOL, (Offer("fake", TYPE, (REGION,)),), scaling=Scaling(0, nodes), health=rules)
+    # Agents of a bench are silent between its rounds, and on a busy machine for long.
+    timing = Timing(silence=Duration.of(hours=1))
+    return PoolSpec(
+        POOL, (Offer("fake", TYPE, (REGION,)),), scaling=Scaling(0, nodes), health=rules, timing=timing
+    )
 
 
 def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
