@@ -19,7 +19,7 @@ from tools import system
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
 # The first test that asks for the cluster also waits until it is made.
-_CLUSTER_TIMEOUT_S = 180
+_CLUSTER_TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="session")

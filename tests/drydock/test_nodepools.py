@@ -26,7 +26,7 @@ from neorion.keel.base import Terminal
 from neorion.keel.kube import Meta
 from tests.drydock.workloads import H100, apply, pool, wait
 
-ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(240)]
+ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(480)]
 
 MACHINES = st.lists(
     st.builds(Machine, st.uuids().map(str), st.booleans(), st.booleans(), st.booleans()), max_size=6
@@ -97,7 +97,7 @@ class TestOnACluster:
         assert [node["metadata"]["labels"]["team"] for node in nodes] == ["a", "a"]
         assert all("team" in str(node["spec"]["taints"]) for node in nodes)
         await cloud.kubectl("delete", "nodepool", "two")
-        await cloud.kubectl("wait", "nodes", "-l", f"{POOL}=two", "--for=delete", "--timeout=60s")
+        await cloud.kubectl("wait", "nodes", "-l", f"{POOL}=two", "--for=delete", "--timeout=180s")
         assert await _nodes(cloud, "two") == []
 
     @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from neorion.iris.client import IrisClient
 from tests.iris.processes import Cluster
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_waits_and_streams_in_flight_outlive_an_orderly_restart(tmp_path: Path):
     with Cluster(tmp_path, worker_timeout="30s") as cluster, IrisClient.remote(cluster.url) as client:
         job = client.submit("echo up; sleep 4; echo down", "long")
