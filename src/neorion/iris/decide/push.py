@@ -59,9 +59,7 @@ class Crowd:
         self._runs: dict[int, list[RunningView]] = {}
         self._on: dict[int, list[Victim]] = {}
         # Per lowest band that may be stopped, what stopping all of it would free on each worker.
-        self._potential = {
-            floor: [[0, 0, 0, 0] for _ in pool.workers] for floor in _FLOORS if floor > band
-        }
+        self._potential = {floor: [[0, 0, 0, 0] for _ in pool.workers] for floor in _FLOORS if floor > band}
         self._gangs = self._count(running, band)
         # The most of anything that one worker could have then: who asks for more need not look further.
         self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
