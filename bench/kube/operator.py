@@ -194,6 +194,8 @@ async def measure(report: Report) -> None:
                 print(f"{name}: {costs[name][-1]}", flush=True)
                 if name == "ours":
                     await ask(api, answers)
+                    # The server counts a write a moment after it has told of it.
+                    await anyio.sleep(1)
                     before = await writes(api)
                     await anyio.sleep(STEADY_S)
                     idle += await writes(api) - before
