@@ -4,6 +4,7 @@
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,10 +112,7 @@ async def write(kubeconfig: Path, turn: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    kubeconfig, *numbers = sys.argv[1:]
-    anyio.run(
-        write if numbers[1:] else operate,
-        Path(kubeconfig),
-        *map(int, numbers),
-        backend_options={"loop_factory": uvloop.new_event_loop},
-    )
+    kubeconfig, turn, *count = sys.argv[1:]
+    config, number = Path(kubeconfig), int(turn)
+    side = partial(write, config, number, int(count[0])) if count else partial(operate, config, number)
+    anyio.run(side, backend_options={"loop_factory": uvloop.new_event_loop})
