@@ -29,6 +29,8 @@ INLINE_BYTES_MAX: Final = 2 * 1024 * 1024
 PAGE: Final = 500
 # Long enough for a controller to be started anew.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
+# A controller that was never reached is more likely misspelled than starting.
+_FIRST: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=8)
 # About an hour: who waits for a job of days does so through an upgrade of its controller.
 _WAITING: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=1_500)
 # How much longer than the caller's time an answer may take that was asked for within it.
@@ -226,7 +228,7 @@ class Connection:
 
     async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
         """A controller that starts anew is asked anew."""
-        answer = await retry(call, _PATIENCE, self._clock, self._rng)
+        answer = await retry(call, _PATIENCE if self._reached else _FIRST, self._clock, self._rng)
         self._reached = True
         return answer
 
