@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import signal
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -80,6 +81,11 @@ def own_cluster() -> Generator[Cluster]:
 async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
     async with namespace(cluster) as name:
         yield name
+
+
+def pytest_configure() -> None:
+    # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
