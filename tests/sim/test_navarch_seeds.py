@@ -11,8 +11,8 @@ LIMITS = Limits(steps=300_000)
 LONG = Limits(steps=10**9, time=Duration.of(hours=9 * 24))
 # Each part is one test, so that parts run beside each other.
 PART = 10
-PARTS = 20
-SOAK_PARTS = 80
+PARTS = 50
+SOAK_PARTS = 50
 
 # What was under way when a control plane was killed is a coroutine that nobody awaited; that is what killing means.
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
