@@ -61,15 +61,18 @@ def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
 
 def grows(spec: DevServerSpec, home: Claim | None) -> bool:
     """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
-    there = _size(home)
-    bound = home is not None and home.status.phase == "Bound"
-    return bound and there is not None and _nano(spec.persistent_home_size) > _nano(there)
+    there, wanted = _size(home), spec.persistent_home_size
+    if home is None or there is None or there == wanted or home.status.phase != "Bound":
+        return False
+    return _nano(wanted) > _nano(there)
 
 
 def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
     """With the home as large as it can be: one that was kept may be larger than asked for, and volumes never shrink."""
     there = _size(home)
-    if there is None or (grows(spec, home) and not stuck_home(spec, home, around)):
+    if there in (None, spec.persistent_home_size) or (
+        grows(spec, home) and not stuck_home(spec, home, around)
+    ):
         return spec
     return replace(spec, persistent_home_size=there)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Claim, ContainerStatus, Pod
@@ -130,8 +131,12 @@ def _image(pod: Pod) -> Step:
         if waiting and waiting.reason in _IMAGE_FAULTS:
             containers = (*pod.spec.init_containers, *pod.spec.containers)
             image = next((one.image for one in containers if one.name == status.name), "the image")
+            whose = "The cluster's tools for SSH, " if status.name == TOOLS else ""
             return Step(
-                kind, False, waiting.reason, f"{image} cannot be pulled: {waiting.message.rstrip('.')}."
+                kind,
+                False,
+                waiting.reason,
+                f"{whose}{image} cannot be pulled: {waiting.message.rstrip('.')}.",
             )
     status = _main(pod)
     if status and (status.state.running or status.state.terminated):
