@@ -11,6 +11,7 @@ from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
 from neorion.devservers.model.objects import Body, DevServer, DevServerFlavor
 from neorion.keel.kube.core import Claim, Pod
+from neorion.keel.kube.core.pods import Resources
 
 # Keeps the object until its home is marked with the day it goes: nothing else would remember.
 FINALIZER = f"{GROUP}/home"
@@ -50,7 +51,8 @@ class Observed:
         pod = self.pod
         if pod is None or self.flavor is None:
             return Change.NONE
-        return change(pod, self.flavor.spec, pod.spec.containers[0])
+        template = self.body.spec.template.spec.containers if self.body else ()
+        return change(pod, self.flavor.spec, template[0].resources if template else Resources())
 
 
 @dataclass(frozen=True, slots=True)
