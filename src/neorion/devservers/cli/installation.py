@@ -41,7 +41,8 @@ async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> 
     if any(step.outcome is Outcome.LEFT_OUT for step in steps):
         out.warn("This cluster has no Prometheus operator: nothing reads the operator's figures.")
     if wanted["wait"]:
-        out.say("The operator is starting.")
+        if news(steps):
+            out.say("The operator is starting.")
         await installer.wait(_OPERATOR, span)
         out.say("Development servers are installed. Next: devctl admin user add USER")
 
