@@ -3,10 +3,12 @@
 import hashlib
 import os
 import shutil
+import signal
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import anyio
+import hypothesis
 import pytest
 
 from neorion.drydock.binaries import ready
@@ -19,7 +21,7 @@ from tools import system
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
 # The first test that asks for the cluster also waits until it is made.
-_CLUSTER_TIMEOUT_S = 180
+_CLUSTER_TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +82,25 @@ def own_cluster() -> Generator[Cluster]:
 async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
     async with namespace(cluster) as name:
         yield name
+
+
+def _choose_examples() -> None:
+    """The same examples in every run, unless one explores: new ones are sought by `make soak`, not by whoever changes something else."""
+    exploring = bool(os.environ.get("NEORION_EXPLORE"))
+    # How long an example takes says more about the machine than about the code.
+    hypothesis.settings.register_profile(
+        "neorion",
+        derandomize=not exploring,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("neorion")
+
+
+def pytest_configure() -> None:
+    _choose_examples()
+    # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,16 +1,15 @@
-"""The operator alone: neither Kubernetes' controllers nor its scheduler work, so that all the time is the operator's.
+"""The operator alone: volumes are bound and pods run as soon as it asks for them, so that the time is its own.
 
-Each server gets its objects and says Pending, and that is all there is to do. Same figures, sizes and reference as
-`devservers.operator`.
+Neither Kubernetes' controllers nor its scheduler work: this program plays them, by the fewest writes. Same figures, sizes
+and reference as `devservers.operator`, and quick enough for 10,000 servers.
 """
 
 import anyio
 
 from bench.devservers.operator import Stage, measure
 from bench.kit import Report
-from neorion.devservers.model import Phase
 
-ALONE = Stage("created → all Pending, all objects made", Phase.PENDING, controlled=False)
+ALONE = Stage("created → all Running", played=True)
 
 
 def run(report: Report) -> None:

@@ -17,6 +17,7 @@ import anyio
 import yaml
 
 from bench.devservers.sides import NAMESPACE, built, ours, reference, side, used
+from bench.devservers.world import World
 from bench.kit import Report
 from bench.peers import Absent
 from neorion.devservers.model import Phase
@@ -44,15 +45,16 @@ DELETED = 100
 STEADY_S = 10.0
 PATIENCE_S = 1200.0
 _REQUESTS = re.compile(
-    rb'^apiserver_request_total\{[^}]*resource="(\w+)",scope="[^"]*",subresource="[^"]*",verb="(\w+)"[^}]*\} (\S+)$',
+    rb'^apiserver_request_total\{[^}]*resource="(\w+)",scope="[^"]*",subresource="(\w*)",verb="(\w+)"[^}]*\} (\S+)$',
     re.MULTILINE,
 )
 # Written by operators alone, as far as these verbs go: controllers of Kubernetes PUT, and people POST servers.
 _OURS = {
-    (resource, verb)
+    (resource, subresource, verb)
     for resource in ("devservers", "services", "persistentvolumeclaims", "deployments", "configmaps")
+    for subresource in ("", "status")
     for verb in ("POST", "PATCH", "APPLY")
-} - {("devservers", "POST")}
+} - {("devservers", "", "POST"), ("persistentvolumeclaims", "status", "PATCH")}
 
 
 Popen = subprocess.Popen[bytes]
@@ -70,15 +72,14 @@ class Run:
     restart_s: float = 0.0
     restart_cpu_s: float = 0.0
     restart_memory_mb: float = 0.0
-    answers_ms: list[float] = field(default_factory=list[float])
+    answers_ms: list[float] = field(default_factory=list[float], repr=False)
 
 
 class Eye:
     """The cluster as somebody outside sees it."""
 
-    def __init__(self, api: Client, phase: Phase = Phase.RUNNING) -> None:
+    def __init__(self, api: Client) -> None:
         self.api = api
-        self._phase = phase
         self.informers = Informers(api, SystemClock(), system_rng())
         self.servers = self.informers.of(SERVERS, NAMESPACE)
         self.services = self.informers.of(SERVICE, NAMESPACE)
@@ -88,7 +89,7 @@ class Eye:
         self.services.listen(lambda _before, _after, _lane: self._changed.set())
 
     def _count(self, _before: DevServer | None, after: DevServer | None, _lane: Lane) -> None:
-        if after is not None and after.status.phase is self._phase:
+        if after is not None and after.status.phase is Phase.RUNNING:
             self.done.add(after.meta.key)
         self._changed.set()
 
@@ -104,9 +105,7 @@ class Eye:
     async def writes(self) -> float:
         """Of the operator, since the cluster began."""
         found = _REQUESTS.findall(await self.api.read("/metrics"))
-        return sum(
-            float(number) for resource, verb, number in found if (resource.decode(), verb.decode()) in _OURS
-        )
+        return sum(float(number) for *what, number in found if tuple(map(bytes.decode, what)) in _OURS)
 
 
 async def prepare(cluster: Cluster, api: Client) -> None:
@@ -177,17 +176,13 @@ async def restart(eye: Eye, command: list[str], name: str, size: int, run: Run) 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """On what the servers are put: how many nodes they get, and whether Kubernetes' own controllers work at all.
-
-    `phase` is how far a server comes there.
-    """
+    """On what the servers are put: Kubernetes with as many simulated nodes as they need, or an API server alone, and the rest played."""
 
     name: str
-    phase: Phase = Phase.RUNNING
-    controlled: bool = True
+    played: bool = False
 
     def wishes(self, size: int) -> Wishes:
-        return Wishes(simulated=(Group(size // PODS_PER_NODE + 2),)) if self.controlled else Wishes()
+        return Wishes() if self.played else Wishes(simulated=(Group(size // PODS_PER_NODE + 2),))
 
 
 WHOLE = Stage("created → all Running")
@@ -201,10 +196,11 @@ async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int,
         anyio.create_task_group() as group,
     ):
         await prepare(cluster, api)
-        if not stage.controlled:
+        if stage.played:
             for part in ("kube-controller-manager", "kube-scheduler"):
                 await cluster.stop(part)
-        eye = Eye(api, stage.phase)
+            group.start_soon(World(api).run)
+        eye = Eye(api)
         group.start_soon(eye.informers.run)
         await eye.informers.wait_synced()
         with side(name, command(cluster)) as process:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import anyio
+
 from neorion.devservers.decide.scripts import SCRIPTS
 from neorion.drydock.binaries import Shelf, hush
 from neorion.drydock.binaries.build import build
@@ -25,20 +27,23 @@ REFERENCE: Final = Product(
     tools=Path(__file__).parent,
 )
 _PORT: Final = 18_980
+_OURS: Final = [sys.executable, "-m", "neorion.devservers"]
+_COMPILED: Final = Path("/tmp/bench-devservers-compiled")  # noqa: S108 -- made anew from the sources whenever they change
 
 
 async def built() -> Path:
-    """The reference's program, in the user's cache."""
+    """The reference's program, in the user's cache; and ours compiled, as it is in its image."""
     shelf = Shelf.of()
     await build(REFERENCE, shelf, hush)
+    await anyio.run_process([*_OURS, "operator", "--help"], env=_environment(), stdout=subprocess.DEVNULL)
     return shelf.folder(REFERENCE) / "reference"
 
 
 def ours(cluster: Cluster) -> list[str]:
     file = cluster.layout.folder / "operator.yaml"
     file.write_text(f"namespace: {NAMESPACE}\nscope: {NAMESPACE}\nport: {_PORT}\ndefault_image: any\n")
-    command = [sys.executable, "-m", "neorion.devservers", "operator", "--log", "json"]
-    return [*command, "--config", str(file), "--kubeconfig", str(cluster.kubeconfig)]
+    files = ["--config", str(file), "--kubeconfig", str(cluster.kubeconfig)]
+    return [*_OURS, "operator", "--log", "json", *files]
 
 
 def reference(cluster: Cluster, program: Path) -> list[str]:
@@ -48,7 +53,7 @@ def reference(cluster: Cluster, program: Path) -> list[str]:
 @contextmanager
 def side(name: str, command: list[str]) -> Generator["subprocess.Popen[bytes]"]:
     with Path(f"/tmp/bench-devservers-{name}.log").open("w") as log:  # noqa: S108 -- overwritten by the next run
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
     try:
         yield process
     finally:
@@ -58,6 +63,10 @@ def side(name: str, command: list[str]) -> Generator["subprocess.Popen[bytes]"]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(_COMPILED)}
 
 
 def used(pid: int) -> tuple[float, float]:

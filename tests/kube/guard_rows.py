@@ -59,8 +59,9 @@ def token_secret(namespace: str) -> Manifest:
     return thing(namespace, {"type": "kubernetes.io/service-account-token"}, annotations=account)
 
 
-def server(**meta: Any) -> Callable[[str], Manifest]:
-    return lambda namespace: thing(namespace, {"spec": {"flavor": "cpu-small"}}, **meta)
+def server(owner: str = "", **meta: Any) -> Callable[[str], Manifest]:
+    spec = {"flavor": "cpu-small"} | ({"owner": owner} if owner else {})
+    return lambda namespace: thing(namespace, {"spec": spec}, **meta)
 
 
 _HOST_PATH = [{"name": "host", "hostPath": {"path": "/"}}]
@@ -103,6 +104,11 @@ USERS: dict[str, Row] = {
         DEPLOYMENT,
         deployment({SERVER: "box"}),
         "leave it out of the template",
+    ),
+    "a server in another's name": (
+        _SERVERS,
+        server("bob@example.com"),
+        "spec.owner is bob@example.com, and servers here are those of ann; leave it out, or name yourself",
     ),
     "a token that never ends": (SECRET, token_secret, "tokens of accounts are not kept in Secrets"),
     "a claim to a volume that is there": (

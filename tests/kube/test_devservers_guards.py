@@ -29,7 +29,7 @@ T = TypeVar("T")
 GUARDED, OPEN, SYSTEM = "dev-ann", "dev-open", "devservers-system"
 RIGHTS = Path(__file__).parent / "devservers_rights.txt"
 # How long a server may take to hear of a new policy, quota or account.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 AGAIN = Duration.of(ms=100)
 
 REVIEW = Kind(
@@ -165,6 +165,9 @@ async def test_what_a_user_may_do_is_not_in_the_guards_way(ann: Client):
         (CLAIM, rows.claim()),
         (CLAIM, rows.claim(storageClassName="standard")),
         (SERVERS, rows.server()),
+        (SERVERS, rows.server("ann")),
+        (SERVERS, rows.server("Ann@example.com")),
+        (SERVERS, rows.server(account(GUARDED, "user-ann")[0])),
     ]
     for kind, manifest in good:
         await allowed(lambda kind=kind, manifest=manifest: trying.create(kind.raw, manifest(GUARDED)))
@@ -229,6 +232,19 @@ async def test_a_users_status_and_finalizer_are_the_operators(ann: Client, opera
     )
     await operator.patch(SERVERS, name, none, GUARDED)
     await ann.delete(SERVERS, name, GUARDED)
+
+
+async def test_who_may_assign_servers_names_their_owner_and_nobody_renames_them(admin: Client, ann: Client):
+    server = rows.server("bob")
+    await refused(lambda: ann.rehearsing().create(SERVERS.raw, server(GUARDED)), "those of ann")
+    made = await allowed(lambda: admin.create(SERVERS, server(GUARDED)))
+    stopped = await ann.patch(SERVERS, made.meta.name, Merge({"spec": {"running": False}}), GUARDED)
+    assert stopped.spec.owner == "bob"
+    await ann.delete(SERVERS, made.meta.name, GUARDED)
+    made = await allowed(lambda: ann.create(SERVERS, rows.server(name="later")(GUARDED)))
+    late = Merge({"spec": {"owner": "bob"}})
+    await refused(lambda: ann.patch(SERVERS, made.meta.name, late, GUARDED), "those of ann")
+    await ann.delete(SERVERS, made.meta.name, GUARDED)
 
 
 @pytest.mark.parametrize("attack", rows.OPERATOR)
@@ -344,7 +360,7 @@ async def test_the_guards_understand_what_they_guard(admin: Client):
         return list(found)
 
     policies = await allowed(checked)
-    assert len(policies) == 8
+    assert len(policies) == 9
     assert [one["metadata"]["name"] for one in policies if one["status"].get("typeChecking")] == []
 
 

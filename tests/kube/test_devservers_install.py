@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.devservers.adapters.install import Installer, Outcome, Overlay, bundle
+from neorion.devservers.adapters.install import Images, Installer, Outcome, Overlay, bundle
 from neorion.devservers.adapters.install.bundle import rendered
 from neorion.devservers.adapters.users import Allowance, Users
 from neorion.devservers.cli import app
@@ -92,7 +92,7 @@ async def test_everything_is_there_after_the_first_time_and_nothing_happens_at_t
 async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluster_lacks(
     client: Client, installer: Installer
 ):
-    cloud = bundle(Overlay.AWS, "registry.example/operator:1", "fs-1")
+    cloud = bundle(Overlay.AWS, Images("registry.example/operator:1"), "fs-1")
     steps = await installer.install(cloud)
     left = {step.kind for step in steps if step.outcome is Outcome.LEFT_OUT}
     assert left <= {"ServiceMonitor", "PrometheusRule"}
@@ -120,7 +120,7 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
     await client.create(FLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
     server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "mine"}}
     made = await client.create(SERVERS, server)
-    steps = await installer.install(bundle(Overlay.LOCAL, "devservers-operator:next"))
+    steps = await installer.install(bundle(Overlay.LOCAL, Images("devservers-operator:next")))
     news = {(step.name, step.outcome) for step in steps if step.outcome is not Outcome.UNCHANGED}
     assert news == {
         ("devservers.devservers.io", Outcome.CHANGED),

@@ -17,7 +17,7 @@ from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import node
 from tests.navarch.processes import Fleet
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 FILE = """
 server: {{ address: "127.0.0.1:{port}", state_dir: {folder}, health_policy: policy.yaml }}

@@ -19,7 +19,7 @@ from neorion.drydock.yard import Wishes, Yard
 from tests.node.pods import NEEDS
 
 # The first build of the image fetches its packages.
-pytestmark = [NEEDS, pytest.mark.needs("drydock", "mmdebstrap"), pytest.mark.timeout(900)]
+pytestmark = [NEEDS, pytest.mark.needs("drydock", "mmdebstrap", "ssh"), pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parent.parent.parent
 # Of this checkout: two of them may be tested at the same time.
@@ -27,6 +27,7 @@ NAME = f"install-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest(
 PROGRAM = [sys.executable, "-c", "from neorion.devservers.cli import main; main()"]
 SYSTEM = "devservers-system"
 IMAGE = "devservers-operator:dev"
+TOOLS = "devserver-tools:dev"
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,12 @@ class Person:
     cluster: Cluster
     kubeconfig: Path
 
-    def devctl(self, *words: str) -> str:
-        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "TERM": "dumb"}
-        done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False, env=env)
+    def devctl(self, *words: str, say: str = "") -> str:
+        home = str(self.kubeconfig.parent)
+        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "TERM": "dumb", "HOME": home}
+        done = subprocess.run(
+            [*PROGRAM, *words], input=say, capture_output=True, text=True, check=False, env=env
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -54,8 +58,9 @@ async def _give_images(cluster: Cluster) -> None:
     store, registry = ImageStore.of(cluster.shelf), Registry.of(cluster.layout).address
     recipe = ROOT / "infra/docker/devservers-operator/Dockerfile"
     operator = await build(store, Build(ROOT, ImageName.parse(IMAGE), recipe))
+    tools = await build(store, Build(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
     await provide(store, [BUSYBOX.name])
-    for name in (operator, BUSYBOX.name):
+    for name in (operator, tools, BUSYBOX.name):
         await store.push(name, registry)
 
 
@@ -100,20 +105,29 @@ def test_a_cluster_gets_an_operator_that_survives_its_leader_and_leaves_nothing(
     admin.devctl("install", "--timeout", "4m")
     pods = admin.get("pods", "-n", SYSTEM, "-l", "app=devservers-operator")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
-    admin.kubectl("wait", "--for=create", "devserverflavor/cpu-small", "--timeout=60s")
+    admin.kubectl("wait", "--for=create", "devserverflavor/cpu-small", "--timeout=180s")
 
     admin.devctl("admin", "user", "add", "ann")
     (tmp_path / "ann").write_text(admin.devctl("admin", "user", "kubeconfig", "ann"))
     ann = Person(admin.cluster, tmp_path / "ann")
-    ann.devctl("create", "box", "--image", "busybox", "--home-size", "1Gi", "--wait")
+    (tmp_path / ".ssh").mkdir(mode=0o700)
+    key = tmp_path / ".ssh/id_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    made = ["create", "box", "--image", "busybox", "--home-size", "1Gi", "--ssh-key", f"{key}.pub", "--wait"]
+    ann.devctl(*made)
     assert ann.devctl("exec", "box", "--", "sh", "-c", "echo kept > file; cat file") == "kept\n"
+    # By SSH, as installed: nothing was told to the operator by hand.
+    assert ann.devctl("ssh", "box", say='test -n "$SSH_CONNECTION" && cat file\n') == "kept\n"
 
     first = leader(admin)
     admin.kubectl("delete", "pod", first, "-n", SYSTEM, "--grace-period=0", "--force")
     assert follow_until_another_leads(admin, first) != first
     ann.devctl("stop", "box", "--yes")
+    # Whoever deletes the host key costs the server no start, and devctl knows the next one.
+    ann.kubectl("delete", "secret", "box-ssh-host")
     ann.devctl("start", "box")
-    assert ann.devctl("exec", "box", "--", "cat", "file") == "kept\n"
+    assert ann.devctl("ssh", "box", say='test -n "$SSH_CONNECTION" && cat file\n') == "kept\n"
+    assert "HostKeyChanged" in ann.devctl("events", "box")
     figures = admin.kubectl(
         "get", "--raw", f"/api/v1/namespaces/{SYSTEM}/services/devservers-operator:http/proxy/metrics"
     )

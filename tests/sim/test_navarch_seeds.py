@@ -32,7 +32,7 @@ def explored(seeds: range) -> None:
         failure.check(f"simulate(a_day, {failure.seed})")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_day_of_troubles_breaks_no_law(part: int):
     explored(range(part * PART, (part + 1) * PART))

@@ -94,6 +94,29 @@ def test_running_is_said_only_of_a_pod_that_is_ready():
             Phase.FAILED,
             "image cannot be pulled: no such image.",
         ),
+        (
+            waiting(
+                "ErrImagePull",
+                'rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/box:1": failed to'
+                ' resolve reference "docker.io/library/box:1": docker.io/library/box:1: not found',
+            ),
+            Phase.FAILED,
+            "image cannot be pulled: not found.",
+        ),
+        (
+            waiting("ImagePullBackOff", 'Back-off pulling image "box:1"'),
+            Phase.FAILED,
+            "image cannot be pulled: it is tried again from time to time.",
+        ),
+        (
+            waiting(
+                "ImagePullBackOff",
+                'Back-off pulling image "x.io/box:1": ErrImagePull: failed to pull and unpack image "x.io/box:1": failed'
+                " to authorize: 401 Unauthorized",
+            ),
+            Phase.FAILED,
+            "image cannot be pulled: failed to authorize: 401 Unauthorized.",
+        ),
         (waiting("ContainerCreating"), Phase.PENDING, None),
         (
             waiting("CrashLoopBackOff", oom=True),

@@ -5,14 +5,16 @@ from datetime import timedelta
 
 from msgspec.structs import replace as changed
 
-from neorion.devservers.decide import Observed, Settings, decide, wants_host_key
+from neorion.devservers.decide import Observed, Settings, decide, doubts_host_key, wants_host_key
+from neorion.devservers.decide.ssh import MOUNT_PATIENCE
 from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Ssh
 from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
+from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Container, Pod, PodStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Running
+from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Running, Terminated, Waiting
 
 SSH = replace(SETTINGS, tools_image="tools:1")
 SPEC = DevServerSpec(
@@ -68,6 +70,36 @@ def test_a_host_key_is_wanted_once_and_only_for_what_runs():
     assert not wants_host_key(Observed(a_server(changed(SPEC, enable_ssh=False))), SSH)
     assert not wants_host_key(Observed(a_server(changed(SPEC, running=False))), SSH)
     assert not wants_host_key(Observed(a_server(SPEC, deleted="2026-11-16T08:00:00Z")), SSH)
+
+
+def waiting(*, begun: bool = False) -> Pod:
+    """A pod with sshd that has had its node since it was asked for, and perhaps its first container."""
+    placed = Condition("PodScheduled", "True", changed=CREATED.isoformat())
+    state = (
+        ContainerState(terminated=Terminated(0))
+        if begun
+        else ContainerState(waiting=Waiting("PodInitializing"))
+    )
+    status = PodStatus(conditions=(placed,), init_containers=(ContainerStatus(name=TOOLS, state=state),))
+    return changed(equipped(), status=status)
+
+
+def test_a_host_key_is_doubted_before_a_start_and_when_a_pod_does_not_begin():
+    stopped = changed(body("tools:1"), spec=changed(body("tools:1").spec, replicas=0))
+    server = a_server(SPEC, KEYED)
+    late = CREATED + MOUNT_PATIENCE
+    assert doubts_host_key(Observed(server, body=stopped), SSH, CREATED)
+    assert not doubts_host_key(Observed(server, body=body("tools:1")), SSH, late)
+    assert not doubts_host_key(Observed(server), SSH, late)
+    assert not doubts_host_key(Observed(a_server(SPEC), body=stopped), SSH, late)
+    assert not doubts_host_key(Observed(server, body=stopped), SETTINGS, late)
+    resting = a_server(changed(SPEC, running=False), KEYED)
+    assert not doubts_host_key(Observed(resting, body=stopped), SSH, late)
+    seen = Observed(server, a_flavor(), a_claim(), body("tools:1"), (waiting(),))
+    assert not doubts_host_key(seen, SSH, late - timedelta(seconds=1))
+    assert decide(seen, SSH, CREATED).wake == late
+    assert doubts_host_key(seen, SSH, late)
+    assert not doubts_host_key(replace(seen, pods=(waiting(begun=True),)), SSH, late)
 
 
 def test_the_host_key_is_remembered_at_work_and_at_rest():

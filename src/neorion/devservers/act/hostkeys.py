@@ -1,13 +1,29 @@
-"""Gives a server its host key: once, before anything is made for it."""
+"""Gives a server its host key: once, before anything is made for it, and again if somebody deletes it."""
 
 from contextlib import suppress
+from typing import Final
 
-from neorion.devservers.decide import Identity, host_key_secret
+from neorion.devservers.decide import Identity, host_key_name, host_key_secret
 from neorion.devservers.ports import Keys
-from neorion.keel.base import NotFound
-from neorion.keel.kube import Api, Exists
+from neorion.keel.base import Conflict, Denied, NotFound
+from neorion.keel.kube import Api, Deletion, Exists
 from neorion.keel.kube.control import Fence
 from neorion.keel.kube.core import SECRET
+
+# No object has it.
+_NOBODY: Final = Deletion(uid="00000000-0000-0000-0000-000000000000")
+
+
+async def host_key_is_gone(api: Api, fence: Fence, server: Identity) -> bool:
+    """The operator may not read Secrets, so it asks for the end of one that cannot be: what is there conflicts with that."""
+    fence.check()
+    try:
+        await api.delete(SECRET, host_key_name(server.name), server.namespace, _NOBODY)
+    except NotFound:
+        return True
+    except (Conflict, Denied):
+        return False
+    return False
 
 
 async def give_host_key(api: Api, fence: Fence, keys: Keys, server: Identity) -> str:

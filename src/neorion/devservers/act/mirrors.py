@@ -26,12 +26,12 @@ class Mirrors:
     """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
     def __init__(self, informers: Informers, scope: str = "") -> None:
-        self.servers = informers.of(SERVERS, scope)
+        self.servers = informers.of(SERVERS, scope, packed=True)
         self.flavors = informers.of(FLAVORS)
-        self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL))
-        self.bodies = informers.of(BODIES, scope, OURS)
-        self.pods = informers.of(POD, scope, OURS)
-        self.services = informers.of(SERVICE, scope, OURS)
+        self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL), packed=True)
+        self.bodies = informers.of(BODIES, scope, OURS, packed=True)
+        self.pods = informers.of(POD, scope, OURS, packed=True)
+        self.services = informers.of(SERVICE, scope, OURS, packed=True)
         self.scripts = informers.of(CONFIG_MAP, scope, Select(labels=SCRIPTS_LABEL))
         # What looks have seen of each server; only this process knows it.
         self.sights: dict[Key, Sight] = {}

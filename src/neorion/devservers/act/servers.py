@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from neorion.devservers.act.hostkeys import give_host_key
+from neorion.devservers.act.hostkeys import give_host_key, host_key_is_gone
 from neorion.devservers.act.mirrors import Mirrors
 from neorion.devservers.act.survey import survey
 from neorion.devservers.decide import (
@@ -22,6 +22,7 @@ from neorion.devservers.decide import (
     TurnOff,
     TurnOn,
     decide,
+    doubts_host_key,
     unsure,
     wants_host_key,
 )
@@ -36,6 +37,11 @@ from neorion.keel.kube.core import POD
 
 # Waits are measured in time that passes, ends are told in times of day: a clock that was set is noticed this late.
 SLEEP_MAX = Duration.of(minutes=10)
+
+_ANOTHER_KEY = (
+    "The Secret with its host key was deleted, so the server gets another one: devctl ssh knows it, and other clients"
+    " will say that the host key has changed."
+)
 
 
 def unheard(alert: Alert) -> None:
@@ -79,7 +85,7 @@ class Servers:
         if unsure(seen):
             seen = replace(seen, around=await survey(self._api, seen))
         now = moment(self._clock.now())
-        seen = await self._with_host_key(seen)
+        seen = await self._with_host_key(seen, now)
         decision = decide(seen, self._settings, now)
         server = await self._own(seen)
         for manifest in decision.objects:
@@ -98,11 +104,22 @@ class Servers:
             await self._release(server)
         return until(decision.wake, now)
 
-    async def _with_host_key(self, seen: Observed) -> Observed:
-        if self._keys is None or not wants_host_key(seen, self._settings):
+    async def _with_host_key(self, seen: Observed, now: datetime) -> Observed:
+        if self._keys is None:
+            return seen
+        if doubts_host_key(seen, self._settings, now) and await host_key_is_gone(
+            self._api, self._fence, seen.identity
+        ):
+            # Forgotten before there is another: whoever dies in between leaves a server that wants a key.
+            seen = await self._with_status(seen, ssh_host_key=None)
+            self._recorder.tell(SERVERS, seen.server, "HostKeyChanged", _ANOTHER_KEY, warning=True)
+        if not wants_host_key(seen, self._settings):
             return seen
         public = await give_host_key(self._api, self._fence, self._keys, seen.identity)
-        told = msgspec.structs.replace(seen.server.status, ssh_host_key=public)
+        return await self._with_status(seen, ssh_host_key=public)
+
+    async def _with_status(self, seen: Observed, **fields: str | None) -> Observed:
+        told = msgspec.structs.replace(seen.server.status, **fields)
         return replace(seen, server=await self._applier.write_status(SERVERS, seen.server, told))
 
     async def _own(self, seen: Observed) -> DevServer:

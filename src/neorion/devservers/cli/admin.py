@@ -21,6 +21,8 @@ class Wanted(TypedDict):
     """What the options of `devctl install` say."""
 
     image: str
+    tools_image: str
+    ssh: bool
     efs: str
     force: bool
     wait: bool
@@ -49,6 +51,14 @@ class Leaving(TypedDict):
 @click.command("install", cls=Command)
 @click.argument("overlay", type=Choices(["local", "aws"]), default="local", metavar="[OVERLAY]")
 @_once("--image", default="", show_default=False, metavar="IMAGE", help="The operator's image.")
+@_once(
+    "--tools-image",
+    default="",
+    show_default=False,
+    metavar="IMAGE",
+    help="What brings SSH into servers; without it, devserver-tools beside the operator's image.",
+)
+@_once("--ssh/--no-ssh", default=True, help="Without it servers are entered through the cluster alone.")
 @_once("--efs", default="", show_default=False, metavar="ID", help="The EFS file system of shared volumes.")
 @_once("--force", is_flag=True, help="Take back what somebody else has changed.")
 @wait_option

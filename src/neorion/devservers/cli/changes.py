@@ -16,7 +16,6 @@ from neorion.devservers.client import (
     until_gone,
     until_ready,
     until_stopped,
-    user_name,
 )
 from neorion.devservers.model.objects import SERVERS, DevServer
 from neorion.keel.base import Invalid
@@ -55,7 +54,6 @@ def wish_of(name: str, short: str, asked: Asked) -> Wish:
         home_size=asked["home_size"],
         time=asked["time"],
         shared_volume=asked["shared_volume"],
-        owner=user_name(),
         ssh_keys=tuple(path.read_text(errors="replace").strip() for path in asked["ssh_key"]),
         replicas=(asked["replicas"] or 1) if asked["distributed"] else 0,
     )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from neorion.devservers.adapters.install import Installer, Outcome, Overlay, Step, bundle
+from neorion.devservers.adapters.install import Images, Installer, Outcome, Overlay, Step, bundle
 from neorion.devservers.cli.admin import Removal, Wanted
 from neorion.devservers.cli.asking import patience
 from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
@@ -29,7 +29,8 @@ STEPS: Final[Table[Step]] = Table(
 
 async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> None:
     span = patience(wanted["timeout"])
-    manifests = bundle(Overlay(overlay), wanted["image"], wanted["efs"])
+    images = Images(wanted["image"], wanted["tools_image"], wanted["ssh"])
+    manifests = bundle(Overlay(overlay), images, wanted["efs"])
     installer = Installer(client)
     if wanted["dry_run"]:
         steps = await installer.plan(manifests, force=wanted["force"])
@@ -40,7 +41,8 @@ async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> 
     if any(step.outcome is Outcome.LEFT_OUT for step in steps):
         out.warn("This cluster has no Prometheus operator: nothing reads the operator's figures.")
     if wanted["wait"]:
-        out.say("The operator is starting.")
+        if news(steps):
+            out.say("The operator is starting.")
         await installer.wait(_OPERATOR, span)
         out.say("Development servers are installed. Next: devctl admin user add USER")
 

@@ -11,7 +11,7 @@ import msgspec
 from neorion.devservers.cli.options import Where
 from neorion.devservers.cli.records import FLAVORS, FlavorRecord, phase
 from neorion.devservers.client import Fleet, find_place, user_name
-from neorion.keel.base import Error, Finding, Severity
+from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
 from neorion.keel.kube import Kind, Object, Part
@@ -172,7 +172,7 @@ def _abilities(ctx: click.Context) -> Iterator[Ability]:
 
 
 async def check(fleet: Fleet, out: Output) -> int:
-    findings = [await _answers(fleet)]
+    findings = [await _answers(fleet), await _installed(fleet)]
     for words, right in _NEEDS:
         placed = msgspec.structs.replace(right, namespace=fleet.namespace)
         findings.append(await _needed(fleet, f"{words} in {fleet.namespace}", placed))
@@ -195,6 +195,19 @@ async def _answers(fleet: Fleet) -> Finding:
     version = msgspec.json.decode(await fleet.client.read("/version"), type=dict[str, str])
     sentence = f"{fleet.client.transport.cluster.server} answers: Kubernetes {version.get('gitVersion', '')}."
     return Finding(Severity.INFO, "devservers.access", "cluster", sentence)
+
+
+async def _installed(fleet: Fleet) -> Finding:
+    code, subject = "devservers.access", "devservers"
+    try:
+        flavors = await fleet.flavors()
+    except NotFound as error:
+        return Finding(Severity.ERROR, code, subject, error.sentence, error.hint)
+    except Denied as error:
+        return Finding(Severity.WARNING, code, subject, error.sentence, error.hint)
+    return Finding(
+        Severity.INFO, code, subject, f"Development servers are installed, with {len(flavors)} flavors."
+    )
 
 
 async def _needed(fleet: Fleet, words: str, right: Attributes) -> Finding:

@@ -13,7 +13,7 @@ from neorion.devservers.client import copying, inside
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.follow import PATIENCE, until_gone, until_ready, until_stopped
 from neorion.devservers.client.move import plan_move
-from neorion.devservers.client.place import Place, find_place, user_name
+from neorion.devservers.client.place import Place, find_place
 from neorion.devservers.client.spans import parse_span
 from neorion.devservers.client.wish import Wish
 from neorion.devservers.model import DevServerStatus
@@ -73,7 +73,7 @@ class AsyncDevServer:
             time=wanted.get("time", ""),
             shared_volume=wanted.get("shared_volume", ""),
             ssh_keys=wanted.get("ssh_keys", ()),
-            owner=wanted.get("owner") or user_name(),
+            owner=wanted.get("owner", ""),
         )
         return cls(name, place, wish, keep=keep)
 

@@ -12,6 +12,7 @@ from neorion.devservers.client.why import diagnosis
 from neorion.devservers.client.wish import Wish
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
+from neorion.devservers.model.users import user_of
 from neorion.devservers.model.words import span
 from neorion.keel.base import Conflict, Duration, NotFound, QuotaExceeded, Retry, did_you_mean
 from neorion.keel.clock import Clock
@@ -244,5 +245,6 @@ def _explained(namespace: str) -> Generator[None]:
         raise NotFound(
             "devservers.no_namespace",
             f'There is no namespace "{namespace}".',
-            hint="Ask for it, or name another one with --namespace.",
+            hint=f"Whoever runs the cluster makes it: devctl admin user add {user_of(namespace) or 'USER'};"
+            " or name another one with --namespace.",
         ) from None

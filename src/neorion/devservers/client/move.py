@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from neorion.devservers.client.fleet import Fleet
-from neorion.devservers.decide.resize import Change, change
-from neorion.devservers.model.objects import DevServer, DevServerFlavor
-from neorion.keel.base import Conflict
+from neorion.devservers.decide import Observed
+from neorion.devservers.decide.resize import Change
+from neorion.devservers.model.objects import BODIES, Body, DevServer, DevServerFlavor
+from neorion.keel.base import Conflict, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,12 @@ async def plan_move(fleet: Fleet, name: str, flavor: str) -> Move:
             f"{name} is on {wanted.meta.name} already.",
             hint="devctl flavors lists the others.",
         )
-    standing = [pod for pod in await fleet.pods(name) if pod.meta.deleted is None]
-    pod = max(standing, key=lambda one: (one.meta.created or "", one.meta.name), default=None)
-    found = change(pod, wanted.spec, pod.spec.containers[0]) if pod else Change.NONE
-    return Move(server, wanted, found)
+    seen = Observed(server, wanted, body=await _body(fleet, name), pods=tuple(await fleet.pods(name)))
+    return Move(server, wanted, seen.change)
+
+
+async def _body(fleet: Fleet, name: str) -> Body | None:
+    try:
+        return await fleet.client.get(BODIES, name, fleet.namespace)
+    except NotFound:
+        return None

@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from neorion.devservers.client.place import user_name
 from neorion.devservers.client.spans import parse_span, span_text
 from neorion.devservers.model import Mode
+from neorion.devservers.model.users import user_of
 from neorion.keel.base import Invalid, is_name
 
 # A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
@@ -71,7 +73,8 @@ class Wish:
         """The DevServer, with `flavor` in place of one that was left open."""
         spec: dict[str, Any] = {"flavor": flavor}
         given = {
-            "owner": self.owner,
+            # In a namespace of its own, a person is who the cluster says, whatever this machine calls them.
+            "owner": self.owner or user_of(namespace) or user_name(),
             "image": self.image,
             "persistentHomeSize": self.home_size,
             "sharedVolumeClaimName": self.shared_volume,

@@ -29,13 +29,14 @@ from neorion.devservers.decide.objects import (
     Manifest,
     Settings,
     home_name,
+    host_key_name,
     host_key_secret,
     service_name,
 )
 from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
 from neorion.devservers.decide.ration import ahead, most
 from neorion.devservers.decide.server import decide, unsure
-from neorion.devservers.decide.ssh import wants_host_key
+from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
 
 __all__ = [
     "FINALIZER",
@@ -68,9 +69,11 @@ __all__ = [
     "accrued",
     "ahead",
     "decide",
+    "doubts_host_key",
     "expiry",
     "follow",
     "home_name",
+    "host_key_name",
     "host_key_secret",
     "missed",
     "most",

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from neorion.devservers.decide.evidence import Look
 from neorion.devservers.decide.moving import Surroundings
 from neorion.devservers.decide.objects import Identity, Manifest
+from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
 from neorion.devservers.model.objects import Body, DevServer, DevServerFlavor
 from neorion.keel.kube.core import Claim, Pod
+from neorion.keel.kube.core.pods import Resources
 
 # Keeps the object until its home is marked with the day it goes: nothing else would remember.
 FINALIZER = f"{GROUP}/home"
@@ -16,9 +19,9 @@ FINALIZER = f"{GROUP}/home"
 STOPPED_BECAUSE = f"{GROUP}/stopped-because"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
-    """One server and everything that belongs to it, at one moment."""
+    """One server and everything that belongs to it, at one moment. What follows from it is worked out once, when first asked for."""
 
     server: DevServer
     flavor: DevServerFlavor | None = None
@@ -31,16 +34,25 @@ class Observed:
     # Looked up only when a decision depends on it.
     around: Surroundings | None = None
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         meta = self.server.meta
         return Identity(meta.name, meta.namespace, meta.uid)
 
-    @property
+    @cached_property
     def pod(self) -> Pod | None:
         """The pod that counts: the newest that is not on its way out."""
         staying = (pod for pod in self.pods if pod.meta.deleted is None)
         return max(staying, key=lambda pod: (pod.meta.created or "", pod.meta.name), default=None)
+
+    @cached_property
+    def change(self) -> Change:
+        """What bringing the server to its flavor takes."""
+        pod = self.pod
+        if pod is None or self.flavor is None:
+            return Change.NONE
+        template = self.body.spec.template.spec.containers if self.body else ()
+        return change(pod, self.flavor.spec, template[0].resources if template else Resources())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from neorion.devservers.decide.resize import requested
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Toleration
 from neorion.devservers.model.objects import Requirement, Volume
 from neorion.keel.base import Quantity
@@ -18,8 +19,6 @@ _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
 # A quota without a prefix counts requests.
 _REQUESTS = "requests."
-
-Amounts = Mapping[str, int | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +60,18 @@ def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
 
 def grows(spec: DevServerSpec, home: Claim | None) -> bool:
     """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
-    there = _size(home)
-    bound = home is not None and home.status.phase == "Bound"
-    return bound and there is not None and _nano(spec.persistent_home_size) > _nano(there)
+    there, wanted = _size(home), spec.persistent_home_size
+    if home is None or there is None or there == wanted or home.status.phase != "Bound":
+        return False
+    return _nano(wanted) > _nano(there)
 
 
 def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
     """With the home as large as it can be: one that was kept may be larger than asked for, and volumes never shrink."""
     there = _size(home)
-    if there is None or (grows(spec, home) and not stuck_home(spec, home, around)):
+    if there in (None, spec.persistent_home_size) or (
+        grows(spec, home) and not stuck_home(spec, home, around)
+    ):
         return spec
     return replace(spec, persistent_home_size=there)
 
@@ -107,7 +109,7 @@ def _growth(move: Move) -> Iterable[tuple[str, str, int]]:
     """By how much each share grows: the old pod gives its own back before the new one takes more."""
     old = move.pod.spec.containers[0].resources
     parts = (
-        (_REQUESTS, old.requests, _requested(move.flavor)),
+        (_REQUESTS, old.requests, requested(move.flavor)),
         ("limits.", old.limits, move.flavor.resources.limits),
     )
     for prefix, before, after in parts:
@@ -206,12 +208,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 def _holds(node: Node, flavor: DevServerFlavorSpec) -> bool:
     """Were the node empty."""
     has = node.status.allocatable
-    return all(_nano(amount) <= _nano(has.get(name)) for name, amount in _requested(flavor).items())
-
-
-def _requested(flavor: DevServerFlavorSpec) -> Amounts:
-    """What is limited and not requested is requested whole."""
-    return {**flavor.resources.limits, **flavor.resources.requests}
+    return all(_nano(amount) <= _nano(has.get(name)) for name, amount in requested(flavor).items())
 
 
 def _nano(amount: int | str | None) -> int:

@@ -1,8 +1,10 @@
 """How far a server is, step by step, read from its volume and its pod: never from what was merely asked for."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Claim, ContainerStatus, Pod
@@ -16,6 +18,11 @@ _UNBOUND = "unbound immediate PersistentVolumeClaims"
 _START_FAULTS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
+# What nodes put before the reason: who said it to whom, and which image it was about.
+_DETOURS = re.compile(
+    r'rpc error: code = \w+ desc = |failed to [a-z ]+ "[^"]*": |Back-off pulling image "[^"]*"(: )?|\b\w*ImagePull\w*: '
+)
+_REFERENCE = re.compile(r"^\S+/\S+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +137,23 @@ def _image(pod: Pod) -> Step:
         if waiting and waiting.reason in _IMAGE_FAULTS:
             containers = (*pod.spec.init_containers, *pod.spec.containers)
             image = next((one.image for one in containers if one.name == status.name), "the image")
+            whose = "The cluster's tools for SSH, " if status.name == TOOLS else ""
             return Step(
-                kind, False, waiting.reason, f"{image} cannot be pulled: {waiting.message.rstrip('.')}."
+                kind,
+                False,
+                waiting.reason,
+                f"{whose}{image} cannot be pulled: {_in_short(waiting.message)}.",
             )
     status = _main(pod)
     if status and (status.state.running or status.state.terminated):
         return Step(kind, True, "Pulled")
     return Step(kind, None, "Waiting")
+
+
+def _in_short(message: str) -> str:
+    """What a node says of a pull, without the way it took to say it."""
+    told = _REFERENCE.sub("", _DETOURS.sub("", message)).rstrip(".")
+    return told or "it is tried again from time to time"
 
 
 def _ready(pod: Pod) -> Step:

@@ -4,12 +4,17 @@ CPU and memory change under the running server where Kubernetes can do it. Every
 moment without one: the home can be mounted once.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from neorion.devservers.model import DevServerFlavorSpec
 from neorion.keel.base import Quantity
 from neorion.keel.kube import condition
-from neorion.keel.kube.core import Container, Pod
+from neorion.keel.kube.core import Pod
+from neorion.keel.kube.core.pods import Resources
+
+Amounts = Mapping[str, int | str]
+Parts = dict[str, Amounts]
 
 _LIVE = frozenset({"cpu", "memory"})
 
@@ -22,17 +27,18 @@ class Change(StrEnum):
     RECREATE = "recreate"
 
 
-def change(pod: Pod, flavor: DevServerFlavorSpec, container: Container) -> Change:
-    """`container` is the server's container as its pod has it now."""
-    have = {"requests": container.resources.requests, "limits": container.resources.limits}
-    want = {"requests": flavor.resources.requests, "limits": flavor.resources.limits}
+def change(pod: Pod, flavor: DevServerFlavorSpec, applied: Resources) -> Change:
+    """`applied` is what the server's pods were last asked to have; the pod may have more, which the cluster gave it."""
+    standing = pod.spec.containers[0].resources
+    have: Parts = {"requests": standing.requests, "limits": standing.limits}
+    want: Parts = {"requests": requested(flavor), "limits": flavor.resources.limits}
     differing = {
-        name
-        for part in have
-        for name in have[part].keys() | want[part].keys()
-        if not _same(have[part].get(name), want[part].get(name))
+        name for part in want for name in want[part] if not _same(have[part].get(name), want[part][name])
     }
-    if not _fits_node(pod, flavor) or differing - _LIVE:
+    asked: Parts = {"requests": applied.requests, "limits": applied.limits}
+    dropped = any(name in asked[part] for part in have for name in have[part].keys() - want[part].keys())
+    if not _fits_node(pod, flavor) or dropped or differing - _LIVE:
+        # A running pod may get more or less of something, and cannot lose it altogether.
         return Change.RECREATE
     if not differing:
         return Change.NONE
@@ -56,7 +62,12 @@ def _fits_node(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
     return dict(pod.spec.node_selector) == dict(flavor.node_selector)
 
 
-def _quality(resources: dict[str, dict[str, str]] | dict[str, dict[str, int | str]]) -> str:
+def requested(flavor: DevServerFlavorSpec) -> Amounts:
+    """What is limited and not requested is requested whole: so says Kubernetes."""
+    return {**flavor.resources.limits, **flavor.resources.requests}
+
+
+def _quality(resources: Parts) -> str:
     """Kubernetes' class of service, which a running pod cannot leave."""
     requests, limits = resources["requests"], resources["limits"]
     if not requests and not limits:

@@ -12,7 +12,7 @@ from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.objects import HOME_DELETE_AFTER, Settings
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
-from neorion.devservers.decide.working import earliest, planned, working
+from neorion.devservers.decide.working import earliest, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
 
@@ -35,7 +35,7 @@ def unsure(seen: Observed) -> bool:
     if server.meta.deleted is not None:
         return False
     placed = seen.pod is not None and bool(seen.pod.spec.node_name)
-    changes = server.spec.running and placed and planned(seen) is not Change.NONE
+    changes = server.spec.running and placed and seen.change is not Change.NONE
     return changes or grows(server.spec, seen.home)
 
 

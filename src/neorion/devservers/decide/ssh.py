@@ -14,10 +14,13 @@ from neorion.devservers.decide.probe import SSH_PORT
 from neorion.devservers.decide.progress import Step, began
 from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import ConditionType
+from neorion.keel.kube import condition
 from neorion.keel.kube.core import Pod
 
 # A loaded node starts sshd within seconds; after this somebody has to look at the server's log.
 PATIENCE = timedelta(minutes=1)
+# A pod that has its node and no container after this may wait for a Secret that is gone; or for a large image.
+MOUNT_PATIENCE = timedelta(seconds=30)
 
 
 def wants_host_key(seen: Observed, settings: Settings) -> bool:
@@ -25,6 +28,29 @@ def wants_host_key(seen: Observed, settings: Settings) -> bool:
     server = seen.server
     wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
     return wanted and server.meta.deleted is None and server.status.ssh_host_key is None
+
+
+def doubts_host_key(seen: Observed, settings: Settings, now: datetime) -> bool:
+    """Whether it is time to ask if the host key is still there: before the server starts again, and when it does not come up."""
+    server = seen.server
+    wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
+    if not wanted or server.meta.deleted is not None or server.status.ssh_host_key is None:
+        return False
+    if seen.pod is None:
+        return seen.body is not None and seen.body.spec.replicas == 0
+    overdue = unmounted_after(seen.pod)
+    return overdue is not None and overdue <= now
+
+
+def unmounted_after(pod: Pod | None) -> datetime | None:
+    """When a pod that has sshd and its node should have begun with its first container; None once it has."""
+    if pod is None or not has_sshd(pod) or not pod.spec.node_name:
+        return None
+    if any(one.state.running or one.state.terminated for one in pod.status.init_containers):
+        return None
+    placed = condition(pod.status.conditions, "PodScheduled")
+    since = placed.changed if placed is not None and placed.holds else None
+    return datetime.fromisoformat(since) + MOUNT_PATIENCE if since else None
 
 
 def fitted(settings: Settings, seen: Observed) -> Settings:

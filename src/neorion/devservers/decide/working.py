@@ -29,8 +29,8 @@ from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, 
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.ration import rationed
-from neorion.devservers.decide.resize import Change, change
-from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps
+from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps, unmounted_after
 from neorion.devservers.decide.telling import (
     WHY,
     activity,
@@ -66,9 +66,9 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
     server = running(seen, now)
     shown = settled(server)
-    moved = planned(seen)
+    moved = seen.change
     held = _held(seen, settings, moved)
-    flavor = _flavor(seen, now, held)
+    flavor = _flavor(seen, taken, now, held)
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = alert_of(seen, status) if end is None else None
@@ -90,6 +90,7 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
             undo_at,
             now + HELD_AGAIN if held else None,
             None if status.ready else _later(silent_after(seen.pod), now),
+            None if status.ready else _later(unmounted_after(seen.pod), now),
         ),
     )
 
@@ -161,7 +162,7 @@ def _since(seen: Observed, now: datetime) -> datetime:
     return now
 
 
-def _flavor(seen: Observed, now: datetime, held: Hindrance | None) -> AppliedFlavor:
+def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindrance | None) -> AppliedFlavor:
     """Remembers where the server came from until it stands on the new flavor."""
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
@@ -170,16 +171,8 @@ def _flavor(seen: Observed, now: datetime, held: Hindrance | None) -> AppliedFla
         return before
     if before.applied != wanted:
         return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
-    stands = seen.pod is not None and phase(_steps(seen), seen.pod) is Phase.RUNNING
-    return AppliedFlavor(applied=wanted) if stands and planned(seen) is Change.NONE else before
-
-
-def planned(seen: Observed) -> Change:
-    """What bringing the server to its flavor takes."""
-    pod = seen.pod
-    if pod is None or seen.flavor is None:
-        return Change.NONE
-    return change(pod, seen.flavor.spec, pod.spec.containers[0])
+    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING
+    return AppliedFlavor(applied=wanted) if stands and seen.change is Change.NONE else before
 
 
 def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:

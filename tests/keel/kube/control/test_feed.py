@@ -1,6 +1,7 @@
 """Mirrors: true from the beginning, through every change, and again after every kind of gap."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import pytest
@@ -18,12 +19,12 @@ from tests.keel.kube.control.widgets import widget
 class Stage:
     """A cluster, a client of it, and mirrors that run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, packed: bool) -> None:
         self.world = world
         self.cluster = MemoryCluster(world.clock)
         self.api = MemoryApi(self.cluster, world.clock)
         self.informers = Informers(self.api, world.clock, world.rng)
-        self.widgets = self.informers.of(WIDGET)
+        self.widgets = self.informers.of(WIDGET, packed=packed)
 
     def sizes(self) -> dict[str, int | None]:
         return {thing.meta.name: thing.spec.size for thing in self.widgets}
@@ -33,16 +34,17 @@ class Stage:
 
 
 def played(scene: Callable[[Stage], Awaitable[None]], seed: int = 1) -> None:
-    """Plays the scene in virtual time while the mirrors run."""
+    """Plays the scene in virtual time while the mirrors run: with objects kept as they are, and packed."""
 
-    async def scenario(world: World) -> None:
-        stage = Stage(world)
+    async def scenario(world: World, *, packed: bool) -> None:
+        stage = Stage(world, packed=packed)
         async with anyio.create_task_group() as group:
             group.start_soon(stage.informers.run)
             await scene(stage)
             group.cancel_scope.cancel()
 
-    simulate(scenario, seed).check()
+    for packed in (False, True):
+        simulate(partial(scenario, packed=packed), seed).check()
 
 
 def test_a_mirror_holds_what_was_there_and_follows_every_change():
@@ -132,7 +134,7 @@ def test_a_watch_that_goes_silent_is_cut_and_resumed():
 
 def test_a_watch_that_never_says_anything_is_cut_too():
     async def scenario(world: World) -> None:
-        stage = Stage(world)
+        stage = Stage(world, packed=False)
         world.faults.at("kube.watch.asked", 1, Delay(Duration.of(hours=1000)))
         async with anyio.create_task_group() as group:
             group.start_soon(stage.informers.run)

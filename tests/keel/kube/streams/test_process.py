@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvloop
 from aiohttp import WSMsgType, web
@@ -66,6 +67,22 @@ async def outputs(process: Process) -> list[Output]:
 async def collected(client: Client) -> list[Output]:
     async with execute(client, WHERE, ["x"]) as running:
         return await outputs(running)
+
+
+async def test_a_command_that_ends_before_its_input_is_heard_to_its_end():
+    async def play(socket: web.WebSocketResponse, request: web.Request) -> None:
+        await say(socket, 1, b"out")
+        await end(socket, exited("3"))
+        assert request.transport is not None
+        request.transport.close()
+
+    async with staged(kubelet(play)) as client, execute(client, WHERE, ["x"], stdin=True) as running:
+        for _ in range(1000):
+            await running.write(b"more than it wants")
+            await anyio.lowlevel.checkpoint()
+        await running.close_stdin()
+        assert await outputs(running) == [Output(Stream.STDOUT, b"out")]
+        assert running.code == 3
 
 
 async def test_a_command_says_things_and_ends_with_a_code():

@@ -3,7 +3,7 @@
 `manifests` holds the overlays of `infra/devservers` as kustomize renders them: they are written there, never here.
 """
 
-from neorion.devservers.adapters.install.bundle import Overlay, bundle
+from neorion.devservers.adapters.install.bundle import Images, Overlay, bundle
 from neorion.devservers.adapters.install.installer import Installer, carry_out
 from neorion.devservers.adapters.install.kinds import KINDS, PART_OF, key_of, kind_of
 from neorion.devservers.adapters.install.plan import Outcome, Step, plan
@@ -12,6 +12,7 @@ from neorion.devservers.adapters.install.waiting import until, until_rolled_out
 __all__ = [
     "KINDS",
     "PART_OF",
+    "Images",
     "Installer",
     "Outcome",
     "Overlay",

@@ -1,6 +1,7 @@
 """What a cluster is given: an overlay of `infra/devservers`, with the few things that differ between two clusters."""
 
 from copy import deepcopy
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
 from typing import Any, Final
@@ -11,6 +12,8 @@ from neorion.devservers.adapters.install.kinds import Manifest, in_order
 from neorion.keel.base import Invalid
 
 _SHARED_CLASS: Final = "devservers-shared"
+_TOOLS: Final = "devserver-tools"
+_TOOLS_VARIABLE: Final = "DEVSERVERS_TOOLS_IMAGE"
 
 
 class Overlay(StrEnum):
@@ -29,9 +32,24 @@ def rendered(overlay: Overlay) -> tuple[dict[str, Any], ...]:
     return tuple(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
-def bundle(overlay: Overlay, image: str = "", efs: str = "") -> tuple[Manifest, ...]:
-    """In the order in which it is applied. `image` is the operator's; `efs` the file system that shared volumes lie in."""
-    if overlay is Overlay.AWS and not image:
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What the operator runs from, and what it brings into servers for SSH. Empty is as the overlay says.
+
+    Without `tools` they are those built beside the operator's image: same registry, same tag. Without `ssh` there are none.
+    """
+
+    operator: str = ""
+    tools: str = ""
+    ssh: bool = True
+
+
+OURS: Final = Images()
+
+
+def bundle(overlay: Overlay, images: Images = OURS, efs: str = "") -> tuple[Manifest, ...]:
+    """In the order in which it is applied. `efs` is the file system that shared volumes lie in."""
+    if overlay is Overlay.AWS and not images.operator:
         raise Invalid(
             "devservers.no_image",
             "On AWS the operator's image lies in a registry of your own.",
@@ -39,12 +57,40 @@ def bundle(overlay: Overlay, image: str = "", efs: str = "") -> tuple[Manifest, 
         )
     if overlay is not Overlay.AWS and efs:
         raise Invalid("devservers.efs", "--efs is for clusters on AWS.", hint="Leave it out, or install aws.")
+    if images.tools and not images.ssh:
+        raise Invalid(
+            "devservers.no_ssh",
+            "Tools bring SSH, and it is left out.",
+            hint="Leave out one of --tools-image and --no-ssh.",
+        )
     chosen = deepcopy(rendered(overlay))
     if not efs:
         chosen = tuple(one for one in chosen if one["metadata"]["name"] != _SHARED_CLASS)
     for one in chosen:
-        if one["kind"] == "Deployment" and image:
-            one["spec"]["template"]["spec"]["containers"][0]["image"] = image
+        if one["kind"] == "Deployment":
+            _furnish(one["spec"]["template"]["spec"]["containers"][0], images)
         if one["metadata"]["name"] == _SHARED_CLASS:
             one["parameters"]["fileSystemId"] = efs
     return in_order(chosen)
+
+
+def _furnish(operator: dict[str, Any], images: Images) -> None:
+    if images.operator:
+        operator["image"] = images.operator
+    told = next(one for one in operator["env"] if one["name"] == _TOOLS_VARIABLE)
+    if not images.ssh:
+        told["value"] = ""
+    elif images.tools or images.operator:
+        told["value"] = images.tools or _beside(images.operator)
+
+
+def _beside(operator: str) -> str:
+    if "@" in operator:
+        raise Invalid(
+            "devservers.no_tools",
+            "An image named by its digest does not say which tools were built beside it.",
+            hint="Name them too, as in --tools-image REGISTRY/devserver-tools:0.1.0; or leave SSH out by --no-ssh.",
+        )
+    place, slash, name = operator.rpartition("/")
+    _, colon, tag = name.partition(":")
+    return f"{place}{slash}{_TOOLS}{colon}{tag}"

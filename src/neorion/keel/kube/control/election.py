@@ -100,14 +100,14 @@ class Election:
                 hint="The holder does it.",
             )
 
-    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Until the work ends by itself: then the lease is given back at once. A lost lease is contended for again.
+    async def run(self, work: Callable[[], Awaitable[None]], stopping: anyio.Event | None = None) -> None:
+        """Until the work ends by itself: then the lease is given back at once. A lost lease is contended for again, unless `stopping`.
 
         Work that is cancelled or fails leaves the lease to run out.
         """
         while True:
             await self._win()
-            if await self._reign(work):
+            if await self._reign(work) or (stopping is not None and stopping.is_set()):
                 return
 
     async def _reign(self, work: Callable[[], Awaitable[None]]) -> bool:

@@ -9,7 +9,7 @@ from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.control.informer import Informer
 from neorion.keel.kube.errors import Expired
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Key, Object
+from neorion.keel.kube.objects import Object
 from neorion.keel.kube.port import ALL, Api, Bookmark, Deleted, Select, WatchEvent
 from neorion.keel.run import Backoff
 from neorion.keel.telemetry import logger
@@ -41,7 +41,7 @@ class Feed(Generic[T]):
         self._rng = rng
         self._silence = silence
         self._since = ""
-        self._list: dict[Key, T] = {}
+        self._list = informer.shelf()
 
     async def run(self) -> None:
         failures = 0
@@ -68,7 +68,7 @@ class Feed(Generic[T]):
     async def _follow(self) -> None:
         """One watch from beginning to end. It starts where the last one ended, or with the list of everything."""
         informer = self.informer
-        self._list = {}
+        self._list = informer.shelf()
         with anyio.CancelScope() as listening:
             listening.deadline = anyio.current_time() + self._silence.seconds
             async with self._api.watch(
@@ -85,7 +85,6 @@ class Feed(Generic[T]):
         if isinstance(event, Bookmark):
             if event.initial_done:
                 self.informer.hear_all(self._list, int(event.version))
-                self._list = {}
                 self._since = event.version
             elif self._since:
                 self.informer.hear_version(int(event.version))
@@ -107,11 +106,13 @@ class Informers:
         self._silence = silence
         self._feeds: dict[tuple[Kind[Any], str, Select], Feed[Any]] = {}
 
-    def of(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Informer[T]:
-        """Ask before `run`: mirrors are part of a program's plan, not of its moods."""
+    def of(
+        self, kind: Kind[T], namespace: str = "", select: Select = ALL, *, packed: bool = False
+    ) -> Informer[T]:
+        """Ask before `run`: mirrors are part of a program's plan, not of its moods. Who asks first says how it is kept."""
         question = (kind, namespace, select)
         if question not in self._feeds:
-            informer = Informer(kind, namespace, select)
+            informer = Informer(kind, namespace, select, packed=packed)
             self._feeds[question] = Feed(self._api, informer, self._clock, self._rng, self._silence)
         return self._feeds[question].informer
 

@@ -1,11 +1,12 @@
 """A mirror of what the API server holds of one kind: read at once, asked by index, and heard of at every change."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import anyio
 
 from neorion.keel.kube.control.queue import Lane
+from neorion.keel.kube.control.shelf import Packed
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.labels import matcher
 from neorion.keel.kube.objects import Key, Object
@@ -27,7 +28,7 @@ class Listener(Protocol[T_contra]):
 class Index(Generic[T, V]):
     """Objects by what a function says of them: their owners, a label, the node they run on."""
 
-    def __init__(self, objects: dict[Key, T], values: Callable[[T], Iterable[V]]) -> None:
+    def __init__(self, objects: MutableMapping[Key, T], values: Callable[[T], Iterable[V]]) -> None:
         self._objects = objects
         self._values = values
         # Keys in the order of their coming: whoever walks them walks the same way in every run.
@@ -52,15 +53,19 @@ class Informer(Generic[T]):
     """Objects are frozen and shared by everybody who asks; nobody copies, nobody changes them.
 
     Two ways lead in: what a `Feed` hears from the server, and `observe` for what this process has just written. Versions
-    decide between the two: nothing ever replaces what is newer than itself.
+    decide between the two: nothing ever replaces what is newer than itself. A `packed` mirror trades time for memory: it
+    is for thousands of objects that are each asked for when they change, and seldom all together.
     """
 
-    def __init__(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> None:
+    def __init__(
+        self, kind: Kind[T], namespace: str = "", select: Select = ALL, *, packed: bool = False
+    ) -> None:
         self.kind = kind
         self.namespace = namespace
         self.select = select
         self._selected = matcher(select.labels)
-        self._objects: dict[Key, T] = {}
+        self._packed = packed
+        self._objects = self.shelf()
         self._indexes: list[Index[T, Any]] = []
         self._listeners: list[Listener[T]] = []
         self._synced = anyio.Event()
@@ -75,6 +80,10 @@ class Informer(Generic[T]):
 
     def get(self, key: Key) -> T | None:
         return self._objects.get(key)
+
+    def shelf(self) -> MutableMapping[Key, T]:
+        """An empty one, such as this mirror keeps its objects on."""
+        return Packed(self.kind.type) if self._packed else {}
 
     def index(self, values: Callable[[T], Iterable[V]]) -> Index[T, V]:
         """Kept up to date from now on; `index(by_owner).get(uid)` costs as much as there are answers."""
@@ -119,8 +128,8 @@ class Informer(Generic[T]):
         elif before is None or version_of(before) < self._heard:
             self._change(key, before, thing, Lane.URGENT)
 
-    def hear_all(self, things: dict[Key, T], version: int) -> None:
-        """A whole list. What is not in it is gone, unless it was written after the list was made.
+    def hear_all(self, things: MutableMapping[Key, T], version: int) -> None:
+        """A whole list, which is used up. What is not in it is gone, unless it was written after the list was made.
 
         A list older than what we have heard comes from a server that was restored from a backup: it is the truth now.
         """
@@ -129,8 +138,8 @@ class Informer(Generic[T]):
         for key, before in list(self._objects.items()):
             if key not in things and (restored or version_of(before) <= version):
                 self._change(key, before, None, Lane.PATIENT)
-        for key, thing in things.items():
-            before = self._objects.get(key)
+        for key in list(things):
+            before, thing = self._objects.get(key), things.pop(key)
             if before is None or version_of(before) < version_of(thing) or (restored and before != thing):
                 self._change(key, before, thing, Lane.PATIENT)
         self._synced.set()

@@ -43,7 +43,7 @@ class Operator:
                 if self._election is None:
                     await self._work()
                 else:
-                    await self._election.run(self._work)
+                    await self._election.run(self._work, stopping)
             group.cancel_scope.cancel()
 
     def health(self) -> list[Finding]:
@@ -73,5 +73,7 @@ class Operator:
         await stopping.wait()
         for controller in self._controllers:
             controller.stop()
-        if not any(controller.running for controller in self._controllers):
+        # Whoever holds the lease comes to the end of its work by itself, and gives it back.
+        held = self._election is not None and self._election.holds
+        if not held and not any(controller.running for controller in self._controllers):
             waiting.cancel()

@@ -1,6 +1,6 @@
 """A mark on applied objects, by which an operator that starts anew sees that nothing has to be applied."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Self, cast
@@ -78,14 +78,15 @@ class Wanted:
 
 def _holds(whole: object, wanted: object) -> bool:
     """Whether everything wanted is there; what others have added beside it does not matter."""
-    if isinstance(wanted, Mapping) and isinstance(whole, Mapping):
-        found = cast("Mapping[str, object]", whole)
-        asked = cast("Mapping[str, object]", wanted)
+    if whole == wanted:
+        return True
+    if isinstance(wanted, dict) and isinstance(whole, dict):
+        found, asked = cast("dict[str, object]", whole), cast("dict[str, object]", wanted)
         return all(name in found and _holds(found[name], part) for name, part in asked.items())
     if isinstance(wanted, list | tuple) and isinstance(whole, list | tuple):
         pairs = (cast("Sequence[object]", whole), cast("Sequence[object]", wanted))
         return len(pairs[0]) == len(pairs[1]) and all(map(_holds, *pairs))
-    return whole == wanted
+    return False
 
 
 def _hash(part: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Commands in containers: their input, output, terminal and end."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -79,7 +79,8 @@ class Finished:
 class Process:
     """A command under way: iterate for its output; `code` is there when the iteration is over.
 
-    Output that is not read holds up the command, as a pipe would.
+    Output that is not read holds up the command, as a pipe would. What is sent to a command that has ended is lost: how it
+    ended, the iteration says.
     """
 
     def __init__(self, messages: Messages) -> None:
@@ -99,7 +100,9 @@ class Process:
         await self._send(_Channel.RESIZE, msgspec.json.encode(form))
 
     async def _send(self, channel: _Channel, data: bytes) -> None:
-        await self._messages.send(bytes((channel,)) + data)
+        # A command may be quicker than its input. What it said before is still to be read.
+        with suppress(Deadline):
+            await self._messages.send(bytes((channel,)) + data)
 
     async def __aiter__(self) -> AsyncIterator[Output]:
         async for message in self._messages:

@@ -1,0 +1,82 @@
+"""What Kubernetes' controllers, its scheduler and its kubelets would do for a server, done at once and by the fewest writes."""
+
+from contextlib import suppress
+from typing import Any, Final
+
+import anyio
+
+from bench.devservers.sides import NAMESPACE
+from neorion.devservers.decide import SERVER_LABEL
+from neorion.devservers.model.objects import BODIES
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.kube import Exists, Key, Merge, Meta
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.control import Controller, Informers, own_key
+from neorion.keel.kube.core import CLAIM, POD, SERVICE_ACCOUNT, ServiceAccount
+
+# Of a pod that runs, as a kubelet would tell it; whoever reads it cares for no other times.
+_SINCE: Final = "2026-01-01T00:00:00Z"
+_RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+_RUNNING: Final = {
+    "phase": "Running",
+    "startTime": _SINCE,
+    "conditions": [
+        {"type": kind, "status": "True", "lastTransitionTime": _SINCE}
+        for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    ],
+    "containerStatuses": [
+        {
+            "name": "dev",
+            "image": "any",
+            "imageID": "any",
+            "ready": True,
+            "started": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": _SINCE}},
+            "resources": _RESOURCES,
+        }
+    ],
+}
+
+
+class World:
+    """Binds every volume and runs a pod for every Deployment."""
+
+    def __init__(self, api: Client) -> None:
+        self._api = api
+        clock, rng = SystemClock(), system_rng()
+        self._informers = Informers(api, clock, rng)
+        self._claims = self._informers.of(CLAIM, NAMESPACE)
+        self._bodies = self._informers.of(BODIES, NAMESPACE)
+        self._pods = self._informers.of(POD, NAMESPACE)
+        self._binder = Controller("binder", self._bind, clock, rng)
+        self._binder.watch(self._claims, own_key)
+        self._runner = Controller("runner", self._start, clock, rng)
+        self._runner.watch(self._bodies, own_key)
+
+    async def run(self) -> None:
+        # Made by a controller elsewhere, and no pod comes without it.
+        account = ServiceAccount(meta=Meta(name="default", namespace=NAMESPACE))
+        with suppress(Exists):
+            await self._api.create(SERVICE_ACCOUNT, account)
+        async with anyio.create_task_group() as group:
+            for part in (self._informers.run, self._binder.run, self._runner.run):
+                group.start_soon(part)
+
+    async def _bind(self, key: Key) -> None:
+        claim = self._claims.get(key)
+        if claim is not None and claim.status.phase != "Bound":
+            status = {"phase": "Bound", "capacity": claim.spec.resources.requests}
+            await self._api.patch(CLAIM, key.name, Merge({"status": status}), key.namespace, "status")
+
+    async def _start(self, key: Key) -> None:
+        pod = Key(key.namespace, f"{key.name}-0")
+        if self._bodies.get(key) is None or self._pods.get(pod) is not None:
+            return
+        container = {"name": "dev", "image": "any", "resources": _RESOURCES}
+        manifest: dict[str, Any] = {
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "labels": {SERVER_LABEL: key.name}},
+            "spec": {"nodeName": "any", "automountServiceAccountToken": False, "containers": [container]},
+        }
+        await self._api.create(POD, manifest)
+        await self._api.patch(POD, pod.name, Merge({"status": _RUNNING}), pod.namespace, "status")

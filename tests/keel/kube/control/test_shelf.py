@@ -1,0 +1,32 @@
+"""Objects that are kept packed are the same when they are asked for, and only a few of them stay unpacked."""
+
+from neorion.keel.kube import Key, Meta
+from neorion.keel.kube.control.shelf import AT_HAND_MAX, Packed
+from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
+
+
+def config(number: int, text: str = "x") -> ConfigMap:
+    meta = Meta(name=f"c{number}", namespace="ns", labels={"n": str(number)}, resource_version="7")
+    return ConfigMap(meta, data={"text": text})
+
+
+def test_what_was_put_in_comes_out_however_long_ago_and_whatever_replaced_it():
+    shelf = Packed(CONFIG_MAP.type)
+    things = [config(number) for number in range(AT_HAND_MAX * 2)]
+    for thing in things:
+        shelf[thing.meta.key] = thing
+    newer = config(0, "newer")
+    shelf[newer.meta.key] = newer
+    del shelf[things[1].meta.key]
+    assert list(shelf.values()) == [newer, *things[2:]]
+    assert shelf.get(things[1].meta.key) is None
+    assert things[1].meta.key not in shelf
+    assert len(shelf) == len(things) - 1
+
+
+def test_only_what_was_touched_last_is_kept_unpacked():
+    shelf = Packed(CONFIG_MAP.type)
+    for number in range(AT_HAND_MAX * 2):
+        shelf[Key("ns", f"c{number}")] = config(number)
+    assert shelf[Key("ns", f"c{AT_HAND_MAX * 2 - 1}")] is shelf[Key("ns", f"c{AT_HAND_MAX * 2 - 1}")]
+    assert len(shelf._at_hand) == AT_HAND_MAX
