@@ -232,14 +232,17 @@ def _calls(report: Report) -> None:
 
 
 def _fleet(report: Report, nodes: int) -> None:
-    """Every agent keeps a connection of its own and beats at the default interval, spread over it."""
+    """Every agent has a connection of its own and beats at the default interval, spread over it."""
     with served(nodes) as ours:
         beats = [heartbeat(token) for token in ours.tokens]
         seen = asyncio.run(_steady(ours, beats))
         report.alone(f"{nodes:,} agents every 30 s: of one core", "%", lambda: seen.share, rounds=1)
         report.alone(f"{nodes:,} agents: memory", "MB", lambda: seen.resident_mb, rounds=1)
-        report.alone(f"{nodes:,} agents: connections held", "", lambda: float(seen.connections), rounds=1)
-        report.alone(f"{nodes:,} agents: calls that failed", "", lambda: float(seen.failed), rounds=1)
+        report.alone(
+            f"{nodes:,} agents: connected at once at the start", "", lambda: float(seen.connections), rounds=1
+        )
+        again = seen.reopened / len(seen.took) * 100
+        report.alone(f"{nodes:,} agents: calls that had to connect again", "%", lambda: again, rounds=1)
         for share in (50, 99):
             took = statistics.quantiles(seen.took, n=100)[share - 1]
             report.alone(
@@ -253,7 +256,7 @@ class Seen:
 
     took: list[float]
     connections: int = 0
-    failed: int = 0
+    reopened: int = 0
     share: float = 0.0
     resident_mb: float = 0.0
 
@@ -280,8 +283,10 @@ async def _steady(ours: Peer, beats: Sequence[bytes]) -> Seen:
             try:
                 await call(reader, writer, beats[number])
             except (OSError, EOFError):
-                seen.failed += 1
-                break
+                # The server does not wait for ever for the next request; an agent comes back, as this one.
+                seen.reopened += 1
+                reader, writer = await asyncio.open_connection("127.0.0.1", ours.port)
+                await call(reader, writer, beats[number])
             seen.took.append(loop.time() - sent)
         writer.close()
 
