@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import signal
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tools import system
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
 # The first test that asks for the cluster also waits until it is made.
-_CLUSTER_TIMEOUT_S = 180
+_CLUSTER_TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +81,11 @@ def own_cluster() -> Generator[Cluster]:
 async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
     async with namespace(cluster) as name:
         yield name
+
+
+def pytest_configure() -> None:
+    # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,6 +1,10 @@
-"""The objects of the operator benchmark, and our side of it: `python -m bench.kube.things KUBECONFIG ROUND`."""
+"""The objects of the operator benchmark, and two sides of it.
+
+`python -m bench.kube.things KUBECONFIG ROUND` is our operator; with `COUNT` at the end it only writes, as fast as it is let.
+"""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,11 +14,13 @@ from msgspec import field
 
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Kind, Object, Part
+from neorion.keel.kube import Key, Kind, Merge, Object, Part
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.control import Applier, Controller, Informers, Operator, not_only_status, own_key
 
 NAMESPACE: Final = "bench"
+# More at once did not bring more through.
+IN_FLIGHT: Final = 32
 
 
 class ThingSpec(Part, frozen=True):
@@ -89,7 +95,24 @@ async def operate(kubeconfig: Path, turn: int) -> None:
         await Operator(informers, [controller]).run(anyio.Event())
 
 
+async def write(kubeconfig: Path, turn: int, count: int) -> None:
+    """The same status writes, with nothing seen, decided or remembered: what the API server can take."""
+    limit = anyio.Semaphore(IN_FLIGHT)
+    async with connect(read_kubeconfig([kubeconfig]).cluster(), "bench-writer/1") as api:
+
+        async def one(number: int) -> None:
+            change = Merge({"status": {"round": turn, "observed": 1}})
+            async with limit:
+                await api.patch(THING, f"thing-{number:05d}", change, NAMESPACE, "status")
+
+        async with anyio.create_task_group() as group:
+            for number in range(count):
+                group.start_soon(one, number)
+        await anyio.sleep_forever()
+
+
 if __name__ == "__main__":
-    anyio.run(
-        operate, Path(sys.argv[1]), int(sys.argv[2]), backend_options={"loop_factory": uvloop.new_event_loop}
-    )
+    kubeconfig, turn, *count = sys.argv[1:]
+    config, number = Path(kubeconfig), int(turn)
+    side = partial(write, config, number, int(count[0])) if count else partial(operate, config, number)
+    anyio.run(side, backend_options={"loop_factory": uvloop.new_event_loop})

@@ -30,7 +30,7 @@ from neorion.keel.kube import (
 from neorion.keel.kube.core import CONFIG_MAP, LEASE, NAMESPACE, ConfigMap, Lease, LeaseSpec
 
 # A promise that is not kept shows as a wait; this is when it is called broken.
-PATIENCE_S = 10
+PATIENCE_S = 120
 
 
 class WidgetSpec(Part, frozen=True):

@@ -64,7 +64,7 @@ SLOW = (
 )
 
 
-@pytest.mark.timeout(180)  # a child is started three times, and each may use up its second of processor time
+@pytest.mark.timeout(360)  # a child is started three times, and each may use up its second of processor time
 async def test_a_rule_that_never_ends_costs_a_verdict_and_nothing_else():
     policies = {"slow": Policy("slow", (Rule("bomb", f"event.xid == 1 && {SLOW}", Health.UNHEALTHY),))}
     async with ProcessJudge(policies) as judge:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 STANDIN = Path(__file__).parent.parent / "iris" / "standin.py"
 SECOND = Duration.of(seconds=1)
 # A wait that fails ends the test in time for its processes to be cleaned up.
-PATIENCE_S = 10
+PATIENCE_S = 120
 
 
 class Breakable(Platform, Protocol):

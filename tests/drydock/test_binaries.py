@@ -73,7 +73,7 @@ def test_an_unknown_product_is_answered_with_the_nearest():
 
 
 @pytest.mark.needs("go")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_two_builders_do_the_work_once(tmp_path: Path):
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -88,7 +88,7 @@ async def test_two_builders_do_the_work_once(tmp_path: Path):
 
 
 @pytest.mark.needs("go")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_build_that_failed_leaves_nothing_that_looks_built(tmp_path: Path):
     tools = tmp_path / "tools"
     tools.mkdir()

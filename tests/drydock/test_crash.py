@@ -42,7 +42,7 @@ def _killed_and_removed(home: Path, up: Point, down: Point | None, *wishes: str)
 
 
 @pytest.mark.needs("drydock", "strace")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize(
     ("up", "down"),
     [
@@ -73,7 +73,7 @@ REAL = [
 
 @pytest.mark.slow
 @pytest.mark.needs("drydock", "strace")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("up", CONTROL, ids=str)
 def test_nothing_is_left_of_simulated_nodes(tmp_path: Path, up: Point):
     _killed_and_removed(tmp_path, up, None, "--simulated", "5:h100x8")
@@ -83,7 +83,7 @@ def test_nothing_is_left_of_simulated_nodes(tmp_path: Path, up: Point):
 @pytest.mark.needs(
     "drydock", "root", "strace", "containerd", "runc", "nft", "ip", "buildah", "docker-registry", "host-local"
 )
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("up", REAL, ids=str)
 def test_nothing_is_left_of_real_nodes(tmp_path: Path, up: Point):
     _killed_and_removed(tmp_path, up, None, "--nodes", "1")
@@ -93,7 +93,7 @@ def test_nothing_is_left_of_real_nodes(tmp_path: Path, up: Point):
 @pytest.mark.needs(
     "drydock", "root", "strace", "containerd", "runc", "nft", "ip", "buildah", "docker-registry", "host-local"
 )
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize(
     "down",
     [("pidfd_send_signal", 1), ("pidfd_send_signal", 6), ("rename", 1), ("rmdir", 30), ("unlinkat", 40)],

@@ -38,7 +38,7 @@ async def test_a_process_is_found_by_the_cluster_it_belongs_to(tmp_path: Path):
 
 async def test_the_end_of_a_part_is_the_end_of_what_it_started(tmp_path: Path):
     start(tmp_path, Part("bears", BEARS), tmp_path / "log")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while len(running(tmp_path, "bears")) < 2:
             await anyio.lowlevel.checkpoint()
     await end(tmp_path, "bears")

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.coreweave import (
     FAULT,
+    MACHINES,
+    NODE_POOL,
     POOL,
     Fault,
     Machine,
@@ -22,13 +24,14 @@ from neorion.drydock.coreweave import (
 )
 from neorion.drydock.coreweave.pools import Lifecycle
 from neorion.drydock.yard import Wishes, Yard
-from neorion.keel.base import Terminal
-from neorion.keel.kube import Meta
+from neorion.keel.base import Duration, Retry, Terminal
+from neorion.keel.kube import Merge, Meta
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from tests.drydock.workloads import H100, apply, pool, wait
 
-ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(240)]
+ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(480)]
 
-MACHINES = st.lists(
+GIVEN = st.lists(
     st.builds(Machine, st.uuids().map(str), st.booleans(), st.booleans(), st.booleans()), max_size=6
 )
 
@@ -46,7 +49,7 @@ POOLS = st.builds(
 )
 
 
-@given(POOLS, MACHINES)
+@given(POOLS, GIVEN)
 def test_a_plan_leads_to_the_target_and_never_past_it(pool: NodePool, machines: list[Machine]):
     plan = decide(pool, machines, {H100})
     after = len(machines) - len(plan.remove) + plan.order
@@ -67,6 +70,15 @@ def test_an_unknown_instance_type_is_invalid_and_buys_nothing():
     assert [(verdict.type, verdict.holds) for verdict in plan.verdicts] == [("Valid", False)]
 
 
+@pytest.mark.parametrize(
+    ("machines", "reason"), [("real", "NoRealMachines"), ("wooden", "InvalidMachines")], ids=str
+)
+def test_machines_that_cannot_be_had_are_not_bought(machines: str, reason: str):
+    meta = Meta(name="p", annotations={MACHINES: machines})
+    plan = decide(NodePool(meta, PoolSpec(H100, target_nodes=3)), [], {H100})
+    assert (plan.order, [verdict.reason for verdict in plan.verdicts]) == (0, [reason])
+
+
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
     yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("cloud"))})
@@ -85,6 +97,13 @@ async def _nodes(cluster: Cluster, pool: str) -> list[dict[str, Any]]:
         return (await api.get(f"/api/v1/nodes?labelSelector={POOL}={pool}"))["items"]
 
 
+async def _change_for_ever(api: Client, name: str) -> None:
+    """A server hears of its webhooks a moment after they are made."""
+    while True:
+        for target in (1, 0):
+            await api.patch(NODE_POOL, name, Merge({"spec": {"targetNodes": target}}))
+
+
 class TestOnACluster:
     pytestmark = ON_A_CLUSTER
 
@@ -97,7 +116,7 @@ class TestOnACluster:
         assert [node["metadata"]["labels"]["team"] for node in nodes] == ["a", "a"]
         assert all("team" in str(node["spec"]["taints"]) for node in nodes)
         await cloud.kubectl("delete", "nodepool", "two")
-        await cloud.kubectl("wait", "nodes", "-l", f"{POOL}=two", "--for=delete", "--timeout=60s")
+        await cloud.kubectl("wait", "nodes", "-l", f"{POOL}=two", "--for=delete", "--timeout=180s")
         assert await _nodes(cloud, "two") == []
 
     @pytest.mark.parametrize(
@@ -146,3 +165,13 @@ class TestOnACluster:
         await wait(cloud, "nodepool/lost", "condition=AtTarget")
         (after,) = await _nodes(cloud, "lost")
         assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+    async def test_a_limited_pool_answers_429_until_the_fault_is_over(self, cloud: Cluster):
+        await _apply(cloud, "hurried", Fault.RATE_LIMIT, targetNodes=0)
+        more = Merge({"spec": {"targetNodes": 1}})
+        async with connect(read_kubeconfig([cloud.kubeconfig]).cluster(), "test") as api:
+            with anyio.fail_after(60), pytest.raises(Retry, match="changed too often") as told:
+                await _change_for_ever(api, "hurried")
+            assert (told.value.code, told.value.after) == ("kube.throttled", Duration.of(seconds=1))
+            await _apply(cloud, "hurried", targetNodes=0)
+            assert (await api.patch(NODE_POOL, "hurried", more)).spec.target == 1

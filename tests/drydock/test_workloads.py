@@ -37,7 +37,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
 
 @pytest.mark.anyio
 @pytest.mark.needs("drydock")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_nodes_have_what_their_machines_have(fleet: Cluster):
     async with fleet.api() as api:
         nodes = (await api.get(f"/api/v1/nodes?labelSelector={LABEL}=h100x8"))["items"]
@@ -51,7 +51,7 @@ async def test_nodes_have_what_their_machines_have(fleet: Cluster):
 
 @pytest.mark.anyio
 @pytest.mark.needs("drydock")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
     fails, stays = pod({RUNS_FOR: "10ms", EXIT_CODE: "3"}, 1), pod({}, 1)
     fails["metadata"]["name"], stays["metadata"]["name"] = "fails", "stays"
@@ -68,7 +68,7 @@ async def test_a_pod_ends_when_and_as_it_says(fleet: Cluster):
 
 @pytest.mark.anyio
 @pytest.mark.needs("drydock")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
     await apply(fleet, *queue("small", gpus=8))
     await apply(fleet, job("first", "small", "1h"))
@@ -82,7 +82,7 @@ async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
 
 @pytest.mark.anyio
 @pytest.mark.needs("drydock")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
     await add_simulated(fleet, Group(2, "cpu"))
     await remove_simulated(fleet, "cpu-0000")
@@ -102,7 +102,7 @@ async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
 
 @pytest.mark.anyio
 @pytest.mark.needs("drydock")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_nothing_was_written_outside_the_clusters_folder(fleet: Cluster):
     """Kueue, left to itself, keeps certificates in folders of the machine."""
     assert fleet.layout.folder.exists()

@@ -50,7 +50,7 @@ async def apply(cluster: Cluster, *objects: dict[str, Any]) -> None:
 
 
 async def wait(cluster: Cluster, what: str, until: str) -> None:
-    await cluster.kubectl("wait", what, f"--for={until}", "--timeout=60s")
+    await cluster.kubectl("wait", what, f"--for={until}", "--timeout=180s")
 
 
 def pool(name: str, fault: str = "", **spec: Any) -> dict[str, Any]:

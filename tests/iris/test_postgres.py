@@ -9,7 +9,7 @@ from neorion.iris.client import IrisClient
 from tests.iris.processes import Cluster
 from tests.keel.store.postgres_server import PostgresServer, postgres_server
 
-pytestmark = [pytest.mark.needs("postgres"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.needs("postgres"), pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.client import IrisClient
+from neorion.iris.client import IrisClient, connection
+from neorion.keel.base import Deadline, Retry
+from neorion.keel.run import Backoff
 from tests.iris.processes import Cluster
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_waits_and_streams_in_flight_outlive_an_orderly_restart(tmp_path: Path):
     with Cluster(tmp_path, worker_timeout="30s") as cluster, IrisClient.remote(cluster.url) as client:
         job = client.submit("echo up; sleep 4; echo down", "long")
@@ -24,3 +26,31 @@ def test_waits_and_streams_in_flight_outlive_an_orderly_restart(tmp_path: Path):
         assert [task.tries for task in job.tasks()] == [1]
         assert job.logs() == "up\ndown\n"
         assert "Traceback" not in (cluster.controller.folder / "stderr").read_text()
+
+
+@pytest.mark.timeout(240)
+def test_who_waits_and_follows_does_so_until_the_controller_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(connection, "_PATIENCE", Backoff(attempts=1))
+    with Cluster(tmp_path, worker_timeout="30s") as cluster, IrisClient.remote(cluster.url) as client:
+        job = client.submit(f"echo up; until test -e {tmp_path}/go; do sleep 0.1; done; echo down", "long")
+        told, values = list[str](), list[object]()
+        threads = [
+            threading.Thread(target=lambda: told.extend(job.follow())),
+            threading.Thread(target=lambda: values.append(client.wait(job, timeout=120))),
+        ]
+        assert next(job.follow()) == "up\n"
+        for thread in threads:
+            thread.start()
+        cluster.controller.kill()
+        with pytest.raises(Deadline, match="not ended"):
+            client.wait(job, timeout=0.1)
+        with pytest.raises(Retry), IrisClient.remote(cluster.url) as stranger:
+            stranger.wait(job)
+        assert "still waiting" in caplog.text
+        cluster.start_controller()
+        (tmp_path / "go").touch()
+        for thread in threads:
+            thread.join(120)
+        assert ("".join(told), values) == ("up\ndown\n", [None])

@@ -15,7 +15,7 @@ from neorion.keel.kube.core import NODE, POD
 from neorion.navarch.adapters.kube import DrainRules, KubeScheduler
 
 T = TypeVar("T", bound=Object)
-PATIENCE_S = 60
+PATIENCE_S = 120
 _NOW = Deletion(grace=Duration(0))
 
 

@@ -136,7 +136,7 @@ async def test_a_secret_is_written_as_text_and_read_as_bytes(api: Client, kube_n
 async def test_an_exhausted_quota_is_told_as_one(api: Client, kube_namespace: str):
     quota = {"metadata": {"name": "q", "namespace": kube_namespace}, "spec": {"hard": {"count/secrets": "0"}}}
     await api.create(RESOURCE_QUOTA, quota)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with api.watch(RESOURCE_QUOTA, kube_namespace) as events:
             async for event in events:
                 seen = getattr(event, "object", None)
@@ -173,7 +173,7 @@ async def test_an_eviction_heeds_the_disruption_budget(api: Client, kube_namespa
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     await api.patch(POD, "p", Strategic({"status": ready}), kube_namespace, "status")
     await api.create(BUDGET, {"metadata": {"name": "b", "namespace": kube_namespace}, "spec": spec})
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with api.watch(BUDGET, kube_namespace) as events:
             async for event in events:
                 seen = getattr(event, "object", None)
@@ -183,7 +183,7 @@ async def test_an_eviction_heeds_the_disruption_budget(api: Client, kube_namespa
         await api.evict("p", kube_namespace)
     assert refused.value.code == "kube.disruption_budget"
     await api.delete(BUDGET, "b", kube_namespace)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while True:
             try:
                 await api.evict("p", kube_namespace)

@@ -24,7 +24,7 @@ from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.app.serving import serving
 from tests.capacity.clouds.node_pools import H100
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(480)]
 
 
 @pytest.fixture(scope="module")

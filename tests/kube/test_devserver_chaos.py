@@ -25,7 +25,7 @@ from tests.kube.conftest import furnish
 from tests.kube.dev_room import PATIENCE_S, Moment, Room, Tap, operating, operator, room_in
 from tests.kube.proxy import Wire, wired
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.usefixtures("cut_connections")]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600), pytest.mark.usefixtures("cut_connections")]
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -23,7 +23,7 @@ from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import LEASE, RESOURCE_QUOTA
 from tests.kube.dev_room import PATIENCE_S, Room, operating, owned_by
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(480)]
 
 ZONE = "topology.kubernetes.io/zone"
 

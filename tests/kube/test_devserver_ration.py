@@ -6,7 +6,7 @@ from neorion.devservers.model import Phase
 from neorion.keel.kube.client import Client
 from tests.kube.dev_room import Room, operating
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(480)]
 
 
 async def test_the_next_in_line_gets_what_another_gives_up(fleet_api: Client, room: Room):

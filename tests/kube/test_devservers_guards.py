@@ -29,7 +29,7 @@ T = TypeVar("T")
 GUARDED, OPEN, SYSTEM = "dev-ann", "dev-open", "devservers-system"
 RIGHTS = Path(__file__).parent / "devservers_rights.txt"
 # How long a server may take to hear of a new policy, quota or account.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 AGAIN = Duration.of(ms=100)
 
 REVIEW = Kind(

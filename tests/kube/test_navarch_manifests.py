@@ -131,7 +131,7 @@ async def test_the_rights_are_enough_to_read_the_queue(applied: Client):
     demand = KubeDemand(informers, lambda _: 8, kueue=False)
     async with anyio.create_task_group() as group:
         group.start_soon(informers.run)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await informers.wait_synced()
         assert (await demand.demand("nobodys")).pending == 0
         group.cancel_scope.cancel()

@@ -18,7 +18,7 @@ from tests.kube.navarch_cluster import Yard, deployment, yard
 from tests.kube.navarch_nodes import until
 from tests.kube.test_navarch_scheduler import BUDGET
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections"), pytest.mark.timeout(600)]
 
 # Pattern 1: navarch sizes the pool by the pods that want it.
 MANAGED = """

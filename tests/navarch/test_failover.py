@@ -24,7 +24,7 @@ from neorion.navarch.model.gen.navarch_connect import AgentServiceClient
 from tests.capacity.clouds.ec2 import IMAGE, KEYS, ec2
 from tests.keel.store.postgres_server import postgres_server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 
 TOKEN = "operator-secret"
 # A replica that takes over PostgreSQL waits out the lease of the one before.

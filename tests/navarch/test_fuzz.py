@@ -14,7 +14,7 @@ from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.testing import spec
 from tests.navarch.plane import JOIN, Running, running
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 # What a stranger might know or guess, so that messages get past the first check.
 NAMES = ["fake-000001", "fake-000002", "training", "default", "one", "reset_gpu", *EventKind]

@@ -9,6 +9,7 @@ import pyqwest
 import pytest
 
 from neorion.keel.base import Error, Instant
+from neorion.keel.run.process import only_error
 from neorion.navarch.app.reload import Reloader, Source
 from neorion.navarch.app.serving import Serving, serving
 from neorion.navarch.decide.policy import situation
@@ -16,7 +17,7 @@ from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import node
 from tests.navarch.processes import Fleet
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 FILE = """
 server: {{ address: "127.0.0.1:{port}", state_dir: {folder}, health_policy: policy.yaml }}
@@ -103,6 +104,31 @@ async def test_a_pool_that_has_nodes_cannot_vanish(tmp_path: Path):
             await reloader.reload()
         assert refused.value.code == "navarch.pool_in_use"
         assert list(fleet.deck.specs) == ["training"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("name: training", "name: renamed", "navarch.pool_in_use"),
+        ("fake", "other", "navarch.provider_in_use"),
+    ],
+)
+async def test_who_starts_again_without_what_has_nodes_is_refused(
+    tmp_path: Path, before: str, after: str, code: str
+):
+    async with reloading(tmp_path) as (running, _):
+        await running.plane.fleet.tick()
+    text = (tmp_path / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(
+        text.replace(before, after).replace("{ boot:", "{ type: fake, boot:")
+    )
+    source = Source(tmp_path / "config.yaml", {"HOME": str(tmp_path)})
+    with pytest.raises(BaseExceptionGroup) as refused:
+        async with serving(source.read(), tmp_path, source.env):
+            pass
+    error = only_error(refused.value)
+    assert isinstance(error, Error)
+    assert error.code == code
 
 
 async def test_a_file_or_a_signal_is_noticed_by_the_process_and_a_refusal_leaves_it_ready(tmp_path: Path):

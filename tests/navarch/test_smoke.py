@@ -56,7 +56,7 @@ def call(server: tuple[str, dict[str, str]], *args: str):
     return json.loads(done.stdout)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(360)
 def test_the_documents_example_runs_and_a_fallen_gpu_costs_one_node(server: tuple[str, dict[str, str]]):
     events: list[str] = []
     for _ in range(LOOKS_MAX):

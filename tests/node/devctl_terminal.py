@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from neorion.keel.clock import SystemClock
 
 # What does not come within this long does not come.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @dataclass

@@ -19,7 +19,7 @@ from neorion.drydock.testing import namespace
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = [sys.executable, "-c", "from neorion.devservers.cli import main; main()"]
 # What a busy machine may need until something has happened in the cluster.
-PATIENCE = "--timeout=90s"
+PATIENCE = "--timeout=180s"
 
 
 @dataclass(frozen=True)

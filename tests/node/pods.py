@@ -16,7 +16,7 @@ NEEDS = pytest.mark.needs(
     "root", "containerd", "runc", "nft", "conntrack", "ip", "host-local", "buildah", "docker-registry", "catatonit", "busybox",
 )  # fmt: skip
 # The first test of a run also waits for the cluster.
-MINUTES = pytest.mark.timeout(180)
+MINUTES = pytest.mark.timeout(360)
 
 
 async def push_test_image(cluster: Cluster) -> None:
@@ -51,14 +51,14 @@ class Kubectl:
         """Returns when all of them are Ready."""
         await self.apply(*pods)
         names = [f"pod/{pod['metadata']['name']}" for pod in pods]
-        await self("wait", "--for=condition=Ready", "--timeout=60s", *names)
+        await self("wait", "--for=condition=Ready", "--timeout=180s", *names)
 
     async def fetch(self, caller: str, url: str) -> str:
         """What a pod gets from there. Services reach a node's proxy a moment after their pods are Ready."""
         script = f"for _ in $(seq 20); do timeout 2 wget -qO- {url} && exit; sleep 0.2; done; exit 1"
         return await self("exec", caller, "--", "sh", "-c", script)
 
-    async def until(self, what: str, path: str, value: str, seconds: int = 60) -> None:
+    async def until(self, what: str, path: str, value: str, seconds: int = 180) -> None:
         await self("wait", what, f"--for=jsonpath={path}={value}", f"--timeout={seconds}s")
 
     async def remove(self, *words: str) -> None:

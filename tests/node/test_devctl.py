@@ -15,7 +15,7 @@ from tests.node.devctl_terminal import Person
 from tests.node.devservers import PROGRAM, Devctl
 from tests.node.pods import NEEDS
 
-pytestmark = [NEEDS, pytest.mark.timeout(240)]
+pytestmark = [NEEDS, pytest.mark.timeout(480)]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from tests.node.devctl_terminal import Person
 from tests.node.devservers import PROGRAM, Devctl
 from tests.node.pods import NEEDS
 
-pytestmark = [NEEDS, pytest.mark.timeout(300)]
+pytestmark = [NEEDS, pytest.mark.timeout(600)]
 
 _SMALL = {"cpu": "200m", "memory": "128Mi"}
 FLAVOR = {

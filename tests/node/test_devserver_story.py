@@ -7,7 +7,7 @@ import pytest
 from tests.node.devservers import Devctl
 from tests.node.pods import NEEDS
 
-pytestmark = [NEEDS, pytest.mark.timeout(300)]
+pytestmark = [NEEDS, pytest.mark.timeout(600)]
 
 
 def test_a_home_outlives_every_change_of_its_server_and_ends_after_its_retention(devctl: Devctl):

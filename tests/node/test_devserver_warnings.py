@@ -15,10 +15,10 @@ from tests.node.devctl_terminal import Person
 from tests.node.devservers import PROGRAM, Devctl, operated
 from tests.node.pods import NEEDS
 
-pytestmark = [NEEDS, pytest.mark.timeout(300)]
+pytestmark = [NEEDS, pytest.mark.timeout(600)]
 
 # What does not come within this long does not come.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)

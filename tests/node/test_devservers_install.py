@@ -105,7 +105,7 @@ def test_a_cluster_gets_an_operator_that_survives_its_leader_and_leaves_nothing(
     admin.devctl("install", "--timeout", "4m")
     pods = admin.get("pods", "-n", SYSTEM, "-l", "app=devservers-operator")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
-    admin.kubectl("wait", "--for=create", "devserverflavor/cpu-small", "--timeout=60s")
+    admin.kubectl("wait", "--for=create", "devserverflavor/cpu-small", "--timeout=180s")
 
     admin.devctl("admin", "user", "add", "ann")
     (tmp_path / "ann").write_text(admin.devctl("admin", "user", "kubeconfig", "ann"))

@@ -75,7 +75,7 @@ async def test_a_crashed_node_is_noticed_returns_with_its_pods_and_goes_without_
     async with _node(node_cluster, "frail", NodeSpec()) as node:
         await kubectl.run(pod("guest", SLEEP, "frail", tolerations=[{"operator": "Exists"}]))
         os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
-        await kubectl("wait", "node/frail", "--for=condition=Ready=Unknown", "--timeout=60s")
+        await kubectl("wait", "node/frail", "--for=condition=Ready=Unknown", "--timeout=180s")
         with pytest.raises(NotFound, match="does not run"):
             init_pid(node_cluster, "frail")
         await bring_up(node_cluster, node)

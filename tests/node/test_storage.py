@@ -31,5 +31,5 @@ async def test_the_volume_goes_with_its_claim(kubectl: Kubectl, node_cluster: Cl
     folder = node_cluster.layout.folder / "volumes" / name
     assert folder.is_dir()
     await kubectl("delete", "pvc", "data")
-    await kubectl("wait", "--for=delete", f"pv/{name}", "--timeout=30s")
+    await kubectl("wait", "--for=delete", f"pv/{name}", "--timeout=180s")
     assert not folder.exists()

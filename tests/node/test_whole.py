@@ -60,7 +60,7 @@ async def _a_pool_comes_and_goes(cluster: Cluster) -> None:
 @NEEDS
 @pytest.mark.needs("drydock")
 @pytest.mark.anyio
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_real_and_simulated_nodes_with_kueue_and_node_pools_come_work_and_go_without_a_trace(
     tmp_path: Path,
 ):

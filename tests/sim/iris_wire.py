@@ -3,8 +3,10 @@
 import struct
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import suppress
+from itertools import count
 from typing import Any, cast
 from urllib.parse import urlsplit
+from weakref import ref
 
 import anyio
 import msgspec
@@ -36,17 +38,46 @@ class _Frames:
         return msgspec.msgpack.decode(await self._inward.receive_exactly(size))
 
 
+class Wire:
+    """The connections of one world under way.
+
+    The client's library holds its transport and its answers' bodies out of the collector's sight. So those hold nothing
+    of the world: it would outlive its run.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._connections: dict[int, tuple[Stream, _Frames]] = {}
+        self._numbers = count(1)
+
+    def transport(self) -> "StreamTransport":
+        return StreamTransport(ref(self))
+
+    def keep(self, stream: Stream, frames: _Frames) -> int:
+        number = next(self._numbers)
+        self._connections[number] = stream, frames
+        return number
+
+    def frames(self, number: int) -> _Frames:
+        return self._connections[number][1]
+
+    async def close(self, number: int) -> None:
+        stream, _ = self._connections.pop(number)
+        await stream.aclose()
+
+
 class StreamTransport:
     """What a client calls through: one connection for each request."""
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
+    def __init__(self, wire: "ref[Wire]") -> None:
+        self._wire = wire
 
     async def execute(self, request: pyqwest.Request) -> pyqwest.Response:
+        wire = _alive(self._wire)
         content = request.content
         body = content if isinstance(content, bytes) else b"".join([chunk async for chunk in content])
         try:
-            stream = await self._network.connect(ADDRESS)
+            stream = await wire.network.connect(ADDRESS)
         except Retry as error:
             raise ConnectionError(str(error)) from error
         frames = _Frames(stream)
@@ -61,19 +92,21 @@ class StreamTransport:
             await stream.aclose()
             raise
         answer = [(bytes(name).decode(), bytes(value).decode()) for name, value in found]
-        return pyqwest.Response(status=status, headers=pyqwest.Headers(answer), content=_Body(stream, frames))
+        content = _Body(self._wire, wire.keep(stream, frames))
+        return pyqwest.Response(status=status, headers=pyqwest.Headers(answer), content=content)
 
 
 class _Body(AsyncIterator[bytes]):
-    def __init__(self, stream: Stream, frames: _Frames) -> None:
-        self._stream = stream
-        self._frames = frames
+    def __init__(self, wire: "ref[Wire]", number: int) -> None:
+        self._wire = wire
+        self._number = number
         self._more = True
+        self._closed = False
 
     async def __anext__(self) -> bytes:
         while self._more:
             try:
-                body, self._more = await self._frames.receive()
+                body, self._more = await _alive(self._wire).frames(self._number).receive()
             except _BROKEN:
                 raise pyqwest.ReadError("the connection broke") from None
             if body:
@@ -81,7 +114,15 @@ class _Body(AsyncIterator[bytes]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        if not self._closed:
+            self._closed = True
+            await _alive(self._wire).close(self._number)
+
+
+def _alive(wire: "ref[Wire]") -> Wire:
+    found = wire()
+    assert found is not None, "a world ended before its clients"
+    return found
 
 
 async def attend(app: App, stream: Stream) -> None:
@@ -130,4 +171,4 @@ async def attend(app: App, stream: Stream) -> None:
 
 
 # The first client loads the rest of its library, which asks the machine for chance: before any simulation, not in one.
-pyqwest.Client(StreamTransport(cast("Network", None)))
+pyqwest.Client(Wire(cast("Network", None)).transport())

@@ -26,7 +26,7 @@ from neorion.keel.sim import Host, SeededLoop, World
 from neorion.keel.store import InlineLane, MemoryDisk, migrations_in, open_store
 from tests.sim.iris_runtime import Fate, MemoryRuntime
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
-from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
+from tests.sim.iris_wire import ADDRESS, Wire, attend
 
 T = TypeVar("T")
 WORKER = Resources(4000, 4, 4)
@@ -61,6 +61,7 @@ class Iris:
         self.quick = quick
         self.folder = folder
         self.truth = Truth()
+        self.wire = Wire(world.network)
         self.lane = SlowLane(world.loop, world.chance("store"))
         self.controller = world.host("controller")
         self.client = world.host("client")
@@ -83,7 +84,7 @@ class Iris:
             machine.daemon.start(self._work)
 
     def channel(self, host: Host, timeout: Duration = CALL_TIMEOUT) -> Channel:
-        transport = StreamTransport(self.world.network)
+        transport = self.wire.transport()
         return connect("controller:1", ids=host.ids, timeout=timeout, transport=transport)
 
     @cached_property

@@ -11,7 +11,12 @@ from neorion.navarch.model.spec import Amount, Budget, HealthRules, Offer, Scali
 
 POLICIES = {"default": default_policy()}
 # A day of a small fleet in a fraction of a second: agents beat every ten minutes, and loops count on being woken.
-SLOW = Rhythm(tick=Duration.of(minutes=20), sweep=Duration.of(minutes=10), retention=Duration.of(minutes=60))
+SLOW = Rhythm(
+    tick=Duration.of(minutes=20),
+    sweep=Duration.of(minutes=10),
+    retention=Duration.of(minutes=60),
+    market=Duration.of(minutes=20),
+)
 _TIMING = Timing(
     heartbeat=Duration.of(minutes=10),
     silence=Duration.of(minutes=25),

@@ -25,7 +25,7 @@ from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
 from neorion.navarch.model.spec import HealthRules, Offer, Scaling
 from neorion.navarch.ports import Drain
 from neorion.navarch.state import Line, story_of
-from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
+from tests.sim.iris_wire import ADDRESS, Wire, attend
 
 TOKEN = "operator-secret"
 _JUDGE = InlineJudge({"default": default_policy()})
@@ -79,6 +79,7 @@ class Fleet:
 
     def __init__(self, world: World, specs: list[PoolSpec], behaviour: Behaviour) -> None:
         self.world = world
+        self.wire = Wire(world.network)
         self.specs = {spec.name: spec for spec in specs}
         self.cloud = FakeCloud(world.clock, world.chance("cloud"), behaviour)
         self.provider = FakeProvider("fake", self.cloud)
@@ -162,7 +163,7 @@ class Fleet:
         await self.cloud.run(reside)
 
     def _dial(self, host: Host, token: str | None) -> Channel:
-        transport = StreamTransport(self.world.network)
+        transport = self.wire.transport()
         return connect("controller:1", ids=host.ids, token=token, transport=transport)
 
     def _violations(self) -> list[Finding]:

@@ -38,7 +38,7 @@ from tests.sim.kube_world import REPLICAS, Truth
 from tests.sim.test_kube import Trouble, crash, cut_watches, forget, lose_answers, pause
 
 # Long in processor time, and machines are shared.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 # Applies, creations, deletions and patches of the operator, before and after they happen; renewals of its lease not.
 EVERY_WRITE = ("kube.[acdp]*.asked", "kube.[acdp]*.done")

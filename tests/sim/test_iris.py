@@ -1,5 +1,6 @@
 """All of iris under every weather: nothing acknowledged is lost, results come once, tasks run once at a time."""
 
+import gc
 import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -27,7 +28,7 @@ from tests.sim.iris_truth import Machine
 from tests.sim.iris_world import GANG_KEY, LEASE, Iris, iris
 
 # Hundreds of seeds take their time on a busy machine.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 JOBS = 8
 CALM_S = 90.0
 # Logs and large blobs are real files; here their syncs cost nothing.
@@ -280,6 +281,12 @@ async def test_a_storm_of_broken_connections_changes_nothing(world: World) -> No
 @seeds(40)
 async def test_messages_that_are_held_back_change_nothing(world: World) -> None:
     await life(world, gusts)
+
+
+def test_a_world_does_not_outlive_its_run():
+    simulate(partial(life, season=mixed), 1).check()
+    gc.collect()
+    assert not [found for found in gc.get_objects() if isinstance(found, World)]
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ NODES = 2
 # What was under way when a control plane was killed is a coroutine that nobody awaited; that is what killing means.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
 

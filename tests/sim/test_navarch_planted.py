@@ -25,7 +25,7 @@ LIMITS = Limits(steps=300_000)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -9,7 +9,7 @@ from tests.sim.iris_runtime import MemoryRuntime
 from tests.sim.iris_world import Iris
 from tests.sim.test_iris import life, some
 
-pytestmark = pytest.mark.timeout(150)
+pytestmark = pytest.mark.timeout(300)
 
 
 async def reboots(cluster: Iris) -> None:

@@ -31,6 +31,7 @@ class Door(IntEnum):
     KUEUE_HEALTH = 9
     DNS_HEALTH = 10
     REGISTRY = 11
+    COREWEAVE_WEBHOOK = 12
 
 
 def state_folder(env: Mapping[str, str]) -> Path:

@@ -15,7 +15,7 @@ from neorion.iris.ports import SliceOrder, SliceSeen
 STANDIN = Path(__file__).parent.parent / "standin.py"
 TOKEN = "s3cret-of-the-slice"
 # A wait that fails ends the test in time for its processes to be cleaned up.
-PATIENCE_S = 10
+PATIENCE_S = 120
 
 Open = Callable[..., LocalPlatform]
 

@@ -165,7 +165,7 @@ def test_the_command_of_a_worker_names_all_it_must_know(tmp_path: Path):
         "--token-stdin",
         "--controller=here:1",
         "--slice=slice-a",
-        "--host=slice-a-0",
+        "--host=127.0.0.1",
         f"--folder={tmp_path}",
         "--cpu=1500m",
         "--memory=1073741824",

@@ -4,6 +4,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.cli import app
+from neorion.iris.client import IrisClient
 from neorion.keel.cli import Exit, run
 from tests.iris.cli.calling import PROGRAM
 
@@ -54,6 +56,14 @@ def test_a_controller_that_does_not_answer_is_told_with_the_way_to_one(
     assert "iris cluster start --local --detach" in told[2]
 
 
+def _meeting_place() -> str:
+    """Where a gang meets, if one can be met there."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ["RANK"] == "0":
+        socket.create_server((address, port)).close()
+    return address
+
+
 def test_a_cluster_is_started_found_and_stopped(folder: Path, capfd: pytest.CaptureFixture[str]):
     start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "1"]
     code, out, err = shown(capfd, *start, "--folder", str(folder), "-o", "json")
@@ -67,6 +77,9 @@ def test_a_cluster_is_started_found_and_stopped(folder: Path, capfd: pytest.Capt
     )
     assert status["workers"] == {"ready": 1}
     assert json.loads(shown(capfd, *start, "--folder", str(folder), "-o", "json")[1]) == cluster
+    with IrisClient.remote(cluster["address"]) as client:
+        gang = client.gang(_meeting_place, "meet", replicas=2, resources={"cpu": 0.5})
+        assert client.wait(gang, timeout=60) == ["127.0.0.1", "127.0.0.1"]
 
     code, out, err = shown(capfd, "cluster", "stop", "--folder", str(folder), "-o", "json")
     assert (code, json.loads(out)) == (0, [cluster])

@@ -18,7 +18,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error
 from tests.iris.processes import Cluster, Program
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 LOCK = threading.Lock()
 HEX = hashlib.sha256(b"body").hexdigest()

@@ -14,7 +14,7 @@ from neorion.iris.model.tokens import task_token
 from neorion.keel.base import Denied, Invalid, Unauthenticated
 from tests.iris.processes import Cluster
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def square(number: int) -> int:

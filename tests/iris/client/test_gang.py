@@ -8,7 +8,7 @@ import pytest
 
 from neorion.iris.client import IrisClient
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def meet() -> tuple[int, int, list[str]]:

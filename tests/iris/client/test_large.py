@@ -10,7 +10,7 @@ from neorion.iris.client import IrisClient
 from tests.bucket import BUCKET, s3
 from tests.iris.processes import Cluster
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(360)
 
 SMALL, LARGE = 32 * 2**20, 192 * 2**20
 

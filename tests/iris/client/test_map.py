@@ -13,7 +13,7 @@ import pytest
 from neorion.iris.client import Args, AsyncIrisClient, IrisClient, JobFailed
 from tests.iris.processes import Cluster
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 SMALL = {"cpu": 0.1, "memory": "64Mi"}
 

@@ -34,7 +34,7 @@ def test_the_two_jobs_have_the_same_verbs():
     assert public(AsyncJob) == public(Job)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_the_examples_of_the_guide_run():
     examples = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert len(examples) == 3

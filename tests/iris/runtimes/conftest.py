@@ -99,6 +99,6 @@ def _parent(pid: int) -> int:
 
 async def gone(handle: int) -> None:
     """Waits for the end of the process behind a pidfd."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await anyio.wait_readable(handle)
     os.close(handle)

@@ -65,7 +65,7 @@ async def test_a_task_that_writes_without_end_fills_no_disk(runtime: ProcessRunt
     log = runtime.log(order.attempt)
     beside = await run(runtime, orders.command("echo", "a neighbour"))
     assert beside.well
-    with anyio.fail_after(25):
+    with anyio.fail_after(60):
         # While it lives: the cap does not wait for the end.
         await until(log, lambda: last_of(log, 6) == b"ready\n" and taken(log) <= LOG_BYTES_MAX)
         await runtime.stop(order.attempt, Duration(0))
@@ -101,5 +101,5 @@ async def test_output_of_a_quiet_task_is_there_at_once(runtime: ProcessRuntime, 
 
     order = orders.call(speaks)
     await runtime.start(order)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         await said(runtime, order.attempt, "ready")

@@ -98,7 +98,7 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
         deck = Deck.over(store, clock, ids, rng, Measured(metrics))
         desk = await start(settings, deck, store, crew, _unwatched)
         app = App(services(desk), ids=ids, authenticator=Callers(desk.badges, ACCOUNTS))
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with MemoryTransport(app) as transport:
                 yield Office(desk, metrics, transport)
         await desk.deck.journal.durable()

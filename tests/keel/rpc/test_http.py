@@ -166,7 +166,7 @@ async def test_half_a_header_holds_nobody_up_and_is_ended() -> None:
         for stream in slow:
             await stream.send(b"POST /x HTTP/1.1\r\nhost: ")
         assert (await ask(w, request("GET", "/health"))).status == 200
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             for stream in slow:
                 with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                     await read_to_the_end(stream)
@@ -193,7 +193,7 @@ async def test_a_client_that_hangs_up_cancels_the_handler() -> None:
                 request("POST", WAIT, b"{}", content_type="application/json", authorization=f"Bearer {TOKEN}")
             )
             await w.echo.begun.wait()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await w.echo.cancelled.wait()
 
 

@@ -13,7 +13,7 @@ from neorion.keel.clock import SystemClock
 from neorion.keel.store import open_store
 from tests.keel.store.schema import ALL, keys
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs("strace"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("strace"), pytest.mark.timeout(480)]
 
 # Enough to come through creation, migrations, the epoch, group commits and a checkpoint.
 ROUNDS = 4

@@ -25,7 +25,7 @@ PLACE = Place("fake", "gpu_8x_h100_sxm5", "us-west-2")
 IDLE = spec(0, scaling=Scaling(least=0, most=10_000), spending=Spending(per_hour=10**6))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_ten_thousand_lost_answers_never_buy_twice():
     """Forty-nine of fifty calls break, half of them after the machine was made; now and then the process dies, too."""
     disk = MemoryDisk()

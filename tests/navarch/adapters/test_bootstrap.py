@@ -31,7 +31,7 @@ from neorion.navarch.testing import spec
 from tests.navarch.plane import Running, running
 from tools import system
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs("sshd"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("sshd"), pytest.mark.timeout(180)]
 
 
 class Loopback(FakeProvider):

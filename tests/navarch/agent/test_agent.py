@@ -205,7 +205,7 @@ async def test_an_agent_ends_when_its_node_is_no_more():
     async with running(spec(1, timing=QUICK)) as it:
         node = await booted(it)
         memory = Memory.of_one_life(SystemIds())
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(agent_of(it, node, bench).run, JOIN, memory)
                 bench.see(31)

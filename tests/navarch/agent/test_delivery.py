@@ -15,7 +15,7 @@ from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import spec
 from tests.navarch.plane import Running, running
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 # Each a moment in the life of an agent and its control plane.
 STEP = st.sampled_from(["see", "see", "told", "answer lost", "agent killed", "server killed"])

@@ -13,7 +13,7 @@ from tests.capacity.clouds.ec2 import IMAGE, KEYS, REGION, ec2
 from tests.navarch.nvml.stand_in import Machine
 from tests.navarch.processes import Fleet, Running
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs("gcc"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("gcc"), pytest.mark.timeout(480)]
 
 BOUGHT = """
 server: {{ address: "127.0.0.1:0", state_dir: state, heartbeat_interval: 500ms, heartbeat_timeout: 60s }}

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import MoveNode, StepRepair, plan, violations
+from neorion.navarch.decide import BuyNode, MoveNode, NameSuccessor, StepRepair, plan, violations
 from neorion.navarch.decide.budget import admit
-from neorion.navarch.model import Health, HoldCode, Node, NodeState, Pulse, RepairStep
+from neorion.navarch.model import Health, HoldCode, Node, NodeId, NodeState, Pulse, RepairStep
 from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Timing
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
@@ -74,3 +74,12 @@ def test_a_moment_that_has_come_is_not_waited_for_again():
 def test_a_node_that_counts_as_unhealthy_although_nothing_ails_it_is_a_violation():
     healed = replace(node(1), health=Health.UNHEALTHY)
     assert [one.code for one in violations(pool_view(spec(1), [healed]))] == ["navarch.sick_of_nothing"]
+
+
+def test_a_successor_that_did_not_come_up_makes_the_pool_no_smaller():
+    """Bought again for the repair, not for the pool as well: one too many would cost a healthy node its place."""
+    ill = sick(1, NodeState.CORDONED, Remedy.REPLACE)
+    waits = repair(ill, RepairStep.BUYING, successor=NodeId("node-gone"))
+    decided = plan(pool_view(spec(3), [ill, node(2), node(3)], [waits]), NOW)
+    assert [one for one in decided.actions if isinstance(one, BuyNode)] == []
+    assert NameSuccessor(waits.id, NodeId(""), "its successor did not come up") in decided.actions

@@ -10,6 +10,7 @@ from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration
 from neorion.navarch.decide import BuyNode, RetireNode, plan
 from neorion.navarch.decide.choose import choose, until
+from neorion.navarch.decide.size import AT_ONCE_MAX
 from neorion.navarch.model import (
     Hold,
     HoldCode,
@@ -44,6 +45,11 @@ def holds(view: PoolView) -> list[HoldCode]:
 def test_a_pool_is_filled_up_to_its_size_and_no_further():
     assert len(bought(pool_view(spec(5), nodes(2)))) == 3
     assert bought(pool_view(spec(5), nodes(5))) == []
+
+
+def test_a_large_order_is_placed_in_parts():
+    large = spec(100_000, spending=Spending(per_hour=200_000))
+    assert len(bought(pool_view(large, []))) == AT_ONCE_MAX
 
 
 def test_orders_on_their_way_are_not_placed_again():
@@ -166,6 +172,12 @@ def test_a_place_that_refused_is_left_alone_and_then_asked_with_one():
     assert where(shop(troubles=refused), 2) == ["near/r1b", "near/r1b"]
     rested = {"near/r1/r1a/t": Trouble("near/r1/r1a/t", "no_capacity", 1, later(-600))}
     assert where(shop(troubles=rested), 3) == ["near/r1a", "near/r1b", "near/r1b"]
+
+
+def test_a_place_that_another_pool_tries_again_is_left_to_it():
+    rested = {"near/r1/r1a/t": Trouble("near/r1/r1a/t", "no_capacity", 1, later(-600))}
+    tried = [Place("near", "t", "r1", "r1a")]
+    assert where(shop(troubles=rested, elsewhere=tried), 2) == ["near/r1b", "near/r1b"]
 
 
 def test_a_place_without_spot_machines_may_have_others():

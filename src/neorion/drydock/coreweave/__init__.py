@@ -5,17 +5,28 @@ Knows no system that uses NodePools, and buys nothing.
 
 from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
 from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
-from neorion.drydock.coreweave.pools import FAULT, NODE_POOL, POOL, NodePool, PoolSpec, PoolStatus
+from neorion.drydock.coreweave.pools import (
+    FAULT,
+    MACHINES,
+    NODE_POOL,
+    POOL,
+    Machines,
+    NodePool,
+    PoolSpec,
+    PoolStatus,
+)
 from neorion.drydock.coreweave.serving import resume_coreweave, start_coreweave
 
 __all__ = [
     "FAULT",
     "GROUP",
+    "MACHINES",
     "NODE_POOL",
     "POOL",
     "VERSION",
     "Fault",
     "Machine",
+    "Machines",
     "NodePool",
     "Plan",
     "PoolSpec",

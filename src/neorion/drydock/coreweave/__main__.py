@@ -1,9 +1,15 @@
-"""`python -m neorion.drydock.coreweave KUBECONFIG BOOT_SECONDS`: the process that plays CoreWeave."""
+"""`python -m neorion.drydock.coreweave FOLDER BOOT_SECONDS`: the process that plays CoreWeave for the cluster in there."""
 
 import sys
 from pathlib import Path
 
+from neorion.drydock.binaries import Shelf
+from neorion.drydock.coreweave.limit import refusing
 from neorion.drydock.coreweave.player import Player
+from neorion.drydock.coreweave.real import RealMachines
+from neorion.drydock.coreweave.serving import WHO
+from neorion.drydock.layout import Door
+from neorion.drydock.yard import Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
@@ -13,11 +19,20 @@ from neorion.keel.telemetry.setup import Form, setup
 
 def main() -> None:
     setup(Form.JSON)
-    kubeconfig, boot = Path(sys.argv[1]), Duration.of(seconds=float(sys.argv[2]))
+    folder, boot = Path(sys.argv[1]), Duration.of(seconds=float(sys.argv[2]))
+    clock = SystemClock()
+    yard = Yard(folder.parent, Shelf.of(), clock)
+    real = RealMachines(lambda: yard.find(folder.name), clock)
+    cluster = yard.find(folder.name)
+    kubeconfig, port = cluster.layout.kubeconfig_of(WHO), cluster.layout.port(Door.COREWEAVE_WEBHOOK)
 
     async def run(crew: Crew) -> None:
-        async with connect(read_kubeconfig([kubeconfig]).cluster(), "drydock-coreweave") as api:
-            await Player(api, boot, SystemClock(), system_rng()).operator.run(crew.stopping)
+        async with (
+            refusing(port, cluster.pki.certificate(WHO), cluster.pki.key(WHO)),
+            connect(read_kubeconfig([kubeconfig]).cluster(), "drydock-coreweave") as api,
+        ):
+            await real.sweep(api)
+            await Player(api, boot, clock, system_rng(), real).operator.run(crew.stopping)
 
     run_process(run)
 

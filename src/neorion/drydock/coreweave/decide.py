@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neorion.drydock.coreweave.pools import FAULT, NodePool
+from neorion.drydock.coreweave.pools import FAULT, Machines, NodePool
 
 
 class Fault(StrEnum):
@@ -15,6 +15,7 @@ class Fault(StrEnum):
     SLOW_BOOT = "slow-boot"
     NEVER_READY = "never-ready"
     NODE_LOST = "node-lost"
+    RATE_LIMIT = "rate-limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,14 @@ def fault_of(pool: NodePool) -> Fault | None:
     return Fault(word) if word in list(Fault) else None
 
 
-def decide(pool: NodePool, machines: Sequence[Machine], known_types: Collection[str]) -> Plan:
-    """Lost machines are replaced once their fault is taken back."""
+def decide(
+    pool: NodePool, machines: Sequence[Machine], known_types: Collection[str], *, real: bool = False
+) -> Plan:
+    """Lost machines are replaced once their fault is taken back. `real` says whether real machines can be had."""
     fault = fault_of(pool)
-    if pool.spec.instance_type not in known_types:
-        words = f"There is no instance type {pool.spec.instance_type}."
-        return Plan(0, (), "", 0, (Verdict("Valid", False, "InvalidInstanceType", words),))
+    invalid = _invalid(pool, known_types, real=real)
+    if invalid is not None:
+        return Plan(0, (), "", 0, (invalid,))
     dead = tuple(each.name for each in machines if each.lost and fault is not Fault.NODE_LOST)
     here = [each for each in machines if each.name not in dead]
     missing = max(0, pool.spec.target - len(here))
@@ -71,6 +74,19 @@ def decide(pool: NodePool, machines: Sequence[Machine], known_types: Collection[
         queued=missing if held else 0,
         verdicts=_verdicts(pool, here, fault if held else None),
     )
+
+
+def _invalid(pool: NodePool, known_types: Collection[str], *, real: bool) -> Verdict | None:
+    if pool.spec.instance_type not in known_types:
+        words = f"There is no instance type {pool.spec.instance_type}."
+        return Verdict("Valid", False, "InvalidInstanceType", words)
+    if pool.machines not in list(Machines):
+        words = f'Machines are "simulated" or "real", not "{pool.machines}".'
+        return Verdict("Valid", False, "InvalidMachines", words)
+    if pool.machines == Machines.REAL and not real:
+        words = "Real machines need a cluster with real nodes: neorion drydock up --nodes 1."
+        return Verdict("Valid", False, "NoRealMachines", words)
+    return None
 
 
 def _surplus(pool: NodePool, machines: Sequence[Machine]) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
-from neorion.drydock.coreweave.pools import NODE_POOL, POOL, NodePool, PoolStatus
+from neorion.drydock.coreweave.pools import MACHINES, NODE_POOL, POOL, Machines, NodePool, PoolStatus
+from neorion.drydock.coreweave.real import RealMachines
 from neorion.drydock.simulated import BOOT_TIME, PLAYED, SILENCE, TYPES, machine_type
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
@@ -17,15 +18,23 @@ _SLOW: Final = 20
 _NEVER: Final = "10000h"
 _LOST: Final = "drydock.neorion.dev/lost"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+# A kubelet that finds no Ready condition waits seconds before it reports for the first time.
+_BOOTING: Final = {"type": "Ready", "status": "False", "reason": "Booting"}
 
 
 class Player:
-    """One wheel, for pools; a change of a node or of what runs on it turns it for the pool of that node."""
+    """One wheel, for pools; a change of a node or of what runs on it turns it for the pool of that node.
 
-    def __init__(self, api: Api, boot: Duration, clock: Clock, rng: Rng) -> None:
+    Real machines have a wheel of their own.
+    """
+
+    def __init__(
+        self, api: Api, boot: Duration, clock: Clock, rng: Rng, real: RealMachines | None = None
+    ) -> None:
         self._api = api
         self._boot = boot
         self._clock = clock
+        self._real = real
         informers = Informers(api, clock, rng)
         self._informers = informers
         self._pools, self._nodes, pods = informers.of(NODE_POOL), informers.of(NODE), informers.of(POD)
@@ -37,7 +46,8 @@ class Player:
         controller.watch(self._pools, own_key)
         controller.watch(self._nodes, owner_key(NODE_POOL))
         controller.watch(pods, self._pools_of)
-        self.operator = Operator(informers, [controller], recorder=self._recorder)
+        more = [real.controller(self._nodes, rng)] if real is not None else []
+        self.operator = Operator(informers, [controller, *more], recorder=self._recorder)
 
     def _pools_of(self, pod: Pod) -> list[Key]:
         node = self._nodes.get(Key("", pod.spec.node_name))
@@ -51,17 +61,26 @@ class Player:
             return None
         nodes = {node.meta.name: node for node in self._nodes_of.get(key.name) if not node.meta.deleted}
         machines = [self._machine(nodes[name]) for name in sorted(nodes)]
-        plan = decide(pool, machines, _INSTANCES)
-        for name in _free_names(pool, set(nodes), plan.order):
+        real = self._real is not None and self._real.possible
+        plan = decide(pool, machines, _INSTANCES, real=real)
+        # A machine that is going keeps its name until it is gone.
+        taken = set(nodes) | (self._real.names() if self._real is not None else set[str]())
+        for name in _free_names(pool, taken, plan.order):
             self._informers.observe(NODE, await self._api.create(NODE, self._manifest(pool, name)))
         for name in plan.remove:
             await self._applier.delete(NODE, nodes[name])
         if plan.lose:
-            await self._api.patch(LEASE, plan.lose, Merge(SILENCE), "kube-node-lease")
+            await self._silence(pool, plan.lose)
             marked = Merge({"metadata": {"annotations": {_LOST: "true"}}})
             self._informers.observe(NODE, await self._api.patch(NODE, plan.lose, marked))
         await self._report(pool, plan, machines)
         return None
+
+    async def _silence(self, pool: NodePool, name: str) -> None:
+        if pool.machines == Machines.REAL and self._real is not None:
+            await self._real.lose(name)
+        else:
+            await self._api.patch(LEASE, name, Merge(SILENCE), "kube-node-lease")
 
     def _machine(self, node: Node) -> Machine:
         ready = condition(node.status.conditions, "Ready")
@@ -107,6 +126,12 @@ class Player:
             "uid": meta.uid,
         }
         number = int(name.rpartition("-")[2])
+        if pool.machines == Machines.REAL:
+            marks = {MACHINES: Machines.REAL}
+            status: dict[str, Any] = {"conditions": [_BOOTING]}
+        else:
+            marks = {PLAYED: "fake"}
+            status = {"capacity": kind.resources, "allocatable": kind.resources}
         return {
             "metadata": {
                 "name": name,
@@ -116,11 +141,11 @@ class Player:
                     POOL: meta.name,
                     **spec.node_labels,
                 },
-                "annotations": {**spec.node_annotations, PLAYED: "fake", BOOT_TIME: self._boot_time(pool)},
+                "annotations": {**spec.node_annotations, **marks, BOOT_TIME: self._boot_time(pool)},
                 "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
             },
             "spec": {"providerID": f"coreweave://{name}", "taints": list(spec.node_taints)},
-            "status": {"capacity": kind.resources, "allocatable": kind.resources},
+            "status": status,
         }
 
     def _boot_time(self, pool: NodePool) -> str:

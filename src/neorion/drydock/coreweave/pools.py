@@ -1,5 +1,6 @@
 """NodePools as the player reads and reports them."""
 
+from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import field
@@ -9,9 +10,18 @@ from neorion.keel.kube import Condition, Kind, Object, Part
 
 # On a pool: what is to go wrong with it, one word of `Fault`; and how long its nodes boot.
 FAULT: Final = "drydock.neorion.dev/fault"
+# On a pool and its nodes: what their machines are, one word of `Machines`; simulated unless it says otherwise.
+MACHINES: Final = "drydock.neorion.dev/machines"
 POOL: Final = "compute.coreweave.com/node-pool"
 # NVL72: a rack is 18 machines of four GPUs.
 RACK_NODES: Final = 18
+
+
+class Machines(StrEnum):
+    """What stands behind a pool's nodes."""
+
+    SIMULATED = "simulated"
+    REAL = "real"
 
 
 class Lifecycle(Part, frozen=True):
@@ -53,6 +63,10 @@ class NodePool(Object, frozen=True):
 
     spec: PoolSpec = PoolSpec()
     status: PoolStatus = PoolStatus()
+
+    @property
+    def machines(self) -> str:
+        return self.meta.annotations.get(MACHINES) or Machines.SIMULATED
 
 
 NODE_POOL: Final = Kind(NodePool, "NodePool", "nodepools", GROUP, VERSION, namespaced=False)

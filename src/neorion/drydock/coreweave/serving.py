@@ -6,18 +6,20 @@ from typing import Final
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
+from neorion.drydock.coreweave.limit import limiting
 from neorion.drydock.coreweave.player import BOOT
 from neorion.drydock.host import Part
+from neorion.drydock.layout import LOOPBACK, Door
 from neorion.drydock.pki import Subject
 from neorion.drydock.simulated import start_player
 from neorion.keel.base import Duration
 
-_WHO: Final = "coreweave"
+WHO: Final = "coreweave"
 
 
 async def resume_coreweave(cluster: Cluster) -> None:
     """Where it was, it goes on."""
-    if cluster.layout.kubeconfig_of(_WHO).exists():
+    if cluster.layout.kubeconfig_of(WHO).exists():
         await start_coreweave(cluster)
 
 
@@ -25,22 +27,25 @@ async def start_coreweave(cluster: Cluster, boot: Duration = BOOT) -> None:
     """Defines NodePools and starts who serves them; `boot` is how long machines take to arrive."""
     await start_player(cluster)
     layout = cluster.layout
-    cluster.pki.issue(_WHO, Subject("drydock-coreweave", ("system:masters",)))
-    cluster.pki.kubeconfig(layout.kubeconfig_of(_WHO), _WHO, layout.server)
+    # One certificate for both directions: it calls the API server, and the API server calls it.
+    cluster.pki.issue(WHO, Subject("drydock-coreweave", ("system:masters",), (LOOPBACK,)))
+    cluster.pki.kubeconfig(layout.kubeconfig_of(WHO), WHO, layout.server)
     crd = definition()
+    hook = limiting(layout.port(Door.COREWEAVE_WEBHOOK), cluster.pki.certificate("ca"))
     argv = (
         sys.executable,
         "-m",
         "neorion.drydock.coreweave",
-        str(layout.kubeconfig_of(_WHO)),
+        str(layout.folder),
         str(boot.seconds),
     )
-    part = Part(_WHO, argv)
+    part = Part(WHO, argv)
     async with cluster.api() as api:
-        await api.apply(_crd_path(crd), crd)
+        await api.apply(_path("apiextensions.k8s.io/v1/customresourcedefinitions", crd), crd)
+        await api.apply(_path("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", hook), hook)
         await cluster.ensure(part)
         await cluster.until(part, lambda: api.get(f"/apis/{GROUP}/{VERSION}/nodepools"))
 
 
-def _crd_path(crd: Object) -> str:
-    return f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
+def _path(collection: str, thing: Object) -> str:
+    return f"/apis/{collection}/{thing['metadata']['name']}"

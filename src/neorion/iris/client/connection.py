@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+import anyio
+
 from neorion.iris.client import transfer
 from neorion.iris.client.options import Payload
 from neorion.iris.client.result import Results, value_of
@@ -14,6 +16,9 @@ from neorion.keel.base import Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
 
 T = TypeVar("T")
 
@@ -24,6 +29,12 @@ INLINE_BYTES_MAX: Final = 2 * 1024 * 1024
 PAGE: Final = 500
 # Long enough for a controller to be started anew.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
+# A controller that was never reached is more likely misspelled than starting.
+_FIRST: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=8)
+# About an hour: who waits for a job of days does so through an upgrade of its controller.
+_WAITING: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=1_500)
+# How much longer than the caller's time an answer may take that was asked for within it.
+_ANSWER_S: Final = 5.0
 _ENDED: Final = ("succeeded", "failed", "cancelled")
 
 
@@ -73,6 +84,7 @@ class Connection:
         self._ids = SystemIds()
         self._clock = SystemClock()
         self._rng = system_rng()
+        self._reached = False
         self.calls = channel.client(JobServiceClient)
         self.cluster = channel.client(ClusterServiceClient)
 
@@ -95,7 +107,7 @@ class Connection:
                         yield change.job or pb.Job(), task, b""
             except Retry:
                 # The controller starts anew; when it answers again, the watch goes on.
-                await self._steady(lambda: self.get(job))
+                await self._waiting(lambda: self.get(job))
             else:
                 return
 
@@ -119,22 +131,27 @@ class Connection:
 
     async def ended(self, job: str, timeout: float | None = None) -> Results:
         """How the job ended, as soon as it has."""
-        until = None if timeout is None else self._clock.monotonic() + timeout
-        while True:
-            left = POLL_MS if until is None else max(0, round((until - self._clock.monotonic()) * 1000))
-            results = await self._asked(job, min(POLL_MS, left))
-            if results.tasks:
-                return results
-            if until is not None and left <= POLL_MS:
-                raise Deadline(
-                    "iris.wait",
-                    f"The job has not ended within {timeout:g} s.",
-                    hint=f"it goes on; see why it waits with: iris why {job}",
-                )
+        if timeout is None:
+            while not (results := await self._asked(job, POLL_MS)).tasks:
+                pass
+            return results
+        until = self._clock.monotonic() + timeout
+        with anyio.move_on_after(timeout + _ANSWER_S):
+            left = POLL_MS + 1
+            while left > POLL_MS:
+                left = max(0, round((until - self._clock.monotonic()) * 1000))
+                results = await self._asked(job, min(POLL_MS, left))
+                if results.tasks:
+                    return results
+        raise Deadline(
+            "iris.wait",
+            f"The job has not ended within {timeout:g} s.",
+            hint=f"it goes on; see why it waits with: iris why {job}",
+        )
 
     async def _asked(self, job: str, most_ms: int) -> Results:
         request = pb.WaitRequest(job=job, timeout_ms=most_ms)
-        answer = await self._steady(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
+        answer = await self._waiting(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
         return Results(answer)
 
     async def get(self, job: AsyncJob | str) -> pb.Job:
@@ -166,11 +183,25 @@ class Connection:
         return b"".join([chunk.text async for chunk in self.calls.logs(request)]).decode(errors="replace")
 
     async def follow(self, job: AsyncJob | str, task: int = 0) -> AsyncGenerator[str]:
-        """What a task writes, as it writes it, until it ends."""
+        """What a task writes, as it writes it, until it ends, whatever becomes of the controller meanwhile."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        async for chunk in self.calls.logs(pb.LogsRequest(job=_id(job), task=task, follow=True)):
-            if text := decoder.decode(chunk.text):
-                yield text
+        attempt, offset = "", 0
+        request = pb.LogsRequest(job=_id(job), task=task, follow=True)
+        while True:
+            try:
+                async for chunk in self.calls.logs(request):
+                    if attempt and chunk.attempt != attempt and request.offset:
+                        # Another attempt runs by now: it is read from its beginning.
+                        attempt, offset = "", 0
+                        break
+                    attempt, offset = chunk.attempt, chunk.offset + len(chunk.text)
+                    if text := decoder.decode(chunk.text):
+                        yield text
+                else:
+                    return
+            except Retry:
+                await self._waiting(lambda: self.get(job))
+            request.offset = offset
 
     async def workers(self) -> list[pb.Worker]:
         return (await self.cluster.workers(pb.WorkersRequest())).workers
@@ -197,7 +228,19 @@ class Connection:
 
     async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
         """A controller that starts anew is asked anew."""
-        return await retry(call, _PATIENCE, self._clock, self._rng)
+        answer = await retry(call, _PATIENCE if self._reached else _FIRST, self._clock, self._rng)
+        self._reached = True
+        return answer
+
+    async def _waiting(self, call: Callable[[], Awaitable[T]]) -> T:
+        """As `_steady`, for who has nothing else to do; one that was never reached may be nowhere at all."""
+        try:
+            return await self._steady(call)
+        except Retry as error:
+            if not self._reached:
+                raise
+            log.warning("the controller does not answer; still waiting", why=error.sentence)
+        return await retry(call, _WAITING, self._clock, self._rng)
 
     def path(self, name: str) -> str:
         """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""

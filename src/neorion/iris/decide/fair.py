@@ -6,14 +6,15 @@ from heapq import heapify, heappop, heappush
 from neorion.iris.decide.pool import WHOLE
 from neorion.iris.decide.seat import Waiting
 
-Place = Callable[[Waiting, int], int]
+Place = Callable[[Waiting, int], int | None]
 
 
 def take_turns(jobs: Iterable[Waiting], shares: dict[str, int], place: Place) -> None:
     """Lets users take turns, each with their jobs in the given order, until nothing more finds a place.
 
     `shares` is how much of the cluster each user has; it grows as tasks are placed, so that users with equal demand end at
-    most one task apart. `place(job, most)` places up to so many tasks and says how many; none means that the job is stuck.
+    most one task apart. `place(job, most)` places up to so many tasks and says how many; 0 means that the job is stuck, and
+    None that nobody will find a place any more.
     """
     lines: dict[str, list[Waiting]] = {}
     for waiting in jobs:
@@ -31,6 +32,9 @@ def take_turns(jobs: Iterable[Waiting], shares: dict[str, int], place: Place) ->
             waiting = line[-1]
             cost = waiting.kind.cost
             placed = place(waiting, 1 + (level - share) // cost)
+            if placed is None:
+                shares[user] = share
+                return
             share += placed * cost
             if not placed or not waiting.left:
                 line.pop()

@@ -59,17 +59,20 @@ class Crowd:
         self._runs: dict[int, list[RunningView]] = {}
         self._on: dict[int, list[Victim]] = {}
         # Per lowest band that may be stopped, what stopping all of it would free on each worker.
-        self._potential: dict[Band, dict[int, list[int]]] = {floor: {} for floor in _FLOORS if floor > band}
+        self._potential = {floor: [[0, 0, 0, 0] for _ in pool.workers] for floor in _FLOORS if floor > band}
         self._gangs = self._count(running, band)
         # The most of anything that one worker could have then: who asks for more need not look further.
         self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
         self._starts: dict[tuple[Kind, Band], int] = {}
         self._pushes = 0
 
+    @property
+    def spent(self) -> bool:
+        """Whether the pass has stopped enough."""
+        return self._pushes >= PUSHES_MAX
+
     def make_room(self, kind: Kind, tasks: int, band: Band) -> Room | None:
         """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
-        if self._pushes >= PUSHES_MAX:
-            return None
         trial = self._cheapest(self._freed(kind), kind, tasks, None)
         for floor in self._potential:
             if trial is None and floor > band:
@@ -97,7 +100,8 @@ class Crowd:
             if best is None or trial.price < best.price:
                 best = trial
             seen += 1
-            if not best.price or seen == PLACES_MAX:
+            # Nobody asks for less than one victim who gets by without any.
+            if best.price <= 1 or seen == PLACES_MAX:
                 break
         return best
 
@@ -108,9 +112,15 @@ class Crowd:
                 if any(spot in self._freeing for spot in row.spots):
                     yield row.spots
             return
-        freeing, needs = self._freeing, kind.needs
-        for spot in kind.row.spots if freeing else ():
-            if spot in freeing and all(map(le, needs, self._there(spot))):
+        free, needs = self._pool.free, kind.needs
+        fitting = {
+            spot
+            for spot, more in self._freeing.items()
+            # Cores are what is mostly missing: the rest is seldom looked at.
+            if free[spot][0] + more[0] >= needs[0] and all(map(le, needs, self._there(spot)))
+        }
+        for spot in kind.row.spots if fitting else ():
+            if spot in fitting:
                 yield (spot,)
 
     def _pushable(self, kind: Kind, floor: Band) -> Iterator[Sequence[int]]:
@@ -124,8 +134,7 @@ class Crowd:
         fruitful = False
         for at in range(self._starts.get((kind, floor), 0), len(spots)):
             spot = spots[at]
-            more = potential.get(spot)
-            if more and all(map(le, needs, map(add, self._there(spot), more))):
+            if all(map(le, needs, map(add, self._there(spot), potential[spot]))):
                 fruitful = True
                 yield (spot,)
             elif not fruitful:
@@ -160,7 +169,7 @@ class Crowd:
             self._stopping[spot] = self._stopping.get(spot, 0) + 1
             for floor, potential in self._potential.items():
                 if victim.band >= floor:
-                    _sum_into(potential, spot, [-amount for amount in part])
+                    _grow(potential[spot], [-amount for amount in part])
 
     def _claim(self, kind: Kind, spot: int, tasks: int) -> None:
         """Takes from what is being freed first; only the rest is missing for others now."""
@@ -170,16 +179,17 @@ class Crowd:
             freeing[dimension] -= later
             free[dimension] -= need * tasks - later
 
-    def _tops(self, sums: dict[int, list[int]]) -> Amounts:
+    def _tops(self, sums: list[list[int]]) -> Amounts:
         tops = [-1, -1, -1, -1]
-        for spot, more in sums.items():
+        for spot, more in enumerate(sums):
             tops = list(map(max, tops, map(add, self._there(spot), more)))
         return tops
 
     def _count(self, running: Iterable[RunningView], band: Band) -> dict[JobId, Victim]:
         """Sorts what runs by worker and sums it up; returns the gangs, which are stopped whole wherever they run."""
-        index = self._pool.index
+        index, runs = self._pool.index, self._runs
         gangs: dict[JobId, list[RunningView]] = {}
+        below = {low: [sums for floor, sums in self._potential.items() if low >= floor] for low in Band}
         for run in running:
             if not run.stopping and run.band <= band:
                 continue
@@ -193,10 +203,12 @@ class Crowd:
                 _sum_into(self._freeing, spot, part)
                 self._stopping[spot] = self._stopping.get(spot, 0) + 1
                 continue
-            self._runs.setdefault(spot, []).append(run)
-            for floor, sums in self._potential.items():
-                if run.band >= floor:
-                    _sum_into(sums, spot, part)
+            if spot in runs:
+                runs[spot].append(run)
+            else:
+                runs[spot] = [run]
+            for sums in below[run.band]:
+                _grow(sums[spot], part)
         return {job: Victim(runs, index) for job, runs in gangs.items()}
 
 
@@ -257,8 +269,12 @@ def _sum_into(sums: dict[int, list[int]], spot: int, part: Amounts) -> None:
     if row is None:
         sums[spot] = list(part)
     else:
-        cpu, memory, disk, gpus = part
-        row[0] += cpu
-        row[1] += memory
-        row[2] += disk
-        row[3] += gpus
+        _grow(row, part)
+
+
+def _grow(row: list[int], part: Amounts) -> None:
+    cpu, memory, disk, gpus = part
+    row[0] += cpu
+    row[1] += memory
+    row[2] += disk
+    row[3] += gpus

@@ -57,7 +57,7 @@ class _Pass:
         self._serve_oldest(jobs)
         take_turns([each for each in jobs if each.left], self._shares, self._place)
         if band is not Band.BATCH:
-            take_turns([each for each in jobs if each.left], self._shares, self._push)
+            take_turns([each for each in jobs if each.left], self._shares, self._push_on)
 
     def plan(self, waiting: Sequence[Waiting]) -> Plan:
         # Reasons speak of what is free, kept or not.
@@ -75,12 +75,11 @@ class _Pass:
                 if reason is None:
                     reason = explained[ask] = self._explain(*ask)
                 self._reasons[job.id] = reason
-            # More workers than the user may fill would stand idle.
-            wanted = self._allowances.left(job.user, job.resources, each.left)
-            whole = wanted == each.left or not job.placement.gang
-            if wanted and whole and reason.code not in _NOT_FOR_WORKERS:
-                self._allowances.take(job.user, job.resources, wanted)
+            wanted = self._fillable(each) if self._capped else each.left
+            if wanted and reason.code not in _NOT_FOR_WORKERS:
                 demand.append(Demand(job.id, job.resources, job.placement, wanted, job.submitted))
+                if self._capped:
+                    self._allowances.take(job.user, job.resources, wanted)
         overdue = self._overdue.ns
         upcoming = [each.job.submitted.ns for each in unserved if each.job.submitted.ns > overdue]
         return Plan(
@@ -93,6 +92,12 @@ class _Pass:
             frozenset(self.pool.workers[spot].slice for spot in self._promised),
             Instant(min(upcoming)) + HOLD_AFTER if upcoming else None,
         )
+
+    def _fillable(self, each: Waiting) -> int:
+        """For how many of the tasks workers are worth having: more than the user may fill would stand idle."""
+        job = each.job
+        wanted = self._allowances.left(job.user, job.resources, each.left)
+        return wanted if wanted == each.left or not job.placement.gang else 0
 
     def _serve_oldest(self, jobs: Sequence[Waiting]) -> None:
         """The first job of the band that is overdue starts now, or pushes, or keeps a place; one per band and pass."""
@@ -133,6 +138,9 @@ class _Pass:
             self._record(self._assignments, each, spot, tasks)
             placed += tasks
         return placed
+
+    def _push_on(self, each: Waiting, most: int) -> int | None:
+        return None if self._crowd is not None and self._crowd.spent else self._push(each, most)
 
     def _push(self, each: Waiting, most: int) -> int:
         job, kind = each.job, each.kind

@@ -74,9 +74,10 @@ class Loop:
             self._woken.clear()
             failures = 0 if await self._turn() else failures + 1
             if failures:
-                await self._pause(self._stopping, self._pace.backoff.wait(failures, self._rng))
+                with anyio.move_on_after(self._pace.backoff.wait(failures, self._rng).seconds):
+                    await self._stopping.wait()
             else:
-                await self._pause(self._woken, self._pace.every)
+                await self._rest()
 
     async def _turn(self) -> bool:
         began = self._clock.monotonic()
@@ -89,6 +90,10 @@ class Loop:
         self._watch(self.name, self._clock.monotonic() - began, failed=False)
         return True
 
-    async def _pause(self, until: asyncio.Event, most: Duration) -> None:
-        with anyio.move_on_after(most.seconds):
-            await until.wait()
+    async def _rest(self) -> None:
+        # The timer is one more that wakes: a cancelled wait would cost several times as much.
+        timer = asyncio.get_running_loop().call_later(self._pace.every.seconds, self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            timer.cancel()

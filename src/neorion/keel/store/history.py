@@ -10,6 +10,7 @@ The table is made by a migration of its user:
 
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neorion.keel.base import Instant
@@ -36,22 +37,32 @@ class History:
     total: int
 
     def append(self, tx: Tx, subject: str, at: Instant, body: str) -> Event:
-        ((seq, nth),) = tx.execute(
-            f"INSERT INTO {self.table} (subject, nth, seq, at, body) SELECT ?, "  # noqa: S608 -- the table's name is written by the programmer
-            f"COALESCE((SELECT MAX(nth) FROM {self.table} WHERE subject = ?), 0) + 1, "
-            f"COALESCE((SELECT MAX(seq) FROM {self.table}), 0) + 1, ?, ? RETURNING seq, nth",
-            (subject, subject, at.ns, body),
+        (event,) = self.extend(tx, [(subject, at, body)])
+        return event
+
+    def extend(self, tx: Tx, lines: Iterable[tuple[str, Instant, str]]) -> list[Event]:
+        """Several lines, each a subject with its time and body: far cheaper than one after the other."""
+        ((last,),) = tx.execute(f"SELECT COALESCE(MAX(seq), 0) FROM {self.table}")  # noqa: S608 -- the table's name is written by the programmer
+        nths: dict[str, int] = {}
+        events: list[Event] = []
+        for seq, (subject, at, body) in enumerate(lines, last + 1):
+            nths[subject] = nth = (nths.get(subject) or self._last_of(tx, subject)) + 1
+            events.append(Event(subject, nth, seq, at, body))
+        tx.many(
+            f"INSERT INTO {self.table} (subject, nth, seq, at, body) VALUES (?, ?, ?, ?, ?)",  # noqa: S608 -- as above
+            [(one.subject, one.nth, one.seq, one.at.ns, one.body) for one in events],
         )
-        if nth > self.per_subject:
-            tx.execute(
-                f"DELETE FROM {self.table} WHERE subject = ? AND nth <= ?",  # noqa: S608 -- as above
-                (subject, nth - self.per_subject),
-            )
+        for subject, nth in nths.items():
+            if nth > self.per_subject:
+                tx.execute(
+                    f"DELETE FROM {self.table} WHERE subject = ? AND nth <= ?",  # noqa: S608 -- as above
+                    (subject, nth - self.per_subject),
+                )
         # Counting is not free: it is done once in so many appends, and makes room for as many.
         step = max(1, self.total // 16)
-        if seq % step == 0:
+        if last // step != (last + len(events)) // step:
             self._make_room(tx, step)
-        return Event(subject, nth, seq, at, body)
+        return events
 
     def recent(self, tx: Tx, subject: str, limit: int) -> list[Event]:
         """The newest first."""
@@ -60,6 +71,13 @@ class History:
             (subject, limit),
         )
         return [Event(who, nth, seq, Instant(at), body) for who, nth, seq, at, body in rows]
+
+    def _last_of(self, tx: Tx, subject: str) -> int:
+        ((nth,),) = tx.execute(
+            f"SELECT COALESCE(MAX(nth), 0) FROM {self.table} WHERE subject = ?",  # noqa: S608 -- as above
+            (subject,),
+        )
+        return nth
 
     def _make_room(self, tx: Tx, step: int) -> None:
         ((count,),) = tx.execute(f"SELECT COUNT(*) FROM {self.table}")  # noqa: S608 -- as above

@@ -31,7 +31,9 @@ class Surveyor:
             used = told.utilisation if told.utilisation is not None else self._utilisation(spec.name)
             samples = shelf.demand.samples if used is None else (*shelf.demand.samples, used)[-SAMPLES_MAX:]
             shelf.demand = replace(told, utilisation=used, samples=samples)
-        self._deck.wake()
+            if spec.scaling.autoscaler is not None:
+                # Nobody else looks at it.
+                self._deck.wake()
 
     def _utilisation(self, pool: str) -> float | None:
         """The average of the nodes that serve; None where none of them has said."""

@@ -29,7 +29,7 @@ class Errands:
         self._under_way: dict[str, None] = {}
         self._failures: dict[str, int] = {}
         self._group: TaskGroup | None = None
-        self._limit = anyio.Semaphore(AT_ONCE_MAX)
+        self._limit = anyio.Semaphore(AT_ONCE_MAX, fast_acquire=True)
         self._quiet = asyncio.Event()
         self._quiet.set()
 

@@ -33,8 +33,11 @@ class Marker:
     def due(self, node: Node) -> bool:
         """Whether the scheduler believes something else."""
         told = self._told.get(node.id)
-        # Records are values: the very same one needs no second look, and this is asked of every node in every tick.
         return told is not node and node.state in _TOLD_IN and (told is None or not _alike(told, node))
+
+    def knows(self, node: Node) -> bool:
+        """Records are values: the very same one needs no second look."""
+        return self._told.get(node.id) is node
 
     async def mark(self, node_id: NodeId) -> None:
         node = self._book.nodes.get(node_id)

@@ -98,7 +98,7 @@ class Reports:
     def heartbeat(self, node_id: NodeId, gpus: Sequence[Gpu], *, tested: bool | None) -> Node:
         node = self._deck.node(node_id)
         now = self._deck.clock.now()
-        used = sum(gpu.utilisation for gpu in gpus) / len(gpus) if gpus else None
+        used = sum([gpu.utilisation for gpu in gpus]) / len(gpus) if gpus else None
         pulse = self._book.pulses.get(node_id) or Pulse()
         busy = used is not None and used >= IDLE_PERCENT
         self._book.pulses[node_id] = replace(

@@ -41,7 +41,6 @@ class Sweep:
                 # The others are swept all the same; this one again next time.
                 log.warning("a cloud could not be swept", provider=provider.name, why=error.sentence)
         self._missing = {node: times for node, times in self._missing.items() if node in self._book.nodes}
-        self._deck.wake()
 
     async def _compare(self, provider: Provider) -> None:
         machines = await provider.list(self._deck.installation.id)
@@ -62,14 +61,10 @@ class Sweep:
 
     def _learn(self, node: Node, machine: Machine) -> None:
         """Addresses and names come with the boot, on some clouds long after the purchase."""
-        newer = replace(
-            node,
-            machine_name=machine.name or node.machine_name,
-            host=machine.host or node.host,
-            address=machine.private_address or machine.address or node.address,
-        )
-        if newer != node:
-            self._fleet.moves.change(newer)
+        name, host = machine.name or node.machine_name, machine.host or node.host
+        address = machine.private_address or machine.address or node.address
+        if (name, host, address) != (node.machine_name, node.host, node.address):
+            self._fleet.moves.change(replace(node, machine_name=name, host=host, address=address))
 
     async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
         if machine.state in (MachineState.GONE, MachineState.STOPPING):

@@ -18,7 +18,7 @@ from neorion.navarch.act.outfitting import Outfitting
 from neorion.navarch.act.reports import Reports
 from neorion.navarch.act.treating import Healer
 from neorion.navarch.decide import NoteSilence, PoolPlan, incidents, plan
-from neorion.navarch.model import NodeState, PoolSpec, PoolView, PurchaseState, RepairStep
+from neorion.navarch.model import Node, NodeState, PoolSpec, PoolView, PurchaseState, RepairStep
 
 log = logger(__name__)
 
@@ -96,14 +96,9 @@ class Fleet:
             if purchase.state is PurchaseState.INTENDED:
                 ensure(f"buy {purchase.id}", partial(self.buyer.buy, purchase.id))
         for node in book.nodes.values():
-            if self.outfitting.due(node):
-                ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id))
-            if self.marker.due(node):
-                ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
-            if node.state is NodeState.TERMINATING:
-                ensure(f"end {node.id}", partial(self.ender.end, node.id))
-            elif node.state is NodeState.DRAINING:
-                ensure(f"drain {node.id}", partial(self.marker.drain, node.id))
+            # Almost all of them, in every tick, are at work and known for it.
+            if node.state is not NodeState.ACTIVE or not self.marker.knows(node):
+                self._see_to(node)
         for repair in book.open_repairs.values():
             if (
                 repair.step is RepairStep.TREATING
@@ -111,6 +106,17 @@ class Fleet:
                 and self.healer.by_cloud(repair)
             ):
                 ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
+
+    def _see_to(self, node: Node) -> None:
+        ensure = self.errands.ensure
+        if self.outfitting.due(node):
+            ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id))
+        if self.marker.due(node):
+            ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
+        if node.state is NodeState.TERMINATING:
+            ensure(f"end {node.id}", partial(self.ender.end, node.id))
+        elif node.state is NodeState.DRAINING:
+            ensure(f"drain {node.id}", partial(self.marker.drain, node.id))
 
     def _wake(self) -> None:
         self.deck.wake()

@@ -19,6 +19,7 @@ from neorion.navarch.act.orders import Orders
 from neorion.navarch.act.retention import Retention
 from neorion.navarch.act.sweep import Sweep
 from neorion.navarch.act.tick import Fleet
+from neorion.navarch.app.in_use import check_in_use
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.model.gen.navarch_connect import (
     AgentServiceASGIApplication,
@@ -111,6 +112,7 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> 
     book = Book(journal)
     now = parts.clock.now()
     await load(parts.store, book, now)
+    check_in_use(book, settings.specs, world.providers)
     deck = Deck(
         book=book,
         journal=journal,

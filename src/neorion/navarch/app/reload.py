@@ -12,12 +12,13 @@ from typing import Any, Final, cast
 
 import anyio
 
-from neorion.keel.base import Conflict, Duration, Error, Finding, Invalid, Severity
+from neorion.keel.base import Duration, Error, Finding, Invalid, Severity
 from neorion.keel.config import load
 from neorion.keel.run import Crew, Loop, Pace
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.judge import ProcessJudge
+from neorion.navarch.app.in_use import check_in_use
 from neorion.navarch.app.outfit import outfitter, reachable
 from neorion.navarch.app.plane import Plane
 from neorion.navarch.model import PoolSpec
@@ -134,14 +135,7 @@ class Reloader:
                 f"Not without a restart: {', '.join(fixed)}.",
                 hint="restart the control plane with this file, or take it back",
             )
-        for name in sorted(set(self._deck.specs) - set(specs)):
-            count = len(self._deck.book.shelf(name).nodes)
-            if count:
-                raise Conflict(
-                    "navarch.pool_in_use",
-                    f"The pool {name} still has nodes ({count}) and is not in the file any more.",
-                    hint="set its min_nodes to 0 and scale it to 0 first",
-                )
+        check_in_use(self._deck.book, specs, file.providers)
 
     def _look(self) -> Stamp:
         """Of the file and of every policy that a pool names: a link that was set anew leads to another file."""

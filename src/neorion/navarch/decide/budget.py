@@ -18,7 +18,7 @@ def begun(repair: Repair) -> bool:
 def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair], now: Instant) -> Hold | None:
     """Whether the node may be taken out of service beside those that are; every budget must agree."""
     # Nodes that stand beside those they replace make the pool no larger.
-    size = max(1, min(view.spec.scaling.most, sum(each.state.serving for each in view.nodes)))
+    size = max(1, min(view.spec.scaling.most, view.serving))
     for budget in view.spec.health.budgets:
         hold = _check(budget, repair, node, _Scene(view, at_work, size, now))
         if hold is not None:
@@ -50,8 +50,8 @@ class BudgetUse:
 
 
 def budgets_used(view: PoolView, now: Instant) -> list[BudgetUse]:
-    size = max(1, sum(each.state.serving for each in view.nodes))
-    scene = _Scene(view, [one for one in view.repairs if begun(one)], size, now)
+    size = max(1, view.serving)
+    scene = _Scene(view, [one for one in view.open_repairs if begun(one)], size, now)
     found: list[BudgetUse] = []
     for budget in view.spec.health.budgets:
         counted = [

@@ -19,16 +19,14 @@ def _nodes(view: PoolView) -> Iterator[Finding]:
             yield _finding("navarch.two_purchases", machine, f"{times} purchases name one machine")
     known = {purchase.id: purchase for purchase in view.purchases}
     for node in view.nodes:
-        purchase = known.get(node.purchase)
-        if (
-            node.state is NodeState.ORDERED
-            and purchase is not None
-            and purchase.state is PurchaseState.BOUGHT
-        ):
-            yield _finding("navarch.bought_twice", node.id, "it is ordered although its machine was bought")
         if node.health is Health.UNHEALTHY and node.ailment is None:
             yield _finding("navarch.sick_of_nothing", node.id, "it counts as unhealthy, and nothing ails it")
-        if node.machine and node.state is NodeState.ORDERED:
+        if node.state is not NodeState.ORDERED:
+            continue
+        purchase = known.get(node.purchase)
+        if purchase is not None and purchase.state is PurchaseState.BOUGHT:
+            yield _finding("navarch.bought_twice", node.id, "it is ordered although its machine was bought")
+        if node.machine:
             yield _finding("navarch.ordered_machine", node.id, "it is ordered and has a machine already")
 
 
@@ -45,7 +43,7 @@ def _repairs(view: PoolView) -> Iterator[Finding]:
         old = view.node(repair.node)
         if old is not None and repair.swap and repair.step is RepairStep.BUYING and not old.state.serving:
             yield _finding("navarch.gone_too_early", old.id, "it left before its successor came")
-    down = sum(begun(repair) for repair in view.repairs)
+    down = sum(begun(repair) for repair in view.open_repairs)
     for budget in view.spec.health.budgets:
         # The pool may have shrunk since they began: then the budget of the larger one still counts.
         most = budget.most.of(view.spec.scaling.most)

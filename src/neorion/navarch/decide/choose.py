@@ -1,12 +1,12 @@
 """Where the next machine is bought."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.model import Hold, HoldCode, NodeState, Place, PoolView, PurchaseState, Stock, Trouble
+from neorion.navarch.model import Hold, HoldCode, Place, PoolView, PurchaseState, Stock, Trouble
 from neorion.navarch.model.spec import Offer, PoolSpec, Strategy
 
 # First wait after a refusal, and the longest, by what was refused. Stock comes back in minutes, quota takes a person.
@@ -36,11 +36,13 @@ def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Ho
     open_now = [pair for pair in affordable if not _waits(pair[1], view, planned, now)]
     if not open_now:
         return _backing_off([place for _, place in affordable], view, now)
-    spread = Counter(
-        _where(node.place) for node in view.nodes if node.state is not NodeState.TERMINATED
-    ) + Counter(_where(place) for place in planned)
+    ahead = Counter(place.where for place in planned)
     return min(
-        open_now, key=lambda pair: (*_rank(pair[0], pair[1], view, len(planned)), spread[_where(pair[1])])
+        open_now,
+        key=lambda pair: (
+            *_rank(pair[0], pair[1], view, len(planned)),
+            view.spread[pair[1].where] + ahead[pair[1].where],
+        ),
     )[1]
 
 
@@ -72,14 +74,17 @@ def _waits(place: Place, view: PoolView, planned: Sequence[Place], now: Instant)
             continue
         if now < until(trouble):
             return True
-        asking = any(
-            scope in purchase.place.scopes
-            for purchase in view.purchases
-            if purchase.state is PurchaseState.INTENDED
-        )
-        if asking or any(scope in other.scopes for other in planned):
+        if any(scope in other.scopes for other in (*_asked(view), *planned)):
             return True
     return False
+
+
+def _asked(view: PoolView) -> Iterator[Place]:
+    """Where somebody waits for an answer now, this pool or another: a place is tried by one of them."""
+    yield from view.elsewhere
+    for purchase in view.purchases:
+        if purchase.state is PurchaseState.INTENDED:
+            yield purchase.place
 
 
 def _rank(offer: Offer, place: Place, view: PoolView, ahead: int) -> tuple[float, ...]:
@@ -103,10 +108,6 @@ def _backing_off(places: Sequence[Place], view: PoolView, now: Instant) -> Hold:
     later = [at for trouble in troubles if now < (at := until(trouble))]
     words = "; ".join(sorted({trouble.message or trouble.kind for trouble in troubles}))
     return Hold(HoldCode.BACKING_OFF, view.spec.name, detail=words, until=min(later, default=None))
-
-
-def _where(place: Place) -> tuple[str, str, str]:
-    return place.provider, place.region, place.zone
 
 
 def _price(place: Place) -> str:

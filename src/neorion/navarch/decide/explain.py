@@ -23,8 +23,8 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
                 f"{view.spec.health.window}."
             )
     told += [_repair(repair, view) for repair in view.open_repairs if repair.node == node.id]
-    pulse = view.pulses.get(node.id)
-    if pulse is not None and pulse.waits:
+    pulse = view.pulse(node.id)
+    if pulse.waits:
         told.append(f"It waits: {pulse.waits.removesuffix('.')}.")
     told += [f"{hold.sentence} {hold.hint}".strip() for hold in plan.holds if hold.subject == node.id]
     told += [f"Next: {action.sentence}" for action in plan.actions if getattr(action, "node", "") == node.id]

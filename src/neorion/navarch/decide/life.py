@@ -11,30 +11,26 @@ from neorion.navarch.model import EventKind, Health, Node, NodeState, PoolView, 
 
 def live(view: PoolView, now: Instant) -> Iterator[Action]:
     under_repair = {repair.node for repair in view.open_repairs}
-    bad_hosts = lemons(view.repairs, view.spec.health.ladder, now)
-    quiet_since = now - view.spec.timing.silence
-    for node in view.nodes:
-        pulse = view.pulses.get(node.id) or Pulse()
+    for node in view.unsettled:
         repaired = node.id in under_repair
         match node.state:
             case NodeState.BOOTING if now.since(node.since) > view.spec.timing.boot:
                 yield FailNode(node.id, f"its agent did not register within {view.spec.timing.boot}")
-            case NodeState.VERIFYING if not repaired and node.host in bad_hosts:
+            case NodeState.VERIFYING if not repaired and _on_a_lemon(node, view, now):
                 yield FailNode(node.id, f"its host {node.host} cost too many nodes before")
             case NodeState.VERIFYING:
-                yield from _verify(node, pulse, view, now, repaired=repaired)
+                yield from _verify(node, view, now, repaired=repaired)
             case NodeState.CORDONED | NodeState.DRAINED:
-                yield from _go_on(node, pulse, repaired=repaired)
+                yield from _go_on(node, view.pulse(node.id), repaired=repaired)
             case _:
                 pass
         if node.ailment is not None and faded(node.ailment, view.spec.health, now):
             yield ForgetAilment(node.id, f"not seen again within {view.spec.health.window}")
-        if pulse.heard is not None and pulse.heard < quiet_since and _should_speak(node):
-            yield NoteSilence(node.id, pulse.heard)
+    yield from _silent(view, now)
 
 
-def _verify(node: Node, pulse: Pulse, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
-    timing = view.spec.timing
+def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
+    timing, pulse = view.spec.timing, view.pulse(node.id)
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
     if repaired and (sick or pulse.tested is not True):
         # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
@@ -45,7 +41,7 @@ def _verify(node: Node, pulse: Pulse, view: PoolView, now: Instant, *, repaired:
         yield FailNode(node.id, "it did not pass its own test")
     elif now.since(node.since) > timing.verify_most:
         yield FailNode(node.id, f"not verified within {timing.verify_most}")
-    elif not now.since(node.since) < timing.verify and not node.held and pulse.heard is not None:
+    elif not now.since(node.since) < timing.verify and not node.held and (pulse.heard or view.started):
         if node.spare:
             yield MoveNode(node.id, NodeState.SPARE, "verified, and kept as a spare")
         else:
@@ -68,7 +64,12 @@ def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
             yield MoveNode(node.id, NodeState.CORDONED, "nothing keeps it from working")
 
 
-def _should_speak(node: Node) -> bool:
-    """Whether its silence would be news."""
-    known = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
-    return not known and node.state in (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+def _on_a_lemon(node: Node, view: PoolView, now: Instant) -> bool:
+    return bool(node.host) and node.host in lemons(view.repairs, view.spec.health.ladder, now)
+
+
+def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
+    quiet_since = (now - view.spec.timing.silence).ns
+    for node, heard in view.speaking:
+        if heard.ns < quiet_since and (node.ailment is None or node.ailment.signature != EventKind.SILENCE):
+            yield NoteSilence(node.id, heard)

@@ -28,27 +28,17 @@ def _wake_at(view: PoolView, holds: Iterable[Hold], now: Instant) -> Instant | N
     """The next moment at which time alone changes the answer."""
     timing = view.spec.timing
     moments = [hold.until for hold in holds if hold.until is not None]
-    for node in view.nodes:
+    for node in view.unsettled:
         if node.state is NodeState.BOOTING:
             moments.append(node.since + timing.boot)
         elif node.state is NodeState.VERIFYING:
             moments.append(node.since + timing.verify)
             moments.append(node.since + timing.verify_most)
-    quiet_since = now - timing.silence
-    heard = [
-        pulse.heard.ns
-        for node in view.nodes
-        if node.state in _SPEAKING
-        and (pulse := view.pulses.get(node.id)) is not None
-        and pulse.heard is not None
-        and not pulse.heard < quiet_since
-    ]
-    if heard:
-        moments.append(Instant(min(heard)) + timing.silence)
+    quiet_since = (now - timing.silence).ns
+    heard = min([at.ns for _, at in view.speaking if at.ns >= quiet_since], default=None)
+    if heard is not None:
+        moments.append(Instant(heard) + timing.silence)
     moments += [one.since + timing.treat for one in view.open_repairs if one.step is RepairStep.TREATING]
     moments += [until(trouble) for trouble in view.troubles.values()]
     later = [moment + _PAST for moment in moments if now < moment + _PAST]
     return min(later, default=None)
-
-
-_SPEAKING = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)

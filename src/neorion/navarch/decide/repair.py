@@ -24,7 +24,6 @@ from neorion.navarch.model import (
     NodeState,
     Origin,
     PoolView,
-    Pulse,
     Repair,
     RepairStep,
 )
@@ -35,7 +34,7 @@ _SICKBAY = (NodeState.ACTIVE, NodeState.SPARE, NodeState.CORDONED, NodeState.DRA
 def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
     """Unhealthy nodes whom nobody repairs yet. Application errors ask for nothing that a node could be given."""
     under_repair = {repair.node for repair in view.open_repairs}
-    for node in view.nodes:
+    for node in view.unsettled:
         ailment = node.ailment
         if ailment is None or ailment.result is not Health.UNHEALTHY or node.id in under_repair:
             continue
@@ -50,10 +49,9 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     """Waiting repairs that may begin now, and why the others may not. Those that people asked for go first."""
     waiting = [repair for repair in view.open_repairs if repair.step is RepairStep.WAITING]
     waiting.sort(key=lambda repair: (not repair.approved, repair.opened.ns, repair.id))
-    at_work = [repair for repair in view.repairs if begun(repair)]
+    at_work = [repair for repair in view.open_repairs if begun(repair)]
     left_down = _left_down(view, at_work, now)
-    serving = sum(node.state.serving for node in view.nodes)
-    causes = common_causes(view.nodes, serving, view.spec.health.cause, now)
+    causes = common_causes(view.unsettled, view.serving, view.spec.health.cause, now)
     for repair in waiting:
         node = view.node(repair.node)
         if node is None or _pointless(repair, node):
@@ -84,7 +82,7 @@ def _left_down(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[
     repaired = {repair.node for repair in at_work}
     return {
         node.id: Repair(NOBODY, node.id, node.pool, sick.remedy, sick.signature, sick.sentence, now, now)
-        for node in view.nodes
+        for node in view.unsettled
         if node.state in (NodeState.CORDONED, NodeState.DRAINED)
         and (sick := node.ailment) is not None
         and sick.result is Health.UNHEALTHY
@@ -185,7 +183,7 @@ def _step(
 
 
 def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action]:
-    pulse = view.pulses.get(node.id, Pulse())
+    pulse = view.pulse(node.id)
     if not pulse.marked:
         return
     if node.state is NodeState.DRAINED:
@@ -204,7 +202,7 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
 
 def has_room(view: PoolView, repair: Repair) -> bool:
     """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and the clouds have quota."""
-    if any(ready_spare(node) for node in view.nodes):
+    if any(ready_spare(node) for node in view.unsettled):
         return True
     scaling = view.spec.scaling
     alive = sum(not node.state.leaving and not node.spare for node in view.nodes)
@@ -213,7 +211,7 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         one.swap
         and one.step in (RepairStep.CORDONING, RepairStep.BUYING)
         and one.remedy.costs_the_node
-        and not one.successor
+        and view.successor(one) is None
         and (one.opened.ns, one.id) < (repair.opened.ns, repair.id)
         for one in view.open_repairs
     )
@@ -234,15 +232,15 @@ def ready_spare(node: Node) -> bool:
 
 def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[NodeId]) -> Iterator[Action]:
     """A spare at once, if there is one; otherwise `size` buys. Once the successor serves, the old node is drained."""
-    successor = view.node(repair.successor) if repair.successor else None
-    if repair.successor and (successor is None or successor.state.leaving):
+    successor = view.successor(repair)
+    if repair.successor and successor is None:
         yield NameSuccessor(repair.id, NodeId(""), "its successor did not come up")
     elif successor is not None and successor.state is NodeState.ACTIVE:
         yield StepRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")
         yield MoveNode(node.id, NodeState.DRAINING, repair.why)
     elif successor is None:
         spare = _spare_near(
-            node, [each for each in view.nodes if ready_spare(each) and each.id not in promised]
+            node, [each for each in view.unsettled if ready_spare(each) and each.id not in promised]
         )
         if spare is not None:
             promised.add(spare.id)
@@ -268,7 +266,7 @@ def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:
 
 
 def _treat(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
-    pulse = view.pulses.get(node.id, Pulse())
+    pulse = view.pulse(node.id)
     if repair.id in pulse.treated:
         yield StepRepair(repair.id, RepairStep.VERIFYING, f"{repair.remedy.value} was carried out")
         yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")

@@ -1,7 +1,9 @@
 """The size of a pool: what it should have, what it has, and what to buy or give back to get there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Self
 
 from neorion.capacity.gpu import shape_of
 from neorion.keel.base import Duration, Instant
@@ -25,6 +27,8 @@ from neorion.navarch.model import (
 )
 
 _HOUR = Duration.of(hours=1)
+# Clouds answer some dozens of calls at once; the rest of a large order is decided on when these are on their way.
+AT_ONCE_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Target:
 
 def seats(view: PoolView) -> list[Node]:
     """The nodes that count: an old node and its successor are one, and what others bought is not ours to count."""
-    replaced = {repair.node for repair in view.open_repairs if repair.successor}
+    replaced = {repair.node for repair in view.open_repairs if view.successor(repair) is not None}
     return [
         node
         for node in view.nodes
@@ -79,8 +83,7 @@ def resize(view: PoolView, goal: Target, now: Instant) -> Iterator[Action | Hold
     if view.state.paused:
         return
     have = seats(view)
-    shopping = list(_shopping(view, goal, len(have)))
-    yield from _buy(view, shopping, now)
+    yield from _buy(view, _shopping(view, goal, len(have)), now)
     if len(have) > goal.size:
         yield from _retire(view, have, len(have) - goal.size, goal.by)
     yield from _spare_too_many(view)
@@ -100,16 +103,21 @@ def _shopping(view: PoolView, goal: Target, have: int) -> Iterator[_Want]:
             yield _Want(f"takes the place of {repair.node}", repair=repair.id)
     for _ in range(goal.size - have):
         yield _Want(f"{have} of {goal.size} nodes: {goal.by}")
-    kept = sum(node.spare and not node.state.leaving for node in view.nodes)
+    kept = _spares(view)
     for _ in range(view.spec.scaling.spares - kept):
         yield _Want(f"{kept} of {view.spec.scaling.spares} spares", spare=True)
 
 
-def _buy(view: PoolView, shopping: list[_Want], now: Instant) -> Iterator[BuyNode | Hold]:
+def _spares(view: PoolView) -> int:
+    """Those on their way too; one that serves is none any more."""
+    return sum(node.spare and not node.state.leaving for node in view.unsettled)
+
+
+def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[BuyNode | Hold]:
     planned: list[Place] = []
-    for want in shopping:
-        hold = _brakes(view, len(planned), sum(place.price for place in planned), now)
-        found = hold or choose(view, planned, now)
+    till = _Till.of(view, now)
+    for want in islice(shopping, AT_ONCE_MAX):
+        found = _brakes(view, till, planned, now) or choose(view, planned, now)
         if isinstance(found, Hold):
             # What stops one stops the rest.
             yield found
@@ -118,26 +126,43 @@ def _buy(view: PoolView, shopping: list[_Want], now: Instant) -> Iterator[BuyNod
         yield BuyNode(view.spec.name, found, want.why, want.spare, want.repair)
 
 
-def _brakes(view: PoolView, planned: int, price: float, now: Instant) -> Hold | None:
+@dataclass(frozen=True, slots=True)
+class _Till:
+    """What a pool has and has spent, counted once for all purchases of a decision."""
+
+    alive: int
+    coming: int
+    lately: int
+    spent: float
+
+    @classmethod
+    def of(cls, view: PoolView, now: Instant) -> Self:
+        alive = [node for node in view.nodes if not node.state.leaving]
+        lately = sum(
+            purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
+            and now.since(purchase.intended) < _HOUR
+            for purchase in view.purchases
+        )
+        coming = sum(node.state.coming for node in alive)
+        return cls(len(alive), coming, lately, sum(node.place.price for node in alive))
+
+
+def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
     name, spending, scaling = view.spec.name, view.spec.spending, view.spec.scaling
-    alive = [node for node in view.nodes if not node.state.leaving]
+    alive = till.alive + len(planned)
     most = scaling.most + scaling.spares + scaling.surge.of(scaling.most)
-    if len(alive) + planned >= most:
-        return Hold(HoldCode.POOL_MAX, name, have=len(alive) + planned, most=most)
-    lately = planned + sum(
-        purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
-        and now.since(purchase.intended) < _HOUR
-        for purchase in view.purchases
-    )
+    if alive >= most:
+        return Hold(HoldCode.POOL_MAX, name, have=alive, most=most)
+    lately = till.lately + len(planned)
     if lately >= spending.per_hour:
         return Hold(HoldCode.PURCHASES, name, have=lately, most=spending.per_hour)
     trouble = view.troubles.get(name)
     if trouble is not None and trouble.times >= spending.breaker:
-        coming = planned + sum(node.state.coming for node in alive)
+        coming = till.coming + len(planned)
         if now < until(trouble) or coming:
             later = until(trouble) if now < until(trouble) else None
             return Hold(HoldCode.BREAKER, name, have=trouble.times, until=later)
-    spent = price + sum(node.place.price for node in alive)
+    spent = till.spent + sum(place.price for place in planned)
     if spending.total and spent >= spending.total:
         return Hold(HoldCode.SPEND, name, have=round(spent), most=round(spending.total))
     return None
@@ -149,7 +174,7 @@ def _retire(view: PoolView, have: list[Node], surplus: int, why: str) -> Iterato
         repair.successor for repair in view.open_repairs if repair.successor
     }
     willing = [node for node in have if node.id not in busy and not node.held and node.state in _RETIRABLE]
-    willing.sort(key=lambda node: _missed(node, view.pulses.get(node.id, Pulse())))
+    willing.sort(key=lambda node: _missed(node, view.pulse(node.id)))
     for node in willing[:surplus]:
         yield RetireNode(node.id, f"the pool is too large: {why}")
 
@@ -164,7 +189,7 @@ def _missed(node: Node, pulse: Pulse) -> tuple[object, ...]:
 
 
 def _spare_too_many(view: PoolView) -> Iterator[RetireNode]:
-    spares = [node for node in view.nodes if node.state is NodeState.SPARE and not node.held]
-    kept = sum(node.spare and not node.state.leaving for node in view.nodes)
+    spares = [node for node in view.unsettled if node.state is NodeState.SPARE and not node.held]
+    kept = _spares(view)
     for node in spares[: max(0, kept - view.spec.scaling.spares)]:
         yield RetireNode(node.id, "more spares than the pool keeps")

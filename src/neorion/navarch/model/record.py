@@ -31,6 +31,10 @@ class Place(Struct, frozen=True, omit_defaults=True):
     price: float = 0.0
 
     @property
+    def where(self) -> tuple[str, str, str]:
+        return self.provider, self.region, self.zone
+
+    @property
     def scopes(self) -> tuple[str, str, str]:
         """From the narrowest to the widest: a refusal in one says nothing of the next.
 

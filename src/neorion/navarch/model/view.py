@@ -1,5 +1,6 @@
 """What a decision sees: one pool at one moment, as values."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,8 +10,9 @@ from msgspec import Struct
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
-from neorion.navarch.model.record import Node, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.record import Node, Place, PoolState, Purchase, Repair, Trouble
 from neorion.navarch.model.spec import PoolSpec
+from neorion.navarch.model.state import NodeState
 
 
 class Pulse(Struct, frozen=True):
@@ -30,6 +32,10 @@ class Pulse(Struct, frozen=True):
     treated: frozenset[str] = frozenset()
     refused: Mapping[str, str] = {}
     waits: str = ""
+
+
+_UNHEARD = Pulse()
+_SPEAKING = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,12 @@ class PoolView:
     repairs: Sequence[Repair] = ()
     purchases: Sequence[Purchase] = ()
     pulses: Mapping[NodeId, Pulse] = field(default_factory=dict[NodeId, Pulse])
+    # Stands in for the last word of nodes that have not spoken to this process yet.
+    started: Instant | None = None
     demand: Demand = Demand()
     wishes: Sequence[Wish] = ()
+    # Where other pools have asked for machines and wait for the answer.
+    elsewhere: Sequence[Place] = ()
     # By scope; the pool's own stands under its name.
     troubles: Mapping[str, Trouble] = field(default_factory=dict[str, Trouble])
     stock: Mapping[str, Stock] = field(default_factory=dict[str, Stock])
@@ -86,12 +96,45 @@ class PoolView:
         default_factory=dict[NodeId, Sequence[HealthEvent]]
     )
 
+    def pulse(self, node: NodeId) -> Pulse:
+        return self.pulses.get(node, _UNHEARD)
+
     def node(self, node: NodeId) -> Node | None:
         return self._by_id.get(node)
+
+    def successor(self, repair: Repair) -> Node | None:
+        """Who takes the place of the repair's node; nobody while there is none, or when that one went again."""
+        found = self.node(repair.successor) if repair.successor else None
+        return None if found is None or found.state.leaving else found
 
     @cached_property
     def open_repairs(self) -> Sequence[Repair]:
         return [repair for repair in self.repairs if not repair.step.over]
+
+    @cached_property
+    def unsettled(self) -> Sequence[Node]:
+        """All but those that serve in good health. Large fleets are almost only such, and rules look at the others."""
+        return [node for node in self.nodes if node.state is not NodeState.ACTIVE or node.ailment is not None]
+
+    @cached_property
+    def speaking(self) -> Sequence[tuple[Node, Instant]]:
+        """Nodes whose silence would be news, and when each was heard last."""
+        pulses, started = self.pulses, self.started
+        return [
+            (node, heard)
+            for node in self.nodes
+            if node.state in _SPEAKING
+            and (heard := pulses.get(node.id, _UNHEARD).heard or started) is not None
+        ]
+
+    @cached_property
+    def serving(self) -> int:
+        return len(self.nodes) - sum(not node.state.serving for node in self.unsettled)
+
+    @cached_property
+    def spread(self) -> Counter[tuple[str, str, str]]:
+        """How many nodes are where."""
+        return Counter(node.place.where for node in self.nodes)
 
     @cached_property
     def _by_id(self) -> Mapping[NodeId, Node]:

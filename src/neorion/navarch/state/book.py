@@ -3,8 +3,6 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.model import (
@@ -14,6 +12,7 @@ from neorion.navarch.model import (
     Node,
     NodeId,
     NodeState,
+    Place,
     PoolSpec,
     PoolState,
     PoolView,
@@ -47,6 +46,8 @@ class Shelf:
     demand: Demand = field(default_factory=Demand)
     holds: tuple[Hold, ...] = ()
     told: dict[str, Instant] = field(default_factory=dict[str, Instant])
+    # Those of its nodes that were told of at all.
+    events: dict[NodeId, deque[HealthEvent]] = field(default_factory=dict[NodeId, deque[HealthEvent]])
 
 
 class Book:
@@ -75,6 +76,7 @@ class Book:
             self._journal.note("node", node.id, None)
             self._rename(self.nodes.pop(node.id, None), None)
             self.shelf(node.pool).nodes.pop(node.id, None)
+            self.shelf(node.pool).events.pop(node.id, None)
             self.pulses.pop(node.id, None)
             self.events.pop(node.id, None)
         else:
@@ -154,7 +156,11 @@ class Book:
             del self.open_repairs[repair.node]
 
     def index_event(self, node: NodeId, event: HealthEvent) -> None:
-        self.events.setdefault(node, deque(maxlen=EVENTS_MAX)).append(event)
+        known = self.events.get(node)
+        if known is None:
+            known = self.events[node] = deque(maxlen=EVENTS_MAX)
+            self.shelf(self.nodes[node].pool).events[node] = known
+        known.append(event)
 
     def shelf(self, pool: str) -> Shelf:
         found = self.shelves.get(pool)
@@ -165,7 +171,7 @@ class Book:
     # Views.
 
     def view(self, spec: PoolSpec, started: Instant) -> PoolView:
-        """`started` stands in for the last word of nodes that have not spoken to this process yet."""
+        """Of this moment: what changes by itself is not copied."""
         shelf = self.shelf(spec.name)
         return PoolView(
             spec=spec,
@@ -173,18 +179,19 @@ class Book:
             nodes=tuple(shelf.nodes.values()),
             repairs=tuple(shelf.repairs.values()),
             purchases=tuple(shelf.purchases.values()),
-            pulses={node: self._pulse(node, started) for node in shelf.nodes},
+            pulses=self.pulses,
+            started=started,
             demand=shelf.demand,
             wishes=tuple(shelf.wishes),
+            elsewhere=self._asked_by_others(spec.name) if self.troubles else (),
             troubles=self.troubles,
             stock=self.stock,
-            events={node: tuple(self.events[node]) for node in shelf.nodes if node in self.events},
+            events=shelf.events,
         )
 
-    def _pulse(self, node: NodeId, started: Instant) -> Pulse:
-        found = self.pulses.get(node)
-        if found is None:
-            return Pulse(heard=started)
-        if found.heard is None:
-            return replace(found, heard=started)
-        return found
+    def _asked_by_others(self, pool: str) -> list[Place]:
+        return [
+            one.place
+            for one in self.purchases.values()
+            if one.state is PurchaseState.INTENDED and one.pool != pool
+        ]

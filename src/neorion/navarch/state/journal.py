@@ -22,8 +22,8 @@ _PATIENCE: Final = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2)
 @dataclass(slots=True)
 class _Batch:
     rows: dict[tuple[str, str], Record | None] = field(default_factory=dict[tuple[str, str], "Record | None"])
-    lines: list[tuple[History, str, Instant, str]] = field(
-        default_factory=list[tuple[History, str, Instant, str]]
+    lines: dict[History, list[tuple[str, Instant, str]]] = field(
+        default_factory=dict[History, list[tuple[str, Instant, str]]]
     )
 
     def write(self, tx: Tx) -> None:
@@ -32,8 +32,8 @@ class _Batch:
                 tx.execute(_DELETE[table], (key,))
             else:
                 tx.execute(_PUT[table], (key, encode(record)))
-        for history, subject, at, body in self.lines:
-            history.append(tx, subject, at, body)
+        for history, lines in self.lines.items():
+            history.extend(tx, lines)
 
 
 class Journal:
@@ -64,7 +64,7 @@ class Journal:
         self._changed()
 
     def tell(self, history: History, subject: str, at: Instant, body: str) -> None:
-        self._batch.lines.append((history, subject, at, body))
+        self._batch.lines.setdefault(history, []).append((subject, at, body))
         self._changed()
 
     async def durable(self) -> None:

@@ -1,7 +1,7 @@
 """Pools as the file describes them, in the older form (a list, `scaling`) and in the newer (a map, flat keys)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,9 @@ from neorion.navarch.model.setup import VARIABLES, variables_in
 Count = Annotated[int, Field(ge=0, le=100_000)]
 # "10%" or a count.
 Share = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])(\.[0-9]+)?%$")] | Count
+# No cloud has more regions, and every region is looked at together with every zone.
+PLACES_MAX: Final = 64
+Several = Annotated[tuple[str, ...], Field(max_length=PLACES_MAX)]
 RemedyName = Literal["reset_gpu", "reboot", "replace", "rma"]
 
 
@@ -73,8 +76,8 @@ class PoolProvider(Model):
     name: str = Field(description="Its name among the providers.")
     priority: int = Field(default=100, ge=0, description="The lowest is asked first.")
     weight: int = Field(default=1, ge=1, le=100, description="Its share in turns.")
-    regions: tuple[str, ...] = Field(default=(), description="Regions to ask, in this order.")
-    zones: tuple[str, ...] = Field(default=(), description="Zones to spread over.")
+    regions: Several = Field(default=(), description="Regions to ask, in this order.")
+    zones: Several = Field(default=(), description="Zones to spread over.")
     instance_type: str = Field(default="", description="Its name of the machine, if it is another.")
     spot: bool = Field(default=False, description="Machines that may be taken back.")
     reservation: str = Field(default="", description="A reservation to use.")
@@ -85,13 +88,15 @@ class Pool(Model):
 
     name: NameField | None = Field(default=None, description="Its name; in a map, the key is.")
     provider: str = Field(default="", description="The cloud, if there is one.")
-    providers: tuple[PoolProvider, ...] = Field(default=(), description="The clouds, if there are several.")
+    providers: tuple[PoolProvider, ...] = Field(
+        default=(), max_length=PLACES_MAX, description="The clouds, if there are several."
+    )
     strategy: Literal["priority", "round-robin", "availability", "cost"] = Field(
         default="priority", description="Which cloud is asked first."
     )
     instance_type: str = Field(default="", description="The cloud's name of the machine.")
     region: str = Field(default="", description="Where.")
-    zones: tuple[str, ...] = Field(default=(), description="Zones to spread over.")
+    zones: Several = Field(default=(), description="Zones to spread over.")
     scaling: ScalingModel | None = Field(default=None, description="Its size.")
     min_nodes: Count | None = Field(default=None, description="At least so many nodes.")
     max_nodes: Annotated[int, Field(ge=1, le=100_000)] | None = Field(

@@ -10,6 +10,9 @@ from neorion.keel.config import DurationField, Model, Problem
 from neorion.navarch.adapters.config_file.schedulers import Kubernetes, Notifier
 
 PROVIDER_TYPES: Final = ("aws", "coreweave", "fake", "gcp", "lambda")
+_PORT_DIGITS: Final = 5
+# What happens less often than that, nobody waits for.
+_INTERVAL_MAX: Final = Duration.of(hours=24)
 ProviderType = Literal["aws", "coreweave", "fake", "gcp", "lambda"]
 
 
@@ -45,7 +48,7 @@ class Server(Model):
 
     def problems(self) -> Iterable[Problem]:
         host, _, port = self.address.rpartition(":")
-        if not port.isdecimal() or not int(port) < 65_536 or "/" in host:
+        if not port.isdecimal() or len(port) > _PORT_DIGITS or not int(port) < 65_536 or "/" in host:
             yield Problem(
                 ("address",), f'"{self.address[:60]}" is no address.', "Write host:port, as in 0.0.0.0:50051."
             )
@@ -60,6 +63,8 @@ class Server(Model):
         for key in ("heartbeat_interval", "health_check_interval", "autoscale_interval"):
             if getattr(self, key) < Duration.of(ms=100):
                 yield Problem((key,), f'"{key}" is too short.', "100ms is the least.")
+            elif getattr(self, key) > _INTERVAL_MAX:
+                yield Problem((key,), f'"{key}" is too long.', f"{_INTERVAL_MAX} is the most.")
 
     @property
     def policy(self) -> str:

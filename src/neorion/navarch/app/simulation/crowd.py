@@ -23,7 +23,7 @@ from neorion.navarch.model import HealthEvent, NodeId, NodeState
 from neorion.navarch.ports import Gpu
 
 # Agents that beat at the same moment: few enough that beats spread over the interval, many enough to be cheap.
-_SLOTS: Final = 10
+_SLOTS: Final = 5
 # How long an agent waits for an answer before it asks again.
 _ANSWER_S: Final = 30.0
 _ASK_AGAIN: Final = Duration.of(seconds=5)

@@ -152,9 +152,9 @@ class Laws:
         ]
         most = spec.scaling.most + spec.scaling.surge.of(spec.scaling.most)
         refused = any(trouble.kind == "quota" for trouble in book.troubles.values())
-        # Successors that are about to be bought have their places already.
+        # Successors that are about to be bought have their places already, also in the place of one that was refused.
         promised = sum(
-            one.pool == pool and one.swap and one.step in _PROMISED and not one.successor
+            one.pool == pool and one.swap and one.step in _PROMISED and one.successor not in book.nodes
             for one in book.open_repairs.values()
         )
         return len(alive) + promised < most and not refused

@@ -10,7 +10,7 @@ from neorion.keel.base import Duration, Instant
 from neorion.navarch.app.simulation.crowd import Member
 from neorion.navarch.app.simulation.nature import Ill
 from neorion.navarch.app.simulation.stage import Stage
-from neorion.navarch.model import Node, NodeState, Purchase, Repair, RepairStep
+from neorion.navarch.model import Node, NodeState, Purchase, Repair, RepairId, RepairStep
 
 EVERY: Final = Duration.of(minutes=5)
 _DOWN: Final = (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED)
@@ -39,7 +39,8 @@ class Spread(Struct, frozen=True):
     def of(cls, seconds: list[float]) -> "Spread":
         if not seconds:
             return cls(0, 0.0, 0.0, 0.0)
-        cuts = quantiles(seconds, n=20) if len(seconds) > 1 else seconds * 19
+        # Of few values, nearly all of them is never more than all.
+        cuts = quantiles(seconds, n=20, method="inclusive") if len(seconds) > 1 else seconds * 19
         return cls(len(seconds), round(cuts[9], 3), round(cuts[18], 3), round(max(seconds), 3))
 
 
@@ -80,6 +81,7 @@ class Ledger:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._struck: dict[str, Instant] = {}
+        self._counted: set[tuple[RepairId, RepairStep]] = set()
         self._times = _Times()
         self._samples: list[Sample] = []
         self._began = stage.world.clock.now()
@@ -114,13 +116,17 @@ class Ledger:
         )
 
     def _remember(self, member: Member, ill: Ill) -> None:
-        """The first ill since its last repair is what detection is measured from."""
+        """The first ill since it was last well is what detection is measured from."""
+        if member.well:
+            # Whatever befell it before has passed by itself, or was healed.
+            self._struck.pop(member.node, None)
         if ill.blames_the_machine or ill.mute:
             self._struck.setdefault(member.node, self._stage.world.clock.now())
 
     def _hear(self, record: Node | Repair | Purchase) -> None:
-        if not isinstance(record, Repair):
+        if not isinstance(record, Repair) or (record.id, record.step) in self._counted:
             return
+        self._counted.add((record.id, record.step))
         struck = self._struck.get(record.node)
         if struck is None:
             return

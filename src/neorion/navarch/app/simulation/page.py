@@ -6,7 +6,7 @@ from typing import Final
 
 from neorion.navarch.app.simulation.ledger import Result, Spread
 from neorion.navarch.app.simulation.plots import Series, bar_plot, line_plot
-from neorion.navarch.app.simulation.report import Side, SimulationReport, broken, summary
+from neorion.navarch.app.simulation.report import Side, SimulationReport, broken, span, summary
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1f2328 }
@@ -28,22 +28,26 @@ def page(report: SimulationReport) -> str:
 def _parts(report: SimulationReport) -> Iterator[str]:
     for side, run in broken(report):
         yield f'<p class="broken">{escape(side)}, seed {run.seed}: {escape(run.broken)}</p>'
-    yield "<h2>In short</h2>" + _table(
-        ("measure", "side", "mean", "from seed to seed"),
-        [(line.measure, line.side, line.mean, line.range) for line in summary(report)],
-    )
+    yield "<h2>In short</h2>" + _table(("", *(side.name for side in report.sides)), list(_measures(report)))
     for side in report.sides:
         yield f"<h2>{escape(side.name)}</h2>" + "".join(_side(side))
+
+
+def _measures(report: SimulationReport) -> Iterator[tuple[str, ...]]:
+    """One row for each measure, the sides beside each other: the mean, and what it was from seed to seed."""
+    lines = {(line.measure, line.side): f"{line.mean} ({line.range})" for line in summary(report)}
+    for measure in dict.fromkeys(measure for measure, _ in lines):
+        yield (measure, *(lines.get((measure, side.name), "none") for side in report.sides))
 
 
 def _side(side: Side) -> Iterator[str]:
     first = side.runs[0]
     yield f"<h3>Nodes over time, seed {first.seed}</h3>" + _fleet(first)
     yield "<h3>From a fault to …</h3>" + _table(
-        ("", "how many", "median, s", "95%, s", "most, s"), list(_spreads(side))
+        ("", "how many", "median", "95%", "most"), list(_spreads(side))
     )
-    yield "<h3>What waited, and why</h3>" + bar_plot(_totals(side, "holds"), "minutes")
-    yield "<h3>What happened</h3>" + bar_plot(_totals(side, "happened"), "times")
+    yield "<h3>What waited, and why: minutes</h3>" + bar_plot(_totals(side, "holds"))
+    yield "<h3>What happened, and how often</h3>" + bar_plot(_totals(side, "happened"))
 
 
 def _fleet(run: Result) -> str:
@@ -63,7 +67,7 @@ def _spreads(side: Side) -> Iterator[tuple[str, ...]]:
 
 
 def _row(name: str, spread: Spread) -> tuple[str, ...]:
-    return (name, str(spread.count), f"{spread.median:,.1f}", f"{spread.p95:,.1f}", f"{spread.most:,.1f}")
+    return (name, str(spread.count), *map(span, (spread.median, spread.p95, spread.most)))
 
 
 def _totals(side: Side, what: str) -> list[tuple[str, float]]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor, log10
 from typing import Final
 
 _WIDTH: Final = 860
@@ -11,7 +12,9 @@ _LEFT: Final = 56
 _BOTTOM: Final = 26
 _TOP: Final = 10
 _COLORS: Final = ("#1f6feb", "#d1580b", "#2da44e", "#8250df", "#6e7781")
-_TICKS: Final = 5
+# Steps between ticks that a person counts in, and at most so many of them.
+_STEPS: Final = (1, 2, 3, 4, 5, 6, 8, 10)
+_TICKS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,13 @@ def line_plot(series: Sequence[Series], x_unit: str) -> str:
     return _drawing("".join(parts)) + _legend([one.name for one in series])
 
 
-def bar_plot(rows: Sequence[tuple[str, float]], unit: str) -> str:
+def bar_plot(rows: Sequence[tuple[str, float]]) -> str:
     """One bar for each row, the longest as long as the page."""
     most = max((value for _, value in rows), default=0.0) or 1.0
     bars = "".join(
         f'<text x="0" y="{24 * index + 16}">{escape(name)}</text>'
         f'<rect x="260" y="{24 * index + 4}" width="{value / most * 440:.1f}" height="16" fill="{_COLORS[0]}"/>'
-        f'<text x="{268 + value / most * 440:.1f}" y="{24 * index + 16}">{value:,.0f} {escape(unit)}</text>'
+        f'<text x="{268 + value / most * 440:.1f}" y="{24 * index + 16}">{value:,.0f}</text>'
         for index, (name, value) in enumerate(rows)
     )
     height = 24 * max(1, len(rows)) + 6
@@ -56,16 +59,25 @@ def bar_plot(rows: Sequence[tuple[str, float]], unit: str) -> str:
 
 def _axis(x_most: float, y_most: float, x_unit: str) -> str:
     parts: list[str] = []
-    for tick in range(_TICKS + 1):
-        share = tick / _TICKS
-        down = _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
-        across = _LEFT + share * (_WIDTH - _LEFT - 10)
+    for value in _ticks(y_most):
+        down = _HEIGHT - _BOTTOM - value / y_most * (_HEIGHT - _BOTTOM - _TOP)
         parts.append(
             f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{down:.1f}" y2="{down:.1f}" class="grid"/>'
-            f'<text x="{_LEFT - 6}" y="{down + 4:.1f}" text-anchor="end">{share * y_most:,.3g}</text>'
-            f'<text x="{across:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{share * x_most:.3g} {x_unit}</text>'
+            f'<text x="{_LEFT - 6}" y="{down + 4:.1f}" text-anchor="end">{value:,g}</text>'
+        )
+    for value in _ticks(x_most):
+        across = _LEFT + value / x_most * (_WIDTH - _LEFT - 10)
+        parts.append(
+            f'<text x="{across:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{value:,g} {x_unit}</text>'
         )
     return "".join(parts)
+
+
+def _ticks(most: float) -> list[float]:
+    """Round values from nothing up to `most`."""
+    size = 10.0 ** floor(log10(most / _TICKS))
+    step = size * next(one for one in _STEPS if one * size * _TICKS >= most)
+    return [step * number for number in range(int(most / step) + 1)]
 
 
 def _drawing(inside: str) -> str:

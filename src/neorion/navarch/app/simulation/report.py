@@ -52,15 +52,16 @@ def broken(report: SimulationReport) -> list[tuple[str, Result]]:
     return [(side.name, run) for side in report.sides for run in side.runs if run.broken]
 
 
-def _percent(value: float) -> str:
-    return f"{value:.3%}"
-
-
-def _seconds(value: float) -> str:
+def span(value: float) -> str:
+    """Seconds in the unit that a person would choose."""
     for unit, size in (("h", 3_600.0), ("m", 60.0)):
         if value >= size:
             return f"{value / size:.1f} {unit}"
     return f"{value:.1f} s"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.3%}"
 
 
 def _plain(value: float) -> str:
@@ -74,11 +75,11 @@ def _repair(pick: Callable[[Spread], float]) -> Callable[[Result], float]:
 _MEASURES: Sequence[tuple[str, Callable[[Result], float], Callable[[float], str]]] = (
     ("availability", lambda run: run.availability, _percent),
     ("goodput", lambda run: run.goodput, _percent),
-    ("fault to detection, median", lambda run: run.detection.median, _seconds),
-    ("fault to detection, 95%", lambda run: run.detection.p95, _seconds),
-    ("fault to cordon, median", lambda run: run.cordon.median, _seconds),
-    ("fault to cordon, 95%", lambda run: run.cordon.p95, _seconds),
-    ("fault to repaired, slowest remedy, median", _repair(lambda one: one.median), _seconds),
+    ("fault to detection, median", lambda run: run.detection.median, span),
+    ("fault to detection, 95%", lambda run: run.detection.p95, span),
+    ("fault to cordon, median", lambda run: run.cordon.median, span),
+    ("fault to cordon, 95%", lambda run: run.cordon.p95, span),
+    ("fault to repaired, slowest remedy, median", _repair(lambda one: one.median), span),
     ("repairs", lambda run: sum(one.count for one in run.repairs.values()), _plain),
     ("machines bought", lambda run: run.purchases, _plain),
     ("machine hours", lambda run: run.machine_hours, _plain),

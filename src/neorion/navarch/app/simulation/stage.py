@@ -51,6 +51,7 @@ class Stage:
         self.crowd.unfit = troubles.unfit
         self.storm = Storm(world, self.crowd, self.clouds, scene)
         self.plane: Plane | None = None
+        self._control = world.host("controller")
         # Is told of every change of a node, a repair or a purchase.
         self.watch: Callable[[Node | Repair | Purchase], None] = lambda _: None
         self.lives = 0
@@ -94,7 +95,7 @@ class Stage:
         return counts == {state: count for state, count in want.items() if count}
 
     def _line(self) -> Fleet | None:
-        return self.plane.fleet if self.plane is not None and self.world.host("controller").up else None
+        return self.plane.fleet if self.plane is not None and self._control.up else None
 
     # The hosts' programs.
 

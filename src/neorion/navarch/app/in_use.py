@@ -1,0 +1,29 @@
+"""What still has nodes cannot be left out of the file: nobody would watch them, and nobody would stop paying for them."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from neorion.keel.base import Conflict
+from neorion.navarch.state import Book
+
+
+def check_in_use(book: Book, pools: Collection[str], clouds: Collection[str]) -> None:
+    """Refuses pools and clouds that miss one which the book has nodes of."""
+    for name, count in _missing(Counter(node.pool for node in book.nodes.values()), pools):
+        raise Conflict(
+            "navarch.pool_in_use",
+            f"The pool {name} still has nodes ({count}) and is not in the file any more.",
+            hint="put it back, set its min_nodes to 0 and scale it to 0 first",
+        )
+    # Machines that joined are nobody's to give back.
+    bought = Counter(node.place.provider for node in book.nodes.values() if node.place.provider)
+    for name, count in _missing(bought, clouds):
+        raise Conflict(
+            "navarch.provider_in_use",
+            f"The provider {name} still has nodes ({count}) and is not in the file any more.",
+            hint="put it back, and take it out of its pools first: their nodes there are given back when they are replaced",
+        )
+
+
+def _missing(used: Mapping[str, int], named: Collection[str]) -> list[tuple[str, int]]:
+    return sorted((name, count) for name, count in used.items() if name not in named)
