@@ -44,8 +44,8 @@ format: $(READY) ## let ruff write the form
 bench: $(READY) system ## measurements, each beside its reference in the same run
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) system ## the slow tests
-	@$(BIN)/pytest -n auto -m slow --timeout 3600 $(ARGS)
+soak: $(READY) system ## the slow tests, and new examples for every law
+	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto -m "slow or hypothesis" --timeout 3600 $(ARGS)
 
 docs: $(READY) ## the documentation site in site/, links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import anyio
+import hypothesis
 import pytest
 
 from neorion.drydock.binaries import ready
@@ -83,7 +84,21 @@ async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
         yield name
 
 
+def _choose_examples() -> None:
+    """The same examples in every run, unless one explores: new ones are sought by `make soak`, not by whoever changes something else."""
+    exploring = bool(os.environ.get("NEORION_EXPLORE"))
+    # How long an example takes says more about the machine than about the code.
+    hypothesis.settings.register_profile(
+        "neorion",
+        derandomize=not exploring,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("neorion")
+
+
 def pytest_configure() -> None:
+    _choose_examples()
     # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

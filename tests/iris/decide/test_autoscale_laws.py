@@ -137,8 +137,12 @@ def test_demand_is_served_by_the_first_group_that_suits_and_may_grow(
 def test_what_is_on_its_way_is_not_bought_again(
     there: list[GroupView], waiting: list[JobView], sizes: list[int]
 ):
-    """For jobs that ask for the same, and with no failed slice to make way: what its going allows may be bought."""
+    """For jobs that ask for the same, and with no failed slice to make way: what its going allows may be bought.
+
+    Gangs ask for the same if they are as large, too: other ones may be packed anew on each look.
+    """
     asks, where = waiting[0].resources, waiting[0].placement
+    sizes = [sizes[0]] * len(sizes) if where.gang else sizes
     demand = [Demand(JobId(f"job-{n}"), asks, where, tasks, ago("1h")) for n, tasks in enumerate(sizes)]
     there = [replace(group, slices=[each for each in group.slices if serves(each)]) for group in there]
     assert autoscale(after(there, autoscale(there, demand, NOW)), demand, NOW).creates == []

@@ -194,10 +194,11 @@ async def aiter_from_second(w):
     yield await anext(stream)
 
 
-async def test_a_body_over_the_limit_is_refused_whole(world: OpenWorld) -> None:
+@pytest.mark.parametrize("size", [1_001, 20_000_000])
+async def test_a_body_over_the_limit_is_refused_whole(world: OpenWorld, size: int) -> None:
     async with world(Limits(body_bytes=1000)) as w:
         with pytest.raises(Invalid) as caught:
-            await w.client.say(Ping(text="x" * 1001))
+            await w.client.say(Ping(text="x" * size))
         assert caught.value.code == "rpc.too_large"
         assert w.echo.done == 0
         assert (await w.client.say(Ping(text="x" * 900))).text

@@ -108,13 +108,13 @@ class LambdaApi:
     def _read(self, content: bytes, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(content, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise unknown_outcome(self._name, f"an answer that makes no sense, {error}") from None
 
     def _refusal(self, answer: pyqwest.FullResponse, about: About) -> Error:
         try:
             said = msgspec.json.decode(answer.content, type=Refused).error
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             said = Refused().error
         words = f"{said.code}: {said.message}" if said.code else f"HTTP {answer.status}"
         if said.code in _SCOPED:

@@ -5,7 +5,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, Self, TypeVar, Unpack, cast, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -222,19 +222,25 @@ class IrisClient:
         """Ctrl-C ends the work too, and lets it clear up behind itself."""
         over = threading.Event()
 
-        async def tracked() -> T:
+        async def tracked() -> tuple[T | None, BaseException | None]:
             try:
-                return await work()
+                return await work(), None
+            except (KeyboardInterrupt, SystemExit) as raised:
+                # A task's own. They would end the loop in here, so they are raised where they were asked for.
+                return None, raised
             finally:
                 over.set()
 
         future = self._portal.start_task_soon(tracked)
         try:
-            return future.result()
+            value, raised = future.result()
         except KeyboardInterrupt:
             future.cancel()
             over.wait(_CLEAR_UP_S)
             raise
+        if raised is not None:
+            raise raised
+        return cast("T", value)
 
     def _iterate(self, values: AsyncGenerator[T]) -> Iterator[T]:
         try:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable
 from contextvars import ContextVar
 from typing import Final
 
+import anyio
+
 from neorion.keel.base import Deadline, Duration, Error, Id, Invalid, Retry
 from neorion.keel.clock import Ids
 from neorion.keel.rpc.access import ANYONE, Principal
@@ -16,6 +18,10 @@ NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
 # A loop may run a timer a little before its time.
 _TIMER_EARLY_S: Final = 0.001
 _DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-id", b"content-length")
+# Of a body that is too large, so much is read and thrown away: a mistake is answered, an attack is not waited for.
+_DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
+# Who has not sent anything for so long is waiting for us.
+_SENDING_S: Final = 1.0
 # What may stand in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -116,6 +122,7 @@ class Exchange:
         """The whole body; the messages are small by rule, so that nothing is handled half read."""
         declared = self.headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > most:
+            await self._discard()
             raise _too_large(most)
         message = await self._receive()
         body: bytes = message.get("body", b"")
@@ -123,11 +130,23 @@ class Exchange:
             message = await self._receive()
             body += message.get("body", b"")
             if len(body) > most:
+                await self._discard()
                 raise _too_large(most)
         if message["type"] == "http.disconnect":
             raise Retry("rpc.disconnected", "The client went away before its request was complete.")
         self._body = body
         return body
+
+    async def _discard(self) -> None:
+        """Reads on for a while: a client that is still sending would find the connection broken instead of our answer."""
+        left = _DISCARDED_BYTES_MAX
+        with anyio.CancelScope() as listening:
+            while left > 0:
+                listening.deadline = anyio.current_time() + _SENDING_S
+                message = await self._receive()
+                if not message.get("more_body", False):
+                    return
+                left -= len(message["body"])
 
     def strip(self) -> None:
         """Takes away the headers that were dealt with: no handler sees a token, and the deadline has one clock."""

@@ -79,7 +79,7 @@ def read_manifest(path: Path) -> Manifest:
         )
     try:
         manifest = msgspec.json.decode(manifest_path.read_bytes(), type=Manifest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid("store.bad_backup", f"{manifest_path} is no manifest of ours: {error}.") from error
     if manifest.format != _FORMAT:
         raise Invalid("store.bad_backup", f"{path} has form {manifest.format}, this program reads {_FORMAT}.")

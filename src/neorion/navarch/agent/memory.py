@@ -52,7 +52,7 @@ class Wallet:
     def kept_in(cls, path: Path, ids: Ids) -> Self:
         try:
             found = json.decode(path.read_bytes(), type=Papers)
-        except (OSError, DecodeError):
+        except (OSError, DecodeError, UnicodeDecodeError):
             found = Papers()
         made = cls(found if found.secret else Papers(ids.secret()), path)
         made._write()

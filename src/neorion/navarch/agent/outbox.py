@@ -154,7 +154,7 @@ def _left(path: Path) -> Iterator[_Line]:
     for one in text.splitlines():
         try:
             lines.append(json.decode(one, type=_Line))
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             log.warning("a line of the outbox cannot be read", length=len(one))
     done = {line.boot: line.number for line in lines if line.event is None}
     left = [line for line in lines if line.event is not None and line.number > done.get(line.boot, 0)]

@@ -94,7 +94,7 @@ class KernelLog:
         """None in a life of the machine that nobody has watched yet."""
         try:
             found = json.decode(self._memory.read_bytes(), type=Cursor)
-        except (OSError, DecodeError):
+        except (OSError, DecodeError, UnicodeDecodeError):
             return None
         return found.sequence if found.boot == boot else None
 

@@ -96,7 +96,7 @@ class Records:
         for path in sorted(self._folder.glob("*.json")):
             try:
                 found.append(_DECODER.decode(path.read_bytes()))
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 log.warning("forgot a slice whose record is damaged", file=path.name, why=str(error))
                 path.unlink()
         return found

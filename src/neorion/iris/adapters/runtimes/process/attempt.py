@@ -99,5 +99,5 @@ def _read_refusal(path: str) -> tuple[int, str]:
         data = file.read()
     try:
         return _REFUSAL.decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return 0, "It could not be begun, and the disk had no room for the reason."

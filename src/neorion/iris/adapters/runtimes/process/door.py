@@ -104,7 +104,7 @@ class Door:
                 self._reports.append(self._handle(request))
         except BlockingIOError:
             return
-        except (OSError, wire.FrameTooLong, msgspec.DecodeError) as error:
+        except (OSError, wire.FrameTooLong, msgspec.DecodeError, UnicodeDecodeError) as error:
             log.warning("the worker's connection is closed", why=repr(error))
             self._close()
 

@@ -28,6 +28,8 @@ def heed_all_signals() -> None:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    # As in every Python that was not started so: to functions it is an exception, to commands the default.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def main() -> int:
