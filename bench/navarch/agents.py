@@ -7,6 +7,7 @@ of each for ever, and cordons a node 3 s after a fault at a 5 s poll, 60 s at it
 
 import asyncio
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -34,11 +35,11 @@ from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model import Node, NodeId, NodeState, Place, PoolSpec, PoolState
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling, Timing
 
 IN_FLIGHT = 32
 CALLS = 2_000
-FAULTS = 20
+FAULTS = 100
 INTERVAL_S = 30.0
 # Two intervals: every agent has spoken twice.
 WATCHED_S = 60.0
@@ -58,7 +59,11 @@ class Stopwatch(NoScheduler):
 def spec(nodes: int) -> PoolSpec:
     """Nothing is held back: what is measured is the way from a fault to a cordon."""
     rules = HealthRules(budgets=(Budget(Amount(count=nodes)),), cause=CommonCause(least=nodes + 1))
-    return PoolSpec(POOL, (Offer("fake", TYPE, (REGION,)),), scaling=Scaling(0, nodes), health=rules)
+    # Agents of a bench are silent between its rounds, and on a busy machine for long.
+    timing = Timing(silence=Duration.of(hours=1))
+    return PoolSpec(
+        POOL, (Offer("fake", TYPE, (REGION,)),), scaling=Scaling(0, nodes), health=rules, timing=timing
+    )
 
 
 def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
@@ -227,39 +232,73 @@ def _calls(report: Report) -> None:
 
 
 def _fleet(report: Report, nodes: int) -> None:
-    """Every agent beats at the default interval, spread over it."""
+    """Every agent has a connection of its own and beats at the default interval, spread over it."""
     with served(nodes) as ours:
         beats = [heartbeat(token) for token in ours.tokens]
-        asyncio.run(send(ours.port, beats))
-        before, began = ours.cpu_us(), time.monotonic()
-        late = asyncio.run(_steady(ours.port, beats))
-        share = (ours.cpu_us() - before) / 1e4 / (time.monotonic() - began)
-        report.alone(f"{nodes:,} agents every 30 s: of one core", "%", lambda: share, rounds=1)
-        report.alone(f"{nodes:,} agents: memory", "MB", ours.resident_mb, rounds=1)
-        report.alone(f"{nodes:,} agents: p99 of an answer", "ms", lambda: late * 1000, rounds=1)
+        seen = asyncio.run(_steady(ours, beats))
+        report.alone(f"{nodes:,} agents every 30 s: of one core", "%", lambda: seen.share, rounds=1)
+        report.alone(f"{nodes:,} agents: memory", "MB", lambda: seen.resident_mb, rounds=1)
+        report.alone(
+            f"{nodes:,} agents: connected at once at the start", "", lambda: float(seen.connections), rounds=1
+        )
+        again = seen.reopened / len(seen.took) * 100
+        report.alone(f"{nodes:,} agents: calls that had to connect again", "%", lambda: again, rounds=1)
+        for share in (50, 99):
+            took = statistics.quantiles(seen.took, n=100)[share - 1]
+            report.alone(
+                f"{nodes:,} agents: p{share} of an answer", "ms", lambda took=took: took * 1000, rounds=1
+            )
 
 
-async def _steady(port: int, beats: Sequence[bytes]) -> float:
-    """The 99th percentile of answers, in seconds."""
-    took: list[float] = []
+@dataclass(slots=True)
+class Seen:
+    """What a fleet at its usual pace came to."""
+
+    took: list[float]
+    connections: int = 0
+    reopened: int = 0
+    share: float = 0.0
+    resident_mb: float = 0.0
+
+
+async def _steady(ours: Peer, beats: Sequence[bytes]) -> Seen:
+    """Measured when all are connected and have beaten once."""
+    seen = Seen([])
     loop = asyncio.get_running_loop()
-    begin = loop.time()
-    lanes = min(IN_FLIGHT, len(beats))
+    opening = asyncio.Semaphore(IN_FLIGHT)
+    connected, ready, begin = asyncio.Event(), asyncio.Event(), 0.0
 
-    async def lane(number: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        mine = range(number, round(len(beats) * WATCHED_S / INTERVAL_S), lanes)
-        for turn in mine:
-            await asyncio.sleep(max(0.0, begin + turn * INTERVAL_S / len(beats) - loop.time()))
+    async def agent(number: int) -> None:
+        async with opening:
+            reader, writer = await asyncio.open_connection("127.0.0.1", ours.port)
+            await call(reader, writer, beats[number])
+        seen.connections += 1
+        if seen.connections == len(beats):
+            connected.set()
+        await ready.wait()
+        for turn in range(round(WATCHED_S / INTERVAL_S)):
+            due = begin + (turn + number / len(beats)) * INTERVAL_S
+            await asyncio.sleep(max(0.0, due - loop.time()))
             sent = loop.time()
-            await call(reader, writer, beats[turn % len(beats)])
-            took.append(loop.time() - sent)
+            try:
+                await call(reader, writer, beats[number])
+            except (OSError, EOFError):
+                # The server does not wait for ever for the next request; an agent comes back, as this one.
+                seen.reopened += 1
+                reader, writer = await asyncio.open_connection("127.0.0.1", ours.port)
+                await call(reader, writer, beats[number])
+            seen.took.append(loop.time() - sent)
         writer.close()
 
     async with asyncio.TaskGroup() as group:
-        for number in range(lanes):
-            group.create_task(lane(number))
-    return statistics.quantiles(took, n=100)[98]
+        for number in range(len(beats)):
+            group.create_task(agent(number))
+        await connected.wait()
+        before, begin = ours.cpu_us(), loop.time()
+        ready.set()
+    seen.share = (ours.cpu_us() - before) / 1e4 / (loop.time() - begin)
+    seen.resident_mb = ours.resident_mb()
+    return seen
 
 
 def _cordon(report: Report, nodes: int) -> None:
@@ -272,16 +311,16 @@ def _cordon(report: Report, nodes: int) -> None:
             asyncio.run(send(ours.port, [report_of(token, 1, 79)]))
             assert ours.process.stdout
             took.append(json.loads(ours.process.stdout.readline())["at"] - began)
-        report.alone(
-            f"fault to cordon, {nodes:,} nodes, median (Go: 3,000 to 60,000)",
-            "ms",
-            lambda: statistics.median(took) * 1000,
-            rounds=1,
-        )
-        report.alone(f"fault to cordon, {nodes:,} nodes, most", "ms", lambda: max(took) * 1000, rounds=1)
+        p50, p99 = (statistics.quantiles(took, n=100)[share - 1] * 1000 for share in (50, 99))
+        name = f"fault to cordon, {nodes:,} nodes"
+        report.alone(f"{name}, p50 (Go: 3,000 to 60,000)", "ms", lambda: p50, rounds=1)
+        report.alone(f"{name}, p99", "ms", lambda: p99, rounds=1)
 
 
 def run(report: Report) -> None:
+    # An agent is a connection: this process holds one end of each, and the server, which inherits the limit, the other.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     _calls(report)
     for nodes in (1_000, 10_000):
         _fleet(report, nodes)

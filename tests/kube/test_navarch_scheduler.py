@@ -9,14 +9,14 @@ import pytest
 from neorion.capacity.node import marks
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Conflict, Duration, NotFound, Retry
-from neorion.keel.kube import Kind, Merge, Object, Part, Strategic
+from neorion.keel.kube import Bookmark, Kind, Merge, Object, Part, Strategic
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import NODE, POD
+from neorion.keel.kube.core import EVENT, NODE, POD, Event
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.navarch.adapters.kube import DrainRules, KubeScheduler, LocalData
 from neorion.navarch.model import Health, NodeState, Origin
 from neorion.navarch.testing import ailment, node
-from tests.kube.navarch_nodes import kube_node, pod, running, scheduling, stopped, until
+from tests.kube.navarch_nodes import PATIENCE_S, kube_node, pod, running, scheduling, stopped, until
 
 # Watches are cut in the middle here.
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections")]
@@ -266,3 +266,21 @@ async def test_machines_of_others_stay_theirs_to_remove(api: Client, scheduler: 
     await scheduler.cordon(joined, "XID 79")
     await scheduler.forget(joined)
     assert (await api.get(NODE, name)).spec.unschedulable
+
+
+async def test_what_is_done_to_a_node_is_told_in_events(api: Client, scheduler: KubeScheduler, name: str):
+    sick = fleet_node(name, ailment=ailment(), health=Health.UNHEALTHY)
+    await scheduler.cordon(sick, "XID 79")
+    assert (await scheduler.drain(fleet_node(name, NodeState.DRAINING), "XID 79", HOUR)).done
+    await scheduler.uncordon(fleet_node(name, NodeState.ACTIVE))
+    told: dict[str, Event] = {}
+    with anyio.fail_after(PATIENCE_S):
+        async with api.watch(EVENT, "default") as events:
+            async for change in events:
+                if not isinstance(change, Bookmark) and change.object.regarding.name == name:
+                    told[change.object.reason] = change.object
+                if len(told) == 4:
+                    break
+    assert sorted(told) == ["Cordoned", "Drained", "Draining", "Uncordoned"]
+    assert (told["Cordoned"].type, told["Cordoned"].note) == ("Warning", "Takes no new work: XID 79.")
+    assert told["Drained"].type == "Normal"

@@ -185,10 +185,12 @@ class Reports:
             result=verdict.result.value,
         )
         if after != node:
-            self._moves.change(after)
+            self._book.put_node(after)
         if after.health is not node.health or (after.ailment and not node.ailment):
             self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
-        self._deck.wake()
+        if _diagnosis(after) != _diagnosis(node):
+            # What only happens once more calls for nothing new; storms are made of that.
+            self._deck.wake()
 
     def _vitals(self, node_id: NodeId) -> Vitals:
         found = self.vitals.get(node_id)
@@ -275,3 +277,9 @@ class Reports:
         self._moves.change(node)
         self._moves.tell(node.id, "node.joined", f"{said.claim.name} joined {spec.name}", pool=spec.name)
         return node
+
+
+def _diagnosis(node: Node) -> tuple[object, ...]:
+    """What decisions look at."""
+    sick = node.ailment
+    return (node.health,) if sick is None else (node.health, sick.signature, sick.result, sick.remedy)

@@ -5,12 +5,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+import pyqwest
+
 from neorion.capacity.gpu import shape_of
+from neorion.keel.base import Invalid
 from neorion.keel.cli.kit import require_extra
 from neorion.keel.clock import Clock, Rng
+from neorion.keel.config import Secret
+from neorion.keel.rpc import sockets
 from neorion.keel.run import Crew
 from neorion.navarch.adapters.config_file import ConfigFile
-from neorion.navarch.adapters.config_file.schedulers import Kubernetes, WebhookModel
+from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, WebhookModel
+from neorion.navarch.adapters.iris_queue import IrisDemand, IrisSettings
 from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.adapters.several import SeveralSchedulers
 from neorion.navarch.model import PoolSpec
@@ -45,6 +52,8 @@ async def schedulers(
             around = await stack.enter_async_context(kubernetes(file.server.kubernetes, specs, env, chances))
             found.append(around.scheduler)
             demand = around.demand
+        if file.server.iris is not None:
+            demand = await stack.enter_async_context(_iris(file.server.iris, specs, env, demand))
         if file.server.notifier.webhook is not None:
             found.append(
                 await stack.enter_async_context(_webhook(file.server.notifier.webhook, chances.clock))
@@ -93,6 +102,26 @@ async def kubernetes(
 def _gpus(spec: PoolSpec) -> int:
     shape = shape_of(spec.offers[0].instance_type)
     return shape.gpus if shape else 0
+
+
+@asynccontextmanager
+async def _iris(
+    section: Iris, specs: Mapping[str, PoolSpec], env: Mapping[str, str], other: DemandSource
+) -> AsyncGenerator[DemandSource]:
+    token = env.get(section.token_env, "") if section.token_env else ""
+    if section.token_env and not token:
+        raise Invalid(
+            "navarch.no_iris_token",
+            f"The token for Iris is not in {section.token_env}.",
+            hint=f"set {section.token_env}, or remove token_env",
+        )
+    settings = IrisSettings(section.url, section.pool, Secret(token) if token else None)
+    transport = sockets()
+    try:
+        yield IrisDemand(settings, pyqwest.Client(transport), other, _gpus(specs[section.pool]))
+    finally:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose()
 
 
 @asynccontextmanager

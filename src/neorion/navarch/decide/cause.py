@@ -44,26 +44,28 @@ def common_causes(nodes: Sequence[Node], size: int, rule: CommonCause, now: Inst
 
 def incidents(view: PoolView, now: Instant) -> list[Incident]:
     """What happened to many nodes at once lately, whether or not anything is wrong with them."""
-    seen: dict[str, dict[NodeId, list[HealthEvent]]] = {}
+    since = (now - INCIDENT_WITHIN).ns
+    # By what was seen, the newest and the oldest such event of each node.
+    seen: dict[tuple[EventKind, int], dict[NodeId, tuple[HealthEvent, HealthEvent]]] = {}
     for node, events in view.events.items():
-        for event in events:
-            if now.since(event.at) <= INCIDENT_WITHIN:
-                seen.setdefault(event.signature, {}).setdefault(node, []).append(event)
-    return [
-        _incident(signature, by_node, view)
-        for signature, by_node in seen.items()
-        if len(by_node) >= INCIDENT_NODES
-    ]
+        # The newest stand last. In a storm this is asked many times a second, and most of what is kept is old.
+        for event in reversed(events):
+            if event.at.ns < since:
+                break
+            nodes = seen.setdefault((event.kind, event.xid), {})
+            newer = nodes.get(node)
+            nodes[node] = (event, event) if newer is None else (newer[0], event)
+    return [_incident(by_node, view) for by_node in seen.values() if len(by_node) >= INCIDENT_NODES]
 
 
-def _incident(signature: str, by_node: Mapping[NodeId, list[HealthEvent]], view: PoolView) -> Incident:
-    events = [event for each in by_node.values() for event in each]
-    first, last = min(event.at for event in events), max(event.at for event in events)
+def _incident(by_node: Mapping[NodeId, tuple[HealthEvent, HealthEvent]], view: PoolView) -> Incident:
+    last = max((newest for newest, _ in by_node.values()), key=lambda event: event.at.ns)
+    first = min((oldest for _, oldest in by_node.values()), key=lambda event: event.at.ns)
     sentence = (
-        f"{events[0].words} on {len(by_node)} nodes of {view.spec.name} within {_rough(last.since(first))}: "
-        f"{_blame(events[0])}."
+        f"{last.words} on {len(by_node)} nodes of {view.spec.name} within {_rough(last.at.since(first.at))}: "
+        f"{_blame(last)}."
     )
-    return Incident(signature, tuple(sorted(by_node)), first, last, sentence)
+    return Incident(last.signature, tuple(sorted(by_node)), first.at, last.at, sentence)
 
 
 def _blame(event: HealthEvent) -> str:

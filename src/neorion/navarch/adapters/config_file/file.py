@@ -39,6 +39,12 @@ class ConfigFile(Model):
         for name, provider in self.providers.items():
             yield from provider_problems(name, provider)
         yield from self._names()
+        names = [name for name, _, _ in self.named_pools()]
+        if self.server.iris is not None and self.server.iris.pool not in names:
+            named = self.server.iris.pool
+            yield Problem(
+                ("server", "iris", "pool"), f'There is no pool "{named}".', did_you_mean(named, names)
+            )
         for _, pool, steps in self.named_pools():
             yield from self._clouds(pool, steps)
             if pool.setup_commands and not (pool.ssh_private_key_path or self.defaults.ssh_private_key_path):

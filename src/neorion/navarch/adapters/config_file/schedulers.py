@@ -23,6 +23,18 @@ class Kubernetes(Model):
     )
 
 
+class Iris(Model):
+    """An Iris whose tasks run on the nodes of a pool: its queue is the pool's."""
+
+    url: str = Field(description="Where its controller answers.")
+    pool: str = Field(description="The pool whose nodes run its tasks.")
+    token_env: str = Field(default="", description="The environment variable that holds a token for it.")
+
+    def problems(self) -> Iterable[Problem]:
+        if not _is_http(self.url):
+            yield Problem(("url",), f'"{self.url[:60]}" is no address.', "Write one like https://host:10000.")
+
+
 class WebhookModel(Model):
     """Addresses that another scheduler answers at."""
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from neorion.keel.base import Duration, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem
-from neorion.navarch.adapters.config_file.schedulers import Kubernetes, Notifier
+from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, Notifier
 
 PROVIDER_TYPES: Final = ("aws", "coreweave", "fake", "gcp", "lambda")
 _PORT_DIGITS: Final = 5
@@ -44,6 +44,7 @@ class Server(Model):
     kubernetes: Kubernetes | None = Field(
         default=None, description="The cluster of its nodes; {} for the one it runs in."
     )
+    iris: Iris | None = Field(default=None, description="An Iris whose queue sizes a pool.")
     notifier: Notifier = Field(default_factory=Notifier, description="Another scheduler of the nodes' work.")
 
     def problems(self) -> Iterable[Problem]:

@@ -9,7 +9,7 @@ from neorion.capacity.node import marks
 from neorion.keel.base import Conflict, Duration, NotFound, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import Api, Deletion, Key
-from neorion.keel.kube.control import Controller, Informers, own_key
+from neorion.keel.kube.control import Controller, Informers, Recorder, own_key
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.telemetry import logger
@@ -18,7 +18,7 @@ from neorion.navarch.adapters.kube.evictor import Evictor
 from neorion.navarch.adapters.kube.hand import Hand
 from neorion.navarch.adapters.kube.roster import Roster
 from neorion.navarch.adapters.kube.signs import Signs, signs
-from neorion.navarch.model import Node, NodeId, Origin
+from neorion.navarch.model import Node, NodeId, NodeState, Origin
 from neorion.navarch.ports import Drain
 
 log = logger(__name__)
@@ -49,6 +49,7 @@ class KubeScheduler:
         self._roster = Roster(nodes)
         self._hand = Hand(api, clock)
         self._evictor = Evictor(api, rules, clock)
+        self._recorder = Recorder(api, "navarch.dev/control-plane", "navarch", clock)
         self._labels = labels
         # What each drain waited for when last looked at.
         self._waits: dict[NodeId, str] = {}
@@ -59,10 +60,11 @@ class KubeScheduler:
 
     async def run(self) -> None:
         """Beside the informers, while the process lives: marks nodes that join after they were told of."""
-        await self._controller.run()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._recorder.run)
+            await self._controller.run()
 
     async def cordon(self, node: Node, why: str) -> None:
-        del why  # It is the node's own.
         kube = self._find(node)
         if kube is None:
             # It is marked when it joins.
@@ -70,14 +72,18 @@ class KubeScheduler:
         if marks.HANDS_OFF in kube.meta.labels:
             raise _hands_off(kube)
         await self._mark(kube)
+        if node.state is NodeState.CORDONED:
+            self._tell(kube, "Cordoned", f"Takes no new work: {why}.", sick=node.ailment is not None)
 
     async def uncordon(self, node: Node) -> None:
         kube = self._find(node)
-        if kube is not None and marks.HANDS_OFF not in kube.meta.labels:
-            await self._mark(kube)
+        if kube is None or marks.HANDS_OFF in kube.meta.labels:
+            return
+        await self._mark(kube)
+        if kube.spec.unschedulable:
+            self._tell(kube, "Uncordoned", f"Takes work: {node.why}.")
 
     async def drain(self, node: Node, why: str, left: Duration) -> Drain:
-        del why
         kube = self._find(node)
         if kube is None:
             return Drain(done=True, sentence="the cluster does not know it")
@@ -85,10 +91,14 @@ class KubeScheduler:
             raise _hands_off(kube)
         # Marked first: what is evicted must not come back.
         kube = await self._mark(kube)
+        if node.id not in self._waits:
+            self._tell(kube, "Draining", f"Its pods are asked to leave: {why}.")
         pods = await self._evictor.drain(kube, left)
         self._waits[node.id] = told = sentence(pods)
         if pods:
             await self._mark(kube)
+        else:
+            self._tell(kube, "Drained", "Nothing runs on it any more.")
         return Drain(done=not pods, left=len(pods), sentence=told)
 
     async def forget(self, node: Node) -> None:
@@ -106,7 +116,12 @@ class KubeScheduler:
         except (NotFound, Conflict):
             # Gone, or another of that name by now.
             return
+        self._tell(kube, "MachineGone", f"Its machine {node.machine} was given back: {node.why}.")
         log.info("kubernetes node deleted", node=node.id, name=kube.meta.name)
+
+    def _tell(self, kube: KubeNode, reason: str, note: str, *, sick: bool = False) -> None:
+        """For whoever looks at the node with kubectl."""
+        self._recorder.tell(NODE, kube, reason, note, action=reason, warning=sick)
 
     def _find(self, node: Node) -> KubeNode | None:
         self._roster.learn(node)

@@ -1,0 +1,139 @@
+"""The port `DemandSource` over the queue of an Iris controller, asked as anybody may ask it: by its public calls, in JSON."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+import pyqwest
+
+from neorion.keel.base import Denied, Duration, Invalid, Retry
+from neorion.keel.config import Secret
+from neorion.navarch.model import Demand
+from neorion.navarch.ports import DemandSource
+
+_LIST: Final = "/neorion.iris.v1.JobService/List"
+_TIMEOUT_S: Final = 10.0
+_ASK_AGAIN: Final = Duration.of(seconds=5)
+# Iris gives at most this many jobs at once; a queue longer than all pages together asks for more than any pool has.
+_PAGE: Final = 500
+_PAGES_MAX: Final = 40
+_FAILURES: Final = (OSError, TimeoutError, pyqwest.ReadError, pyqwest.WriteError, pyqwest.RemoteProtocolError)
+
+
+class _Resources(msgspec.Struct, frozen=True):
+    """What each task of a job holds."""
+
+    gpus: int = 0
+
+
+class _Job(msgspec.Struct, frozen=True):
+    """A job that is not over: its tasks by state."""
+
+    tasks: dict[str, int] = {}
+    resources: _Resources = _Resources()
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """Some of the jobs, and where the next page begins."""
+
+    jobs: list[_Job] = []
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IrisSettings:
+    """Where the controller answers, who asks, and the pool whose nodes run its tasks."""
+
+    url: str
+    pool: str
+    token: Secret | None = None
+
+
+class IrisDemand:
+    """Adds the tasks of an Iris to what else is known of its pool. `gpus` is what a node of the pool has; 0 is not known.
+
+    Tasks without GPUs are not counted for a pool that has some: they run beside the others, and buy nothing.
+    """
+
+    def __init__(
+        self, settings: IrisSettings, client: pyqwest.Client, other: DemandSource, gpus: int
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._other = other
+        self._gpus = gpus
+
+    async def demand(self, pool: str) -> Demand:
+        known = await self._other.demand(pool)
+        if pool != self._settings.pool:
+            return known
+        pending, running, gpus = 0, 0, 0
+        for job in await self._jobs():
+            if self._gpus and not job.resources.gpus:
+                continue
+            waiting = job.tasks.get("pending", 0)
+            pending += waiting
+            running += job.tasks.get("running", 0)
+            gpus += waiting * job.resources.gpus
+        return replace(
+            known,
+            pending=pending + (known.pending or 0),
+            running=running + (known.running or 0),
+            pending_gpus=gpus + (known.pending_gpus or 0),
+        )
+
+    async def _jobs(self) -> list[_Job]:
+        found: list[_Job] = []
+        after = ""
+        for _ in range(_PAGES_MAX):
+            page = await self._page(after)
+            found += page.jobs
+            after = page.next
+            if not after:
+                break
+        return found
+
+    async def _page(self, after: str) -> _Page:
+        asked = {"states": ["pending", "running"], "limit": _PAGE, "after": after}
+        headers = {"content-type": "application/json", "connect-protocol-version": "1"}
+        if self._settings.token is not None:
+            headers["authorization"] = f"Bearer {self._settings.token.reveal()}"
+        url = self._settings.url.rstrip("/")
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                answer = await self._client.post(
+                    f"{url}{_LIST}", pyqwest.Headers(list(headers.items())), msgspec.json.encode(asked)
+                )
+        except _FAILURES as error:
+            raise Retry(
+                "navarch.iris_unreachable",
+                f"Iris at {url} does not answer: {type(error).__name__}.",
+                hint="check server.iris.url",
+                after=_ASK_AGAIN,
+            ) from None
+        _check(url, answer.status)
+        return _decoded(url, answer.content)
+
+
+def _check(url: str, status: int) -> None:
+    if status == 200:
+        return
+    if status in (401, 403):
+        raise Denied(
+            "navarch.iris_denied", f"Iris at {url} answers {status}.", hint="check server.iris.token_env"
+        )
+    raise Retry(
+        "navarch.iris_failed", f"Iris at {url} answers {status}.", hint="look at its log", after=_ASK_AGAIN
+    )
+
+
+def _decoded(url: str, body: bytes) -> _Page:
+    try:
+        return msgspec.json.decode(body, type=_Page)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Invalid(
+            "navarch.iris_answer",
+            f"{url} answers something else than a list of jobs: {error}.",
+            hint="name the address of an Iris controller",
+        ) from None
