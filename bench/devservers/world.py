@@ -15,13 +15,13 @@ from neorion.keel.kube.control import Controller, Informers, own_key
 from neorion.keel.kube.core import CLAIM, POD, SERVICE_ACCOUNT, ServiceAccount
 
 # Of a pod that runs, as a kubelet would tell it; whoever reads it cares for no other times.
-_SINCE: Final = "2026-01-01T00:00:00Z"
+SINCE: Final = "2026-01-01T00:00:00Z"
 _RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
-_RUNNING: Final = {
+RUNNING: Final = {
     "phase": "Running",
-    "startTime": _SINCE,
+    "startTime": SINCE,
     "conditions": [
-        {"type": kind, "status": "True", "lastTransitionTime": _SINCE}
+        {"type": kind, "status": "True", "lastTransitionTime": SINCE}
         for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
     ],
     "containerStatuses": [
@@ -32,11 +32,19 @@ _RUNNING: Final = {
             "ready": True,
             "started": True,
             "restartCount": 0,
-            "state": {"running": {"startedAt": _SINCE}},
+            "state": {"running": {"startedAt": SINCE}},
             "resources": _RESOURCES,
         }
     ],
 }
+
+
+def pod_of(server: str) -> dict[str, Any]:
+    container = {"name": "dev", "image": "any", "resources": _RESOURCES}
+    return {
+        "metadata": {"name": f"{server}-0", "namespace": NAMESPACE, "labels": {SERVER_LABEL: server}},
+        "spec": {"nodeName": "any", "automountServiceAccountToken": False, "containers": [container]},
+    }
 
 
 class World:
@@ -70,13 +78,8 @@ class World:
             await self._api.patch(CLAIM, key.name, Merge({"status": status}), key.namespace, "status")
 
     async def _start(self, key: Key) -> None:
-        pod = Key(key.namespace, f"{key.name}-0")
+        pod = Key(key.namespace, pod_of(key.name)["metadata"]["name"])
         if self._bodies.get(key) is None or self._pods.get(pod) is not None:
             return
-        container = {"name": "dev", "image": "any", "resources": _RESOURCES}
-        manifest: dict[str, Any] = {
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "labels": {SERVER_LABEL: key.name}},
-            "spec": {"nodeName": "any", "automountServiceAccountToken": False, "containers": [container]},
-        }
-        await self._api.create(POD, manifest)
-        await self._api.patch(POD, pod.name, Merge({"status": _RUNNING}), pod.namespace, "status")
+        await self._api.create(POD, pod_of(key.name))
+        await self._api.patch(POD, pod.name, Merge({"status": RUNNING}), pod.namespace, "status")

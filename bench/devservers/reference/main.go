@@ -187,8 +187,12 @@ func caches(namespace string) cache.Options {
 	}
 }
 
-// reference KUBECONFIG NAMESPACE SCRIPTS, where SCRIPTS is a JSON object of file names and contents.
+// reference KUBECONFIG NAMESPACE SCRIPTS, where SCRIPTS is a JSON object of file names and contents; or reference rest.
 func main() {
+	if os.Args[1] == "rest" {
+		atRest()
+		return
+	}
 	log.SetLogger(zap.New(zap.UseDevMode(false)))
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	must(err)

@@ -35,6 +35,7 @@ def pod(**resources: Any) -> Pod:
         # Kubernetes requests whatever is only limited.
         ({"requests": SMALL, "limits": SMALL}, {"limits": SMALL}, {"limits": SMALL}, Change.NONE),
         ({"requests": SMALL, "limits": SMALL}, {"limits": LARGE}, {"limits": SMALL}, Change.IN_PLACE),
+        ({"requests": SMALL, "limits": LARGE}, {"limits": LARGE}, {"limits": LARGE}, Change.RECREATE),
         # Limits that a LimitRange gave are not ours to change.
         ({"requests": SMALL, "limits": LARGE}, {"requests": SMALL}, {"requests": SMALL}, Change.NONE),
         # Limits that the last flavor gave are, and a running pod cannot lose them.

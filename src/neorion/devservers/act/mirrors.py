@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from neorion.devservers.decide import (
+    HOME_DELETE_AFTER,
     HOME_LABEL,
     SCRIPTS_LABEL,
     SERVER_LABEL,
@@ -17,7 +18,7 @@ from neorion.devservers.decide import (
 from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.keel.kube import Key, Kind, Object, Select
 from neorion.keel.kube.control import Informer, Informers
-from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Pod
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Claim, Pod
 
 OURS = Select(labels=SERVER_LABEL)
 
@@ -67,6 +68,10 @@ class Mirrors:
         """The servers a change of the flavor concerns."""
         return (server.meta.key for server in self._on_flavor.get(flavor.meta.name))
 
+    def marked_home_of(self, server: DevServer) -> Iterable[Key]:
+        home = self.claims.get(Key(server.meta.namespace, home_name(server.meta.name)))
+        return marked_home(home) if home is not None else ()
+
     def behind(self, server: DevServer) -> Iterable[Key]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
         return (other.meta.key for other in self._rivals(server))
@@ -77,6 +82,16 @@ class Mirrors:
             return ()
         (ration,) = _ration_of(server)
         return (other for other in self._rationed.get(ration) if other.meta.name != server.meta.name)
+
+
+def marked_home(home: Claim) -> Iterable[Key]:
+    """Only a home that somebody marked has an end to be waited for; there are thousands of others."""
+    return (home.meta.key,) if HOME_DELETE_AFTER in home.meta.annotations else ()
+
+
+def in_use(server: DevServer) -> Iterable[Key]:
+    """Only a server that may stop for idleness has to be looked into."""
+    return (server.meta.key,) if server.spec.running and server.spec.lifecycle.auto_shutdown else ()
 
 
 def server_key(thing: Object) -> Iterable[Key]:

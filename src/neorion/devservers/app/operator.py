@@ -14,13 +14,13 @@ from neorion.devservers.act import (
     Mirrors,
     Servers,
 )
-from neorion.devservers.act.mirrors import server_key
-from neorion.devservers.decide import Settings, home_name
+from neorion.devservers.act.mirrors import in_use, marked_home, server_key
+from neorion.devservers.decide import Settings
 from neorion.devservers.model.objects import DevServer
 from neorion.devservers.ports import UNTALLIED, Crier, Hook, Keys, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Key, Object
+from neorion.keel.kube import Api, Key
 from neorion.keel.kube.control import (
     TENURE,
     UNMEASURED,
@@ -99,15 +99,15 @@ def build(
     servers.watch(mirrors.pods, server_key)
 
     homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, own_key, not_only_status)
-    homes.watch(mirrors.servers, _home_of, not_only_status)
+    homes.watch(mirrors.claims, marked_home, not_only_status)
+    homes.watch(mirrors.servers, mirrors.marked_home_of, not_only_status)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:
         looks = Looks(mirrors, reach.looker, clock, servers.wake, reach.tally)
         looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)
         # Its status says when it began to run, and how long it may be idle is its own to say.
-        looking.watch(mirrors.servers, own_key, _runs_otherwise)
+        looking.watch(mirrors.servers, in_use, _runs_otherwise)
         controllers.append(looking)
 
     flavors = Flavors(api, plan.namespace, election)
@@ -120,7 +120,3 @@ def build(
 
 def _runs_otherwise(before: DevServer, after: DevServer) -> bool:
     return not_only_status(before, after) or before.status.phase is not after.status.phase
-
-
-def _home_of(server: Object) -> tuple[Key, ...]:
-    return (Key(server.meta.namespace, home_name(server.meta.name)),)

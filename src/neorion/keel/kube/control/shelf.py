@@ -11,7 +11,7 @@ from neorion.keel.kube.objects import Key, Object
 T = TypeVar("T", bound=Object)
 
 # What was touched last is asked for again at once, and by several: a change wakes a controller, which looks at the object.
-AT_HAND_MAX: Final = 256
+AT_HAND_MAX: Final = 64
 
 _pack = msgspec.msgpack.Encoder().encode
 
