@@ -11,6 +11,7 @@ import trustme
 from neorion.keel.base import Duration, Error, Invalid, Retry
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import ClientTls, Limits, ServerTls, connect, serve
+from neorion.keel.rpc.client import IDLE_S
 from tests.keel.rpc.gen.echo_connect import EchoClient
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, EchoService, make_app, over_socket
@@ -183,3 +184,15 @@ async def test_a_client_with_half_a_request_does_not_keep_the_server_up() -> Non
             stream = await anyio.connect_tcp("127.0.0.1", server.port)
             await stream.send(b"POST / HT")
         await stream.aclose()
+
+
+async def test_an_idle_connection_outlives_the_pause_of_a_client_and_not_the_server() -> None:
+    """If servers closed first, clients would send into nothing now and then."""
+    _, app = make_app()
+    assert app.limits.header_time.seconds > IDLE_S
+    async with serve(app) as server:
+        stream = await anyio.connect_tcp("127.0.0.1", server.port)
+        await stream.send(b"GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await stream.receive()).startswith(b"HTTP/1.1 404")
+    assert [piece async for piece in stream if b"HTTP" in piece] == []
+    await stream.aclose()

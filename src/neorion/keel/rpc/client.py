@@ -29,6 +29,8 @@ _TIMEOUT: Final = Duration.of(seconds=30)
 _CONNECT_S: Final = 10.0
 # Idle connections kept for the next call: as many as a busy client has calls in flight.
 _IDLE_MOST: Final = 64
+# And how long: less than servers keep them, so that nobody sends into one that is just being closed.
+IDLE_S: Final = 15.0
 # Far more than such a step takes; at the end of a process nobody notices it.
 _LAST_STEP_S: Final = 0.05
 # A server that answers more than this to one call is broken or not ours.
@@ -144,6 +146,7 @@ def _transport(ca: bytes | None, cert: bytes | None, key: bytes | None) -> pyqwe
         tls_key=key,
         connect_timeout=_CONNECT_S,
         pool_max_idle_per_host=_IDLE_MOST,
+        pool_idle_timeout=IDLE_S,
         # The machine's own rules for names, as every other program here follows them.
         use_system_dns=True,
         # A token goes to the address it was given for and nowhere else.

@@ -23,7 +23,9 @@ class Limits:
     stream_time: Duration = field(default=Duration.of(hours=1))
     # Tokens and correlation ids fit many times over.
     header_bytes: int = 64 * 2**10
-    # From the first byte of a request to the end of its headers.
-    header_time: Duration = field(default=Duration.of(seconds=5))
+    # From the end of one request to the end of the next one's headers: so long is an idle connection kept. Longer than
+    # clients keep theirs, or now and then one would send into a connection that is just being closed; and not much longer,
+    # because a client that sends half a request can delay the end of the server by it.
+    header_time: Duration = field(default=Duration.of(seconds=20))
     # Connections at once; over HTTP/1.1 every stream needs one of its own.
     connections: int = 16_384
