@@ -29,8 +29,8 @@ _TIMEOUT: Final = Duration.of(seconds=30)
 _CONNECT_S: Final = 10.0
 # Idle connections kept for the next call: as many as a busy client has calls in flight.
 _IDLE_MOST: Final = 64
-# And how long: less than servers keep them, so that nobody sends into one that is just being closed.
-IDLE_S: Final = 15.0
+# And how long: over the half minute between two heartbeats, and less than servers keep them, so that nobody sends into one that is just being closed.
+IDLE_S: Final = 40.0
 # Far more than such a step takes; at the end of a process nobody notices it.
 _LAST_STEP_S: Final = 0.05
 # A server that answers more than this to one call is broken or not ours.

@@ -26,6 +26,6 @@ class Limits:
     # From the end of one request to the end of the next one's headers: so long is an idle connection kept. Longer than
     # clients keep theirs, or now and then one would send into a connection that is just being closed; and not much longer,
     # because a client that sends half a request can delay the end of the server by it.
-    header_time: Duration = field(default=Duration.of(seconds=20))
+    header_time: Duration = field(default=Duration.of(seconds=45))
     # Connections at once; over HTTP/1.1 every stream needs one of its own.
     connections: int = 16_384
