@@ -56,10 +56,12 @@ class Player:
 
     async def _reconcile(self, key: Key) -> Duration | None:
         pool = self._pools.get(key)
-        if pool is None or pool.meta.deleted:
-            # Its nodes belong to it and go with it.
-            return None
         nodes = {node.meta.name: node for node in self._nodes_of.get(key.name) if not node.meta.deleted}
+        if pool is None or pool.meta.deleted:
+            # They belong to it, so the garbage collector would see to it too: half a minute later.
+            for node in nodes.values():
+                await self._applier.delete(NODE, node)
+            return None
         machines = [self._machine(nodes[name]) for name in sorted(nodes)]
         real = self._real is not None and self._real.possible
         plan = decide(pool, machines, _INSTANCES, real=real)

@@ -54,12 +54,13 @@ class RealMachines:
                 await cluster.stop(node.part)
 
     async def _reconcile(self, key: Key, node: Node | None) -> Duration | None:
-        if node is None:
+        # A kubelet whose Node was taken away may put up another one, which is nobody's.
+        if node is None or node.meta.annotations.get(MACHINES) != Machines.REAL:
             if key.name in self.names():
                 await self._remove(key.name)
             return None
         meta = node.meta
-        if meta.annotations.get(MACHINES) != Machines.REAL or meta.deleted or meta.name in self.names():
+        if meta.deleted or meta.name in self.names():
             return None
         ready = instant(meta.created or "") + Duration.parse(meta.annotations[BOOT_TIME])
         left = ready.since(self._clock.now())
