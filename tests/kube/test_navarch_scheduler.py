@@ -279,8 +279,8 @@ async def test_what_is_done_to_a_node_is_told_in_events(api: Client, scheduler: 
             async for change in events:
                 if not isinstance(change, Bookmark) and change.object.regarding.name == name:
                     told[change.object.reason] = change.object
-                if len(told) == 4:
+                # Others tell of nodes too.
+                if {"Cordoned", "Drained", "Draining", "Uncordoned"} <= told.keys():
                     break
-    assert sorted(told) == ["Cordoned", "Drained", "Draining", "Uncordoned"]
     assert (told["Cordoned"].type, told["Cordoned"].note) == ("Warning", "Takes no new work: XID 79.")
     assert told["Drained"].type == "Normal"

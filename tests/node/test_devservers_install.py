@@ -79,7 +79,7 @@ def admin() -> Generator[Person]:
 def leader(admin: Person) -> str:
     """The pod whose process holds the lease."""
     holder = admin.get("lease", "devservers-operator", "-n", SYSTEM)["spec"]["holderIdentity"]
-    return holder.rpartition("-")[0]
+    return holder.partition("_")[0]
 
 
 def follow_until_another_leads(admin: Person, gone: str) -> str:
@@ -93,7 +93,7 @@ def follow_until_another_leads(admin: Person, gone: str) -> str:
             return next(
                 holder
                 for line in watch.stdout
-                if (holder := line.strip().rpartition("-")[0]) not in {"", gone}
+                if (holder := line.strip().partition("_")[0]) not in {"", gone}
             )
         finally:
             watch.terminate()

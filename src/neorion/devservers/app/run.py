@@ -38,7 +38,8 @@ def webhook(file: OperatorFile, clock: Clock, rng: Rng) -> Webhook | None:
 
 def identity(ids: Ids) -> str:
     """The process's own: a container that was restarted has the name of its pod, and is another."""
-    return f"{socket.gethostname()}-{ids.secret()[:8]}"
+    # As Kubernetes' own: no pod has such a character in its name, so whoever reads the lease finds it.
+    return f"{socket.gethostname()}_{ids.secret()[:8]}"
 
 
 def routes(operator: Operator, metrics: Metrics, fleet: FleetMetrics) -> list[Route]:
