@@ -212,5 +212,5 @@ async def test_an_agent_ends_when_its_node_is_no_more():
                 await it.until(seen(it, node, 31))
                 book = it.plane.fleet.deck.book
                 del book.nodes[node.id]
-                del book.shelf(node.pool).nodes[node.id]
+                book.shelf(node.pool).roll.drop(node.id)
         assert len(memory.outbox) == 0

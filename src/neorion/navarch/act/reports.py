@@ -15,6 +15,7 @@ from neorion.keel.base import Denied, Duration, Instant, Retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
+from neorion.navarch.act.telling import Teller
 from neorion.navarch.decide import diagnose, recovered
 from neorion.navarch.decide.policy import situation
 from neorion.navarch.model import (
@@ -64,10 +65,11 @@ class Vitals:
 class Reports:
     """The ears of the control plane."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: Deck, moves: Moves, teller: Teller) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
+        self._teller = teller
         self.vitals: dict[NodeId, Vitals] = {}
         # Is told how long an event was on its way until it was judged; metrics stand behind it.
         self.detected: Callable[[str, Duration], None] = lambda _pool, _lag: None
@@ -101,12 +103,18 @@ class Reports:
         used = sum([gpu.utilisation for gpu in gpus]) / len(gpus) if gpus else None
         pulse = self._book.pulses.get(node_id) or Pulse()
         busy = used is not None and used >= IDLE_PERCENT
-        self._book.pulses[node_id] = replace(
-            pulse,
-            heard=now,
-            utilisation=used,
-            idle=None if busy else pulse.idle or now,
-            tested=pulse.tested if tested is None else tested,
+        self._book.hear(
+            node_id,
+            Pulse(
+                heard=now,
+                marked=pulse.marked,
+                utilisation=used,
+                idle=None if busy else pulse.idle or now,
+                tested=pulse.tested if tested is None else tested,
+                treated=pulse.treated,
+                refused=pulse.refused,
+                waits=pulse.waits,
+            ),
         )
         self._vitals(node_id).gpus = gpus
         if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
@@ -188,7 +196,10 @@ class Reports:
             self._book.put_node(after)
         if after.health is not node.health or (after.ailment and not node.ailment):
             self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
-        self._deck.wake()
+        self._teller.heard()
+        if _diagnosis(after) != _diagnosis(node):
+            # What only happens once more calls for nothing new; storms are made of that.
+            self._deck.wake()
 
     def _vitals(self, node_id: NodeId) -> Vitals:
         found = self.vitals.get(node_id)
@@ -226,7 +237,7 @@ class Reports:
         self._moves.tell(node.id, "node.rejoined", "an agent without the papers of before speaks for it now")
 
     def _hear(self, node_id: NodeId, now: Instant) -> None:
-        self._book.pulses[node_id] = replace(self._book.pulses.get(node_id, Pulse()), heard=now)
+        self._book.hear(node_id, replace(self._book.pulses.get(node_id, Pulse()), heard=now))
 
     def find(self, said: Registration) -> Node | None:
         known = [
@@ -275,3 +286,9 @@ class Reports:
         self._moves.change(node)
         self._moves.tell(node.id, "node.joined", f"{said.claim.name} joined {spec.name}", pool=spec.name)
         return node
+
+
+def _diagnosis(node: Node) -> tuple[object, ...]:
+    """What decisions look at."""
+    sick = node.ailment
+    return (node.health,) if sick is None else (node.health, sick.signature, sick.result, sick.remedy)

@@ -1,6 +1,7 @@
 """Everything the control plane knows, in memory, by pool."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from neorion.capacity.provider import IntentId
@@ -21,6 +22,7 @@ from neorion.navarch.model import (
     PurchaseState,
     Repair,
     RepairId,
+    Roll,
     Stock,
     Trouble,
     Wish,
@@ -39,15 +41,18 @@ class Shelf:
     """The records of one pool, and what is known of it but not written down."""
 
     state: PoolState
-    nodes: dict[NodeId, Node] = field(default_factory=dict[NodeId, Node])
+    roll: Roll = field(default_factory=Roll)
     repairs: dict[RepairId, Repair] = field(default_factory=dict[RepairId, Repair])
     purchases: dict[IntentId, Purchase] = field(default_factory=dict[IntentId, Purchase])
     wishes: deque[Wish] = field(default_factory=lambda: deque[Wish](maxlen=WISHES_MAX))
     demand: Demand = field(default_factory=Demand)
     holds: tuple[Hold, ...] = ()
-    told: dict[str, Instant] = field(default_factory=dict[str, Instant])
     # Those of its nodes that were told of at all.
     events: dict[NodeId, deque[HealthEvent]] = field(default_factory=dict[NodeId, deque[HealthEvent]])
+
+    @property
+    def nodes(self) -> Mapping[NodeId, Node]:
+        return self.roll.nodes
 
 
 class Book:
@@ -65,6 +70,8 @@ class Book:
         self.events: dict[NodeId, deque[HealthEvent]] = {}
         # By every name that an agent may use for its machine.
         self.names: dict[str, dict[NodeId, None]] = {}
+        # Those whose effects are still to be looked at, because they changed; whoever looks takes them out.
+        self.touched: dict[NodeId, None] = {}
         # At most one for each node.
         self.open_repairs: dict[NodeId, Repair] = {}
 
@@ -75,7 +82,7 @@ class Book:
         if node.state is NodeState.TERMINATED:
             self._journal.note("node", node.id, None)
             self._rename(self.nodes.pop(node.id, None), None)
-            self.shelf(node.pool).nodes.pop(node.id, None)
+            self.shelf(node.pool).roll.drop(node.id)
             self.shelf(node.pool).events.pop(node.id, None)
             self.pulses.pop(node.id, None)
             self.events.pop(node.id, None)
@@ -102,6 +109,12 @@ class Book:
     def drop_trouble(self, scope: str) -> None:
         if self.troubles.pop(scope, None) is not None:
             self._journal.note("trouble", scope, None)
+
+    def hear(self, node: NodeId, pulse: Pulse) -> None:
+        """A sign of life, which is not written down."""
+        self.pulses[node] = pulse
+        if (known := self.nodes.get(node)) is not None:
+            self.shelf(known.pool).roll.heard(node)
 
     def add_event(self, node: NodeId, event: HealthEvent) -> None:
         self._journal.tell(HEALTH, node, event.at, to_text(event))
@@ -131,7 +144,8 @@ class Book:
     def index_node(self, node: Node) -> None:
         self._rename(self.nodes.get(node.id), node)
         self.nodes[node.id] = node
-        self.shelf(node.pool).nodes[node.id] = node
+        self.shelf(node.pool).roll.put(node)
+        self.touched[node.id] = None
 
     def _rename(self, old: Node | None, new: Node | None) -> None:
         if old is not None and (new is None or old.names != new.names):
@@ -176,7 +190,7 @@ class Book:
         return PoolView(
             spec=spec,
             state=shelf.state,
-            nodes=tuple(shelf.nodes.values()),
+            roll=shelf.roll,
             repairs=tuple(shelf.repairs.values()),
             purchases=tuple(shelf.purchases.values()),
             pulses=self.pulses,
