@@ -17,7 +17,7 @@ from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
 from neorion.navarch.act.telling import Teller
 from neorion.navarch.decide import diagnose, recovered
-from neorion.navarch.decide.policy import situation
+from neorion.navarch.decide.policy import Past, situation
 from neorion.navarch.model import (
     EventKind,
     Health,
@@ -156,13 +156,14 @@ class Reports:
         node = self._deck.node(node_id)
         rules = self._deck.spec(node.pool).health
         recent = list(self._book.events.get(node_id, ()))
-        repairs = [one for one in self._book.shelf(node.pool).repairs.values() if one.node == node_id]
-        now = self._deck.clock.now()
+        repairs = list(self._book.repairs_of.get(node_id, {}).values())
+        now, judge = self._deck.clock.now(), self._deck.world.judge
+        sees = judge.sees(rules.policy)
         situations = [
-            situation(event, node, [*recent, *events[:index]], repairs, now)
+            situation(event, node, Past([*recent, *events[:index]], repairs), now, sees)
             for index, event in enumerate(events)
         ]
-        return await self._deck.world.judge.judge(rules.policy, situations)
+        return await judge.judge(rules.policy, situations)
 
     async def silence(self, node_id: NodeId, since: Instant) -> None:
         """Seen from here: an agent that has not spoken for too long."""

@@ -72,6 +72,7 @@ class Book:
         self.names: dict[str, dict[NodeId, None]] = {}
         # Those whose effects are still to be looked at, because they changed; whoever looks takes them out.
         self.touched: dict[NodeId, None] = {}
+        self.repairs_of: dict[NodeId, dict[RepairId, Repair]] = {}
         # At most one for each node.
         self.open_repairs: dict[NodeId, Repair] = {}
 
@@ -138,6 +139,10 @@ class Book:
         self._journal.note("repair", repair.id, None)
         del self.repairs[repair.id]
         self.shelf(repair.pool).repairs.pop(repair.id, None)
+        of_node = self.repairs_of[repair.node]
+        del of_node[repair.id]
+        if not of_node:
+            del self.repairs_of[repair.node]
 
     # Indexes: also how the book is filled from the store, where there is nothing to note.
 
@@ -164,6 +169,7 @@ class Book:
     def index_repair(self, repair: Repair) -> None:
         self.repairs[repair.id] = repair
         self.shelf(repair.pool).repairs[repair.id] = repair
+        self.repairs_of.setdefault(repair.node, {})[repair.id] = repair
         if not repair.step.over:
             self.open_repairs[repair.node] = repair
         elif (known := self.open_repairs.get(repair.node)) is not None and known.id == repair.id:
