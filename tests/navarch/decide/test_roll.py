@@ -12,20 +12,14 @@ from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair
 
 PLACES = [Place("fake", "gpu", "us", zone, price=price) for zone, price in (("a", 1.0), ("b", 2.5))]
 NODES = st.builds(
-    lambda number, state, ill, joined, flags, place: replace(
-        node(number, state),
-        ailment=ailment() if ill else None,
-        origin=Origin.JOINED if joined else Origin.BOUGHT,
-        spare=flags == "spare",
-        retiring=flags == "retiring",
-        place=place,
-    ),
-    st.integers(1, 8),
-    st.sampled_from([state for state in NodeState if state is not NodeState.TERMINATED]),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["", "", "spare", "retiring"]),
-    st.sampled_from(PLACES),
+    replace,
+    st.builds(node, st.integers(1, 8)),
+    state=st.sampled_from([state for state in NodeState if state is not NodeState.TERMINATED]),
+    ailment=st.none() | st.just(ailment()),
+    origin=st.sampled_from(Origin),
+    spare=st.booleans(),
+    retiring=st.booleans(),
+    place=st.sampled_from(PLACES),
 )
 # A node as it becomes, or the name of one that goes.
 CHANGES = st.lists(NODES | st.integers(1, 8).map(lambda number: node(number).id), max_size=40)

@@ -22,6 +22,8 @@ _DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-i
 _DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
 # Who has not sent anything for so long is waiting for us.
 _SENDING_S: Final = 1.0
+# A handler that takes no longer has its answer before anybody could miss it.
+_WATCHED_AFTER_S: Final = 0.1
 # What may stand in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -65,6 +67,7 @@ class Exchange:
         "_send",
         "_task",
         "_timer",
+        "_watcher",
         "correlation_id",
         "headers",
         "principal",
@@ -89,6 +92,7 @@ class Exchange:
         self._task = asyncio.current_task(self._loop)
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._watcher: asyncio.TimerHandle | asyncio.Task[None] | None = None
         # The request's own task ends with it, so nobody has to take the value back.
         _current.set(self)
 
@@ -115,8 +119,23 @@ class Exchange:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
         # The task's context leads back here: without this every request would be left to the garbage collector.
-        self._task = self._timer = None
+        self._task = self._timer = self._watcher = None
+
+    def watch(self) -> None:
+        """From here on a client that goes away ends the handler; only of one that takes long is it worth to know."""
+        self._watcher = self._loop.call_later(_WATCHED_AFTER_S, self._start_watching)
+
+    def _start_watching(self) -> None:
+        # No crew: it ends with the request, at the latest when that is closed.
+        self._watcher = self._loop.create_task(self._until_gone())
+
+    async def _until_gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.cut(_gone())
 
     async def read_body(self, most: int) -> bytes:
         """The whole body; the messages are small by rule, so that nothing is handled half read."""
@@ -133,7 +152,7 @@ class Exchange:
                 await self._discard()
                 raise _too_large(most)
         if message["type"] == "http.disconnect":
-            raise Retry("rpc.disconnected", "The client went away before its request was complete.")
+            raise _gone()
         self._body = body
         return body
 
@@ -186,6 +205,10 @@ class Exchange:
             self.cut(Deadline("rpc.slow_body", "The request's body did not arrive in time."))
         else:
             self._timer = self._loop.call_at(self._deadline, self._on_time)
+
+
+def _gone() -> Retry:
+    return Retry("rpc.disconnected", "The client went away before its request was complete.")
 
 
 def _too_large(most: int) -> Invalid:

@@ -35,7 +35,8 @@ _VERDICTS = msgspec.json.Decoder(list[Verdict])
 class _Asked:
     policy: str
     situations: Sequence[Mapping[str, Any]]
-    verdicts: Sequence[Verdict] | None = None
+    verdicts: Sequence[Verdict] = ()
+    answered: bool = False
 
 
 class ProcessJudge:
@@ -62,10 +63,10 @@ class ProcessJudge:
         try:
             async with self._turn:
                 # Whoever has the turn asks for those who wait behind it too, so it may have been answered meanwhile.
-                while mine.verdicts is None:
+                while not mine.answered:
                     await self._answer_some()
         finally:
-            if mine.verdicts is None:
+            if not mine.answered:
                 self._waiting.remove(mine)
         return mine.verdicts
 
@@ -100,7 +101,7 @@ class ProcessJudge:
             raise
         given = iter(verdicts)
         for asked in batch:
-            asked.verdicts = list(islice(given, len(asked.situations)))
+            asked.verdicts, asked.answered = list(islice(given, len(asked.situations))), True
 
     async def _ask(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         line = msgspec.json.encode({"policy": policy, "situations": situations})
