@@ -18,6 +18,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import uvloop
+
 from bench.keel.rpc import call, cpu_ns, server_process
 from bench.keel.rpc import heartbeat as plain_heartbeat
 from bench.keel.rpc import request as plain_request
@@ -156,6 +158,7 @@ def request(method: str, token: str, body: bytes) -> bytes:
         "connect-protocol-version: 1",
         "connect-timeout-ms: 30000",
         f"authorization: Bearer {token}",
+        "x-correlation-id: req-01k00000000000000000000000",
         f"content-length: {len(body)}",
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
@@ -328,4 +331,5 @@ def run(report: Report) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve_nodes(int(sys.argv[1])))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve_nodes(int(sys.argv[1])))

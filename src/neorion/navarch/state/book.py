@@ -153,6 +153,8 @@ class Book:
         self.touched[node.id] = None
 
     def _rename(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and new is not None and _told_names(old) == _told_names(new):
+            return
         if old is not None and (new is None or old.names != new.names):
             for name in old.names:
                 self.names[name].pop(old.id, None)
@@ -215,3 +217,8 @@ class Book:
             for one in self.purchases.values()
             if one.state is PurchaseState.INTENDED and one.pool != pool
         ]
+
+
+def _told_names(node: Node) -> tuple[str, str, str]:
+    """Names that a node does not have from the start; almost no change of it is one of these."""
+    return node.machine, node.machine_name, node.kube_name
