@@ -196,7 +196,7 @@ async def send(port: int, requests: Sequence[bytes]) -> None:
         writer.close()
 
     async with asyncio.TaskGroup() as group:
-        for first in range(IN_FLIGHT):
+        for first in range(min(IN_FLIGHT, len(requests))):
             group.create_task(one(requests[first::IN_FLIGHT]))
 
 
