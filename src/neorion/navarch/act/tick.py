@@ -2,9 +2,10 @@
 
 import asyncio
 from functools import partial
+from typing import Final
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Instant
+from neorion.keel.base import Duration, Instant
 from neorion.keel.clock import point
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.apply import Applier
@@ -22,6 +23,10 @@ from neorion.navarch.decide import NoteSilence, PoolPlan, plan
 from neorion.navarch.model import Node, NodeState, PoolSpec, PurchaseState, RepairStep
 
 log = logger(__name__)
+
+# A turn that took longer than this rests as long before the next, and never so long that anybody would notice.
+_LONG_S: Final = 0.01
+_REST_S_MAX: Final = 0.05
 
 
 class Fleet:
@@ -42,9 +47,10 @@ class Fleet:
         self._alarm: asyncio.TimerHandle | None = None
 
     async def tick(self) -> None:
-        now = self.deck.clock.now()
-        noted = self.deck.journal.noted
+        now, clock = self.deck.clock.now(), self.deck.clock
+        noted, began = self.deck.journal.noted, clock.monotonic()
         wakes = [self._turn(spec, now) for spec in self.deck.specs.values()]
+        took = clock.monotonic() - began
         await self.deck.journal.durable()
         await point("navarch.tick.decided")
         self._effects()
@@ -52,6 +58,9 @@ class Fleet:
             # What changed may call for more.
             self.deck.wake()
         self._wake_at(min((at for at in wakes if at is not None), default=None), now)
+        if took > _LONG_S:
+            # Where thousands of nodes are in trouble, their agents must still be heard.
+            await clock.sleep(Duration.of(seconds=min(_REST_S_MAX, took)))
 
     def plan(self, spec: PoolSpec) -> PoolPlan:
         """What would be done now."""
