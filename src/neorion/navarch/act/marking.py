@@ -42,6 +42,8 @@ class Marker:
         await self._deck.journal.durable()
         away = node.state is not NodeState.ACTIVE
         await point("navarch.mark.before")
+        # Until it has answered, nobody knows what it believes.
+        self._told.pop(node_id, None)
         try:
             if away:
                 await self._deck.world.scheduler.cordon(node, node.why)
