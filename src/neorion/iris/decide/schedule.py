@@ -37,7 +37,7 @@ class _Pass:
     """The pass while it runs: what is free shrinks, what is decided grows."""
 
     def __init__(self, view: ClusterView, overdue: Instant) -> None:
-        self.pool = Pool(view.workers)
+        self.pool = Pool(view.workers, view.running)
         self._allowances = Allowances(view.caps, view.running)
         self._capped = self._allowances.any
         self._everybody = view.running
