@@ -40,6 +40,10 @@ class Index(Generic[T, V]):
         found = map(self._informer.get, self._keys.get(value, _NOWHERE))
         return [thing for thing in found if thing is not None]
 
+    def keys(self, value: V) -> list[Key]:
+        """Where only the names are asked for: a packed mirror has nothing to unpack for them."""
+        return list(self._keys.get(value, _NOWHERE))
+
     def replace(self, key: Key, before: T | None, after: T | None) -> None:
         for value in () if before is None else self._values(before):
             keys = self._keys[value]
@@ -81,6 +85,10 @@ class Informer(Generic[T]):
 
     def get(self, key: Key) -> T | None:
         return self._objects.get(key)
+
+    def keys(self) -> list[Key]:
+        """Of all that is there now. Whoever goes through them slowly may find one gone."""
+        return list(self._objects)
 
     def shelf(self) -> MutableMapping[Key, T]:
         """An empty one, such as this mirror keeps its objects on."""
