@@ -9,7 +9,7 @@ import pytest
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.control import Controller, Ending, Informers, Operator, own_key
-from neorion.keel.kube.control.controller import WORKERS
+from neorion.keel.kube.control.controller import IN_A_BREATH, WORKERS
 from neorion.keel.kube.control.metrics import ControlMetrics
 from neorion.keel.kube.core import LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -55,6 +55,25 @@ def played(reconcile: Reconcile, scene: Callable[[Stage], Awaitable[None]]) -> N
             group.start_soon(stage.operator.run, stage.stopping)
             await scene(stage)
             stage.stopping.set()
+
+    simulate(scenario, 1).check()
+
+
+def test_others_have_their_turn_while_a_controller_begins_with_thousands():
+    async def reconcile(key: Key) -> Duration | None:
+        del key
+
+    async def scenario(world: World) -> None:
+        stage, turns = Stage(world, reconcile), 0
+        for number in range(IN_A_BREATH * 5):
+            await stage.api.create(WIDGET, widget(f"w{number}", 1))
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.operator.run, stage.stopping)
+            while not stage.ends:
+                await anyio.lowlevel.checkpoint()
+                turns += stage.controller.running and not stage.ends
+            stage.stopping.set()
+        assert turns >= 5
 
     simulate(scenario, 1).check()
 
