@@ -41,7 +41,7 @@ class Press:
 
 
 class Packed(MutableMapping[Key, T]):
-    """Objects as bytes, each unpacked when it is asked for: a tenth of the memory, for some ten microseconds.
+    """Objects as bytes, each unpacked when it is asked for: a seventh of the memory, for some ten microseconds.
 
     Thousands of objects of one kind are much alike. The first few are the sample, and of all others only that is kept in
     which they differ from it.
