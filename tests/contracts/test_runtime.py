@@ -1,9 +1,10 @@
 """The contract of a runtime. Another one joins by a rig: how it is opened, and how its commands are written."""
 
+import math
 import pickle
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -14,8 +15,9 @@ import pytest
 from neorion.iris.adapters.runtimes.process import outcome
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources
-from neorion.iris.ports import EndKind, Order, Phase, Runtime
-from neorion.iris.testing.runtime import MemoryHost, ended, reaches, said
+from neorion.iris.ports import End, EndKind, Order, Phase, Runtime
+from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
+from neorion.iris.testing.runtime import ended, reaches, said
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import SystemClock, SystemIds
 
@@ -81,17 +83,48 @@ IN_PROCESSES = Words(
 )
 
 
+MEANINGS: dict[str, Callable[[str], Fate]] = {
+    "exit": lambda code: Fate(end=End(EndKind.EXIT, int(code))),
+    "signal": lambda number: Fate(end=End(EndKind.SIGNAL, int(number))),
+    "say": lambda text: Fate(greeting=text.encode()),
+    "wait": lambda _: Fate(run_s=math.inf, greeting=b"ready\n"),
+    "deaf": lambda _: Fate(run_s=math.inf, greeting=b"ready\n", deaf=True),
+}
+
+
+def fate_of(order: Order) -> Fate:
+    if not isinstance(order.entry, Command):
+        return _called(order)
+    word, *rest = order.entry.argv
+    if word not in MEANINGS:
+        return Fate(end=End(EndKind.NOT_STARTED, 127, f'There is no program "{word}" on this worker.'))
+    return MEANINGS[word](" ".join(rest))
+
+
+def _called(order: Order) -> Fate:
+    assert order.function is not None
+    assert order.input is not None
+    function = pickle.loads(Path(order.function).read_bytes())  # noqa: S301 -- made above
+    args, kwargs = pickle.loads(Path(order.input).read_bytes())  # noqa: S301 -- made above
+    result = Path(order.input).with_suffix(".value")
+    try:
+        outcome.write_value(str(result), function(*args, **kwargs), flush=False)
+        code = 0
+    except Exception as error:  # noqa: BLE001 -- the caller's to see
+        outcome.write_error(str(result), error, flush=False)
+        code = 1
+    return Fate(end=End(EndKind.EXIT, code), value=result.read_bytes())
+
+
 @pytest.fixture(params=["memory", "process"])
 async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         if request.param == "memory":
-            host = await stack.enter_async_context(MemoryHost(tmp_path, SystemClock()))
-
-            @asynccontextmanager
-            async def life() -> AsyncGenerator[Runtime]:
-                yield host.runtime()
-
-            yield Rig(life, IN_MEMORY, tmp_path)
+            machine = MemoryRuntime(tmp_path, SystemClock(), fate_of)
+            engine = await stack.enter_async_context(anyio.create_task_group())
+            engine.start_soon(machine.run)
+            yield Rig(lambda: nullcontext(machine), IN_MEMORY, tmp_path)
+            engine.cancel_scope.cancel()
         else:
             yield Rig(lambda: ProcessRuntime(tmp_path / "runtime", SystemClock()), IN_PROCESSES, tmp_path)
             # The last life ends the lease, and with it everything: no test leaves a process behind.

@@ -9,9 +9,9 @@ from neorion.iris.model import AttemptId, AttemptState, JobId, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk
+from neorion.iris.testing.memory_runtime import MemoryRuntime
 from neorion.keel.base import Finding, Severity
 from neorion.keel.sim import Host
-from tests.sim.iris_runtime import MemoryRuntime
 
 Tale = tuple[Any, ...]
 _UNSTARTED = (AttemptState.ASSIGNED, AttemptState.BUILDING, AttemptState.RUNNING)

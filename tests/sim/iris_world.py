@@ -15,8 +15,9 @@ from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
 from neorion.iris.model.lease import Lease
-from neorion.iris.ports import Order
+from neorion.iris.ports import End, EndKind, Order
 from neorion.iris.serve.desk import Desk
+from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
 from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
 from neorion.keel.base import Duration, NotFound, Retry
 from neorion.keel.clock import Rng
@@ -24,7 +25,6 @@ from neorion.keel.rpc import App, Channel, connect
 from neorion.keel.run import Crew
 from neorion.keel.sim import Host, SeededLoop, World
 from neorion.keel.store import InlineLane, MemoryDisk, migrations_in, open_store
-from tests.sim.iris_runtime import Fate, MemoryRuntime
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
 from tests.sim.iris_wire import ADDRESS, Wire, attend
 
@@ -217,7 +217,9 @@ class Iris:
         fails = dict(order.environment.variables)["FAILS"]
         failed = rng.random() < float(fails)
         value = b"" if failed else order.attempt.encode()
-        return Fate(rng.choice((0.001, 0.1)), run_s, int(failed), value)
+        name = order.attempt.encode()
+        end = End(EndKind.EXIT, int(failed))
+        return Fate(rng.choice((0.001, 0.1)), run_s, end, value, b"%s begins\n" % name, b"%s ends\n" % name)
 
     async def _control(self, host: Host) -> None:
         self.desk = None

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
+from neorion.iris.testing.memory_runtime import MemoryRuntime
 from neorion.keel.sim import World, explore, seeds
-from tests.sim.iris_runtime import MemoryRuntime
 from tests.sim.iris_world import Iris
 from tests.sim.test_iris import life, some
 

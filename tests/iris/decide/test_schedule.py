@@ -13,6 +13,7 @@ from neorion.iris.model import (
     ClusterView,
     JobId,
     JobView,
+    Resources,
     RunningView,
     WaitCode,
     WorkerId,
@@ -95,6 +96,21 @@ def test_spread_tasks_go_where_the_fewest_of_their_job_are():
     )
     zones = Counter(name[0] for name in places(plan(there, spread), "j"))
     assert zones == {"b": 2, "c": 2}
+
+
+def test_tasks_that_ask_for_nothing_go_where_the_fewest_tasks_are():
+    first, *others = (worker(name, CPU) for name in "abc")
+    runs = [running(f"old-{n}", first, ONE) for n in range(2)]
+    found = plan(
+        [worker("gpu", GPU), first, *others], job("many", Resources(), 5), job("one", Resources()), runs=runs
+    )
+    assert Counter(places(found, "many") + places(found, "one")) == {"a": 1, "b": 3, "c": 2}
+
+
+def test_tasks_that_ask_for_nothing_stay_with_the_workers_they_prefer():
+    there = [worker(zone, CPU, attributes={"zone": zone}) for zone in "ab"]
+    found = plan(there, job("j", Resources(), 4, where=placement(prefers=["zone=b"])))
+    assert places(found, "j") == ["b"] * 4
 
 
 def test_a_spread_gang_deals_its_tasks_over_the_workers_of_one_group():

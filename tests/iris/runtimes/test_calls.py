@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import importlib
 import logging
+import logging.handlers
 import multiprocessing
 import os
 import signal
@@ -196,6 +197,19 @@ async def test_a_thread_that_outlives_the_function_is_waited_for(runtime: Proces
     order = orders.call(leaves_a_thread)
     assert (await run(runtime, order)).well
     assert log_of(runtime, order) == "in the thread\nat exit\n"
+
+
+async def test_log_handlers_that_keep_records_give_them_out_at_the_end(
+    runtime: ProcessRuntime, orders: Orders
+):
+    def logs() -> None:
+        kept = logging.handlers.MemoryHandler(1000, target=logging.StreamHandler(sys.stdout))
+        logging.getLogger("mine").addHandler(kept)
+        logging.getLogger("mine").error("kept until the end")
+
+    order = orders.call(logs)
+    assert (await run(runtime, order)).well
+    assert log_of(runtime, order) == "kept until the end\n"
 
 
 async def test_chance_differs_from_task_to_task(runtime: ProcessRuntime, orders: Orders):

@@ -75,7 +75,8 @@ class _Scaling:
         self.reasons: dict[JobId, Reason] = {}
         self._now = now
         self._wakes: list[Instant] = []
-        self._suited: dict[tuple[Resources, Placement], list[Group]] = {}
+        # Per kind of task, the groups that may serve it: in the order in which they are bought from, and filled.
+        self._suited: dict[tuple[Resources, Placement], tuple[list[Group], list[Group]]] = {}
 
     def keep_least(self) -> None:
         for group in self.groups:
@@ -87,8 +88,9 @@ class _Scaling:
 
     def serve(self, each: Demand) -> None:
         """Gives demand its part of what is on its way, in whichever group, and asks for more only for the rest."""
-        suited, gang, left = self._groups_for(each), each.placement.gang, each.tasks
-        for group in sorted(suited, key=_gpus):
+        gang, left = each.placement.gang, each.tasks
+        suited, filled = self._groups_for(each)
+        for group in filled:
             served = group.bins.fill(each.resources, gang, left)
             left -= served
             group.wanted |= served > 0
@@ -154,12 +156,12 @@ class _Scaling:
                 due.append(each.id)
         return due
 
-    def _groups_for(self, each: Demand) -> list[Group]:
+    def _groups_for(self, each: Demand) -> tuple[list[Group], list[Group]]:
         key = (each.resources, each.placement)
         found = self._suited.get(key)
         if found is None:
-            found = [group for group in self.groups if group.bins.suits(*key)]
-            self._suited[key] = found
+            suited = [group for group in self.groups if group.bins.suits(*key)]
+            found = self._suited[key] = (suited, sorted(suited, key=_gpus))
         return found
 
     def _comes(self, each: Demand, group: Group) -> None:

@@ -75,7 +75,10 @@ def _take(needs: Amounts, part: Part, tasks: int) -> int:
     taken = 0
     for worker in part:
         here = count(needs, worker, tasks - taken)
-        for dimension, need in enumerate(needs):
-            worker[dimension] -= need * here
-        taken += here
+        if here:
+            for dimension, need in enumerate(needs):
+                worker[dimension] -= need * here
+            taken += here
+            if taken == tasks:
+                break
     return taken

@@ -15,9 +15,27 @@ _DIMENSIONS = (
 )
 
 
-def why_no_room(pool: Pool, kind: Kind, tasks: int) -> Reason | None:
+class Offers:
+    """What a pool has free when nothing more is placed: looked at once for all kinds that may use the same workers."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._bounds: dict[int, list[tuple[int, int]]] = {}
+
+    def bounds(self, spots: list[int]) -> list[tuple[int, int]]:
+        """The least and the most that any of these workers has of each thing."""
+        # Kinds with the same constraints share one list, which lives as long as the pool.
+        bounds = self._bounds.get(id(spots))
+        if bounds is None:
+            columns = zip(*(self.pool.free[spot] for spot in spots), strict=True)
+            bounds = self._bounds[id(spots)] = [(min(column), max(column)) for column in columns]
+        return bounds
+
+
+def why_no_room(offers: Offers, kind: Kind, tasks: int) -> Reason | None:
     """None if there is room after all."""
-    reason = why_not_one(pool, kind)
+    reason = why_not_one(offers, kind)
+    pool = offers.pool
     gang = kind.placement.gang
     if reason is not None or not gang:
         return reason
@@ -25,9 +43,9 @@ def why_no_room(pool: Pool, kind: Kind, tasks: int) -> Reason | None:
     return Reason(WaitCode.GANG_SHORT, tasks, best, gang) if best < tasks else None
 
 
-def why_not_one(pool: Pool, kind: Kind) -> Reason | None:
+def why_not_one(offers: Offers, kind: Kind) -> Reason | None:
     """Why not even one task of this kind has room."""
-    gang = kind.placement.gang
+    pool, gang = offers.pool, kind.placement.gang
     if not pool.workers:
         return Reason(WaitCode.NO_WORKERS)
     if not kind.row.spots:
@@ -35,13 +53,25 @@ def why_not_one(pool: Pool, kind: Kind) -> Reason | None:
     if gang and not kind.rows:
         keys = _keys([worker.attributes for worker in pool.workers])
         return Reason(WaitCode.GANG_KEY, subject=gang, near=nearest(gang, [*keys, SLICE, WORKER]) or "")
-    offers = [pool.free[spot] for spot in kind.row.spots]
+    return _shortage(offers, kind)
+
+
+def _shortage(offers: Offers, kind: Kind) -> Reason | None:
+    """The first thing of which nobody has enough who has enough of those before it."""
+    free, spots = offers.pool.free, kind.row.spots
+    bounds = offers.bounds(spots)
     for dimension, code in _DIMENSIONS:
         need = kind.needs[dimension]
-        enough = [offer for offer in offers if offer[dimension] >= need]
-        if not enough:
-            return Reason(code, need, max(0, *(offer[dimension] for offer in offers)))
-        offers = enough
+        least, best = bounds[dimension]
+        if least >= need:
+            continue
+        if best >= need or spots is not kind.row.spots:
+            enough = [spot for spot in spots if free[spot][dimension] >= need]
+            if enough:
+                spots = enough
+                continue
+            best = max(free[spot][dimension] for spot in spots)
+        return Reason(code, need, max(0, best))
     return None
 
 

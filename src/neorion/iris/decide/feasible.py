@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from neorion.iris.decide.explain import why_not_one
+from neorion.iris.decide.explain import Offers, why_not_one
 from neorion.iris.decide.pool import SLICE, WORKER, Kind, Pool
 from neorion.iris.model import (
     Placement,
@@ -24,7 +24,7 @@ def feasible(
     offered = list(shapes)
     pool = Pool(_empty_worker(number, shape) for number, shape in enumerate(offered))
     kind = pool.kind(resources, placement)
-    reason = why_not_one(pool, kind)
+    reason = why_not_one(Offers(pool), kind)
     if reason is None and placement.gang:
         best = _largest_gang(pool, kind, offered)
         if best < replicas:

@@ -7,7 +7,7 @@ until the pass ends, and each row of candidates is walked once, however many tas
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
-from neorion.iris.model import Constraint, Placement, Resources, WorkerView
+from neorion.iris.model import Constraint, Placement, Resources, RunningView, WorkerView
 
 # Keys for gangs and spreading that every worker has: the slice it belongs to, and itself.
 SLICE = "slice"
@@ -19,36 +19,62 @@ WHOLE = 10**9
 # Cores in thousandths, bytes of memory, bytes of disk, GPUs.
 Amounts = Sequence[int]
 
+# How many tasks each row has already, and which row it is, as a heap: the next task goes to the row with the fewest.
+Turns = list[tuple[int, int]]
+
 
 class Row:
-    """Candidates in the order in which they are tried; those before `at` have no room left for one task more."""
+    """Candidates in the order in which they are tried; those before `at` have no room left for one task more.
 
-    __slots__ = ("at", "spots", "value")
+    `full` says that this was found of all of them.
+    """
+
+    __slots__ = ("at", "full", "spots", "value")
 
     def __init__(self, value: str, spots: list[int]) -> None:
         self.value = value
         self.spots = spots
         self.at = 0
+        self.full = False
 
 
 class Kind:
     """Tasks that ask for the same, placed by one walk over one row.
 
     `rows` are the same workers, divided by the attribute that a gang shares or that spread tasks differ in. `starts` says
-    per size of gang how many of these rows were found too small for it.
+    per size of gang how many of these rows were found too small for it. Tasks that are `weightless` ask for nothing, so that
+    nothing but taking turns, counted in `turns`, would keep all of them from one worker.
     """
 
-    __slots__ = ("cost", "hopeless", "needs", "placement", "resources", "row", "rows", "simple", "starts")
+    __slots__ = (
+        "cost",
+        "hopeless",
+        "needs",
+        "placement",
+        "resources",
+        "row",
+        "rows",
+        "simple",
+        "starts",
+        "turns",
+        "weightless",
+    )
 
     def __init__(self, resources: Resources, placement: Placement, row: Row, cost: int) -> None:
         self.resources = resources
         self.placement = placement
-        self.simple = not (placement.gang or placement.spread)
         self.needs = amounts(resources)
+        together = bool(placement.gang or placement.spread)
+        # Who prefers some workers means them, however many tasks they have.
+        self.weightless = (
+            not together and not any(self.needs) and all(c.required for c in placement.constraints)
+        )
+        self.simple = not (together or self.weightless)
         self.cost = cost
         self.row = row
         self.rows: list[Row] = []
         self.starts: dict[int, int] = {}
+        self.turns: Turns | None = None
         # The fewest tasks at once for which no room can be made in this pass, whoever is pushed aside.
         self.hopeless = 1 << 62
 
@@ -60,8 +86,9 @@ class Pool:
     alone, small tasks fill what is begun, and whole workers stay whole for large ones.
     """
 
-    def __init__(self, workers: Iterable[WorkerView]) -> None:
+    def __init__(self, workers: Iterable[WorkerView], running: Sequence[RunningView] = ()) -> None:
         self.workers = sorted(workers, key=_tightness)
+        self.running = running
         self.index = {worker.id: spot for spot, worker in enumerate(self.workers)}
         self.free = [list(amounts(worker.free)) for worker in self.workers]
         totals = [amounts(worker.total) for worker in self.workers]
@@ -95,6 +122,9 @@ class Pool:
                     kind.rows.sort(key=lambda row: len(row.spots))
             elif placement.spread:
                 kind.rows = self.divide(spots, placement.spread, others=True)
+            elif kind.weightless and spots:
+                gpus = self.workers[spots[0]].total.gpus
+                kind.rows = [Row("", [spot]) for spot in spots if self.workers[spot].total.gpus == gpus]
         return kind
 
     def cost(self, resources: Resources) -> int:
@@ -117,6 +147,7 @@ class Pool:
                 there[3] = gpus - need_gpus * tasks
                 return spots[at], tasks
         row.at = len(spots)
+        row.full = True
         return -1, 0
 
     def seats(self, kind: Kind, row: Row, tasks: int) -> list[tuple[int, int]]:

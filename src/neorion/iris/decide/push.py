@@ -5,7 +5,7 @@ goes whole. What is being freed already counts as room, so nobody is stopped twi
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import add, gt, le
+from operator import add, attrgetter, gt, le
 
 from neorion.iris.decide.pool import Amounts, Kind, Pool, amounts, count
 from neorion.iris.model import Band, JobId, RunningView, WorkerId
@@ -58,8 +58,8 @@ class Crowd:
         # Who could be stopped on each worker; most workers are never looked at, so victims are made when one is.
         self._runs: dict[int, list[RunningView]] = {}
         self._on: dict[int, list[Victim]] = {}
-        # Per lowest band that may be stopped, what stopping all of it would free on each worker.
-        self._potential = {floor: [[0, 0, 0, 0] for _ in pool.workers] for floor in _FLOORS if floor > band}
+        # Per lowest band that may be stopped, what stopping all of it would free, on the workers that have any of it.
+        self._potential: dict[Band, dict[int, list[int]]] = {floor: {} for floor in _FLOORS if floor > band}
         self._gangs = self._count(running, band)
         # The most of anything that one worker could have then: who asks for more need not look further.
         self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
@@ -125,16 +125,17 @@ class Crowd:
 
     def _pushable(self, kind: Kind, floor: Band) -> Iterator[Sequence[int]]:
         """Places where stopping everybody down to `floor` would make room for one task at least."""
+        potential, needs = self._potential[floor], kind.needs
         if kind.placement.gang:
-            yield from (row.spots for row in kind.rows)
+            yield from (row.spots for row in kind.rows if not potential.keys().isdisjoint(row.spots))
             return
-        spots, potential, needs = kind.row.spots, self._potential[floor], kind.needs
         if any(map(gt, needs, self._most[floor])):
             return
-        fruitful = False
+        spots, fruitful = kind.row.spots, False
         for at in range(self._starts.get((kind, floor), 0), len(spots)):
             spot = spots[at]
-            if all(map(le, needs, map(add, self._there(spot), potential[spot]))):
+            more = potential.get(spot)
+            if more is not None and all(map(le, needs, map(add, self._there(spot), more))):
                 fruitful = True
                 yield (spot,)
             elif not fruitful:
@@ -144,17 +145,21 @@ class Crowd:
     def _candidates(self, spots: Sequence[int], floor: Band | None) -> Sequence[Victim]:
         if floor is None:
             return ()
+        if len(spots) == 1:
+            return [victim for victim in self._victims(spots[0]) if victim.band >= floor]
         found = {
             victim.rank: victim for spot in spots for victim in self._victims(spot) if victim.band >= floor
         }
         return [found[rank] for rank in sorted(found)]
 
     def _victims(self, spot: int) -> list[Victim]:
+        """Who can be stopped on a worker, the first to go first."""
         found = self._on.get(spot)
         if found is None:
             there = self._runs.get(spot, ())
             found = [Victim((run,), self._pool.index) for run in there if not run.gang]
             found += dict.fromkeys(self._gangs[run.job] for run in there if run.gang)
+            found.sort(key=attrgetter("rank"))
             self._on[spot] = found
         return found
 
@@ -179,9 +184,9 @@ class Crowd:
             freeing[dimension] -= later
             free[dimension] -= need * tasks - later
 
-    def _tops(self, sums: list[list[int]]) -> Amounts:
+    def _tops(self, sums: dict[int, list[int]]) -> Amounts:
         tops = [-1, -1, -1, -1]
-        for spot, more in enumerate(sums):
+        for spot, more in sums.items():
             tops = list(map(max, tops, map(add, self._there(spot), more)))
         return tops
 
@@ -189,7 +194,6 @@ class Crowd:
         """Sorts what runs by worker and sums it up; returns the gangs, which are stopped whole wherever they run."""
         index, runs = self._pool.index, self._runs
         gangs: dict[JobId, list[RunningView]] = {}
-        below = {low: [sums for floor, sums in self._potential.items() if low >= floor] for low in Band}
         for run in running:
             if not run.stopping and run.band <= band:
                 continue
@@ -198,17 +202,18 @@ class Crowd:
             spot = index.get(run.worker)
             if spot is None:
                 continue
-            part = amounts(run.resources)
             if run.stopping:
-                _sum_into(self._freeing, spot, part)
+                _sum_into(self._freeing, spot, amounts(run.resources))
                 self._stopping[spot] = self._stopping.get(spot, 0) + 1
-                continue
-            if spot in runs:
+            elif spot in runs:
                 runs[spot].append(run)
             else:
                 runs[spot] = [run]
-            for sums in below[run.band]:
-                _grow(sums[spot], part)
+        for floor, sums in self._potential.items():
+            for spot, there in runs.items():
+                parts = [amounts(run.resources) for run in there if run.band >= floor]
+                if parts:
+                    sums[spot] = list(map(sum, zip(*parts, strict=True)))
         return {job: Victim(runs, index) for job, runs in gangs.items()}
 
 
@@ -255,13 +260,12 @@ class Trial:
 
     def _shift(self, victim: Victim, sign: int) -> None:
         for spot, part in victim.parts.items():
-            if spot in self._there:
-                have = self._there[spot]
-                for dimension, amount in enumerate(part):
-                    have[dimension] += sign * amount
-                self._room -= self._rooms[spot]
-                self._rooms[spot] = count(self._kind.needs, have, self._tasks)
-                self._room += self._rooms[spot]
+            have = self._there.get(spot)
+            if have is not None:
+                _grow(have, part if sign > 0 else [-amount for amount in part])
+                room = count(self._kind.needs, have, self._tasks)
+                self._room += room - self._rooms[spot]
+                self._rooms[spot] = room
 
 
 def _sum_into(sums: dict[int, list[int]], spot: int, part: Amounts) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from neorion.iris.decide.cap import CAPPED, Allowances
-from neorion.iris.decide.explain import why_no_room
+from neorion.iris.decide.explain import Offers, why_no_room
 from neorion.iris.decide.fair import take_turns
 from neorion.iris.decide.hold import CLOSED, HOLD_AFTER, best_place
 from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
@@ -37,7 +37,7 @@ class _Pass:
     """The pass while it runs: what is free shrinks, what is decided grows."""
 
     def __init__(self, view: ClusterView, overdue: Instant) -> None:
-        self.pool = Pool(view.workers)
+        self.pool = Pool(view.workers, view.running)
         self._allowances = Allowances(view.caps, view.running)
         self._capped = self._allowances.any
         self._everybody = view.running
@@ -63,18 +63,19 @@ class _Pass:
         # Reasons speak of what is free, kept or not.
         for spot, free in self._kept.items():
             self.pool.free[spot] = free
-        explained: dict[tuple[Kind, int], Reason] = {}
+        offers, explained = Offers(self.pool), dict[tuple[Kind, int], Reason]()
+        reasons = self._reasons
         demand: list[Demand] = []
         unserved = [each for each in waiting if each.left]
         for each in unserved:
             job = each.job
-            reason = self._reasons.get(job.id)
+            reason = reasons.get(job.id)
             if reason is None:
                 ask = (each.kind, len(job.waiting) if job.placement.gang else 1)
                 reason = explained.get(ask)
                 if reason is None:
-                    reason = explained[ask] = self._explain(*ask)
-                self._reasons[job.id] = reason
+                    reason = explained[ask] = self._explain(offers, *ask)
+                reasons[job.id] = reason
             wanted = self._fillable(each) if self._capped else each.left
             if wanted and reason.code not in _NOT_FOR_WORKERS:
                 demand.append(Demand(job.id, job.resources, job.placement, wanted, job.submitted))
@@ -87,7 +88,7 @@ class _Pass:
             self._preemptions,
             self._claims,
             [hold for hold, _ in self._holds],
-            self._reasons,
+            reasons,
             demand,
             frozenset(self.pool.workers[spot].slice for spot in self._promised),
             Instant(min(upcoming)) + HOLD_AFTER if upcoming else None,
@@ -128,6 +129,8 @@ class _Pass:
         kind = each.kind
         if kind.simple and not self._capped:
             # What most jobs are, kept short: no gang to keep whole, no rows to take turns, no cap to look up.
+            if kind.row.full:
+                return 0
             spot, tasks = self.pool.settle(kind, kind.row, min(most, each.left))
             if tasks:
                 self._record(self._assignments, each, spot, tasks)
@@ -197,8 +200,8 @@ class _Pass:
         self._holds.append((Hold(job, place.value, workers), place))
         self._reasons[job] = Reason(WaitCode.HOLDING, subject=place.value)
 
-    def _explain(self, kind: Kind, tasks: int) -> Reason:
-        reason = why_no_room(self.pool, kind, tasks)
+    def _explain(self, offers: Offers, kind: Kind, tasks: int) -> Reason:
+        reason = why_no_room(offers, kind, tasks)
         if reason is not None:
             return reason
         # There is room but for what is kept: say for whom.

@@ -1,16 +1,14 @@
 """Finding places for the tasks of one job in what is free now, and taking them."""
 
+from collections import Counter
 from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 
-from neorion.iris.decide.pool import Kind, Pool, Row, value_of
+from neorion.iris.decide.pool import Kind, Pool, Row, Turns, value_of
 from neorion.iris.model import JobView
 
 # A worker and how many of the tasks it takes.
 Seats = list[tuple[int, int]]
-
-# How many tasks each row has already, and which row it is, as a heap: the next task goes to the row with the fewest.
-Turns = list[tuple[int, int]]
 
 
 class Waiting:
@@ -35,6 +33,12 @@ def take_seats(pool: Pool, waiting: Waiting, most: int) -> Seats:
             beside = [pool.index[worker] for worker in waiting.job.beside if worker in pool.index]
             waiting.turns = _turns(pool, kind.rows, beside, kind.placement.spread)
         return _take_spread(pool, kind, kind.rows, waiting.turns, most)
+    if kind.weightless:
+        if kind.turns is None:
+            kind.turns = _weightless_turns(pool, kind)
+        seats = _take_spread(pool, kind, kind.rows, kind.turns, most)
+        if seats:
+            return seats
     seat = pool.settle(kind, kind.row, most)
     return [seat] if seat[1] else []
 
@@ -74,6 +78,14 @@ def _turns(pool: Pool, rows: list[Row], beside: Iterable[int], key: str) -> Turn
         value = value_of(pool.workers[spot], key) or ""
         has[value] = has.get(value, 0) + 1
     # A row that was full for another job of this kind is full for this one.
-    turns = [(has.get(row.value, 0), at) for at, row in enumerate(rows) if row.at < len(row.spots)]
+    turns = [(has.get(row.value, 0), at) for at, row in enumerate(rows) if not row.full]
+    heapify(turns)
+    return turns
+
+
+def _weightless_turns(pool: Pool, kind: Kind) -> Turns:
+    """Whatever runs on a worker counts: there is nothing else to tell how busy it is."""
+    has = Counter(run.worker for run in pool.running)
+    turns = [(has[pool.workers[row.spots[0]].id], at) for at, row in enumerate(kind.rows)]
     heapify(turns)
     return turns

@@ -70,6 +70,8 @@ def _serve(host: Host, lease: Lease, ready: int) -> None:
     sys.argv = ["iris-task"]
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- a text stream at this point
     server = ForkServer(host, lease)
+    # At the end of each task logging closes all handlers; these are none of the task's.
+    logging._handlerList.clear()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- there is no public name
     gc.collect()
     # Objects of the collector's permanent generation are not touched by it, and pages that are not touched are not copied.
     gc.freeze()

@@ -210,9 +210,15 @@ class _Loader:
 
 
 def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
+    fd = os.open(path, os.O_RDONLY)
+    start = os.read(fd, _READ_BYTES)
+    if len(start) < _READ_BYTES:
+        os.close(fd)
+        return pickle.loads(start)  # noqa: S301 -- the task's own function, in the task's own process
+    os.lseek(fd, 0, os.SEEK_SET)
     # A pickle is read in large pieces anyway.
-    with open(path, "rb", buffering=0) as file:
-        return pickle.load(file)  # noqa: S301 -- the task's own function, in the task's own process
+    with open(fd, "rb", buffering=0) as file:
+        return pickle.load(file)  # noqa: S301 -- as above
 
 
 def _call(job: Job, place: Place, load: _Loader) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -17,12 +17,18 @@ _TERM = 15
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of an attempt that nobody stops: how long it builds and runs, and how it ends."""
+    """What becomes of an attempt that nobody stops: how long it builds and runs, what it says meanwhile, how it ends.
 
-    build_s: float
-    run_s: float
-    code: int = 0
+    What could not be started has no time to run in. A `deaf` one takes all of the grace it is given.
+    """
+
+    build_s: float = 0.0
+    run_s: float = 0.0
+    end: End = field(default=End(EndKind.EXIT))
     value: bytes = b""
+    greeting: bytes = b""
+    farewell: bytes = b""
+    deaf: bool = False
 
 
 @dataclass(slots=True)
@@ -84,8 +90,9 @@ class MemoryRuntime:
             raise NotFound("runtime.attempt", f"There is no attempt {attempt} here.")
         if run.seen.phase is not Phase.ENDED:
             # It takes a part of its grace, as a program does that cleans up.
+            takes_s = grace.seconds if run.fate.deaf else grace.seconds / 10
             run.stopping = True
-            run.due = min(run.due, self._clock.monotonic() + grace.seconds / 10)
+            run.due = min(run.due, self._clock.monotonic() + takes_s)
             self._woken.set()
 
     async def forget(self, attempt: AttemptId) -> None:
@@ -113,9 +120,10 @@ class MemoryRuntime:
         self._woken.set()
 
     async def stats(self, attempt: AttemptId) -> Stats:
-        if attempt not in self._runs:
+        run = self._runs.get(attempt)
+        if run is None:
             raise NotFound("runtime.attempt", f"There is no attempt {attempt} here.")
-        return Stats(0, 0, 1)
+        return Stats(0, 0, int(run.seen.phase is not Phase.ENDED))
 
     def log(self, attempt: AttemptId) -> Path:
         return self._folder / f"{attempt}.log"
@@ -163,11 +171,13 @@ class MemoryRuntime:
             return
         elif run.stopping:
             self._end(run, End(EndKind.STOPPED, _TERM))
+        elif run.fate.end.kind is EndKind.NOT_STARTED:
+            self._end(run, run.fate.end)
         elif run.seen.phase is Phase.BUILDING:
             limit = run.order.run_limit
             run.late = limit is not None and limit.seconds < run.fate.run_s
             run.due = now + (limit.seconds if limit is not None and run.late else run.fate.run_s)
-            self._write(run, b"%s begins\n" % run.order.attempt.encode())
+            self._write(run, run.fate.greeting)
             self._tell(run, Seen(run.order.attempt, Phase.RUNNING))
             self._began(run.order)
         else:
@@ -176,13 +186,12 @@ class MemoryRuntime:
     def _outcome(self, run: _Run) -> End:
         if run.late:
             return End(EndKind.TIMED_OUT)
-        self._write(run, b"%s ends\n" % run.order.attempt.encode())
-        code = run.fate.code
+        self._write(run, run.fate.farewell)
         if not run.fate.value:
-            return End(EndKind.EXIT, code)
+            return run.fate.end
         path = self._result(run.order.attempt)
         path.write_bytes(run.fate.value)
-        return End(EndKind.EXIT, code, result=path)
+        return replace(run.fate.end, result=path)
 
     def _end(self, run: _Run, end: End) -> None:
         if run.seen.phase is not Phase.ENDED:
