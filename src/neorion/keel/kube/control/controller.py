@@ -63,10 +63,13 @@ class Controller(Generic[K]):
         informer: Informer[T],
         keys: Callable[[T], Iterable[K]],
         matters: Callable[[T, T], bool] = lambda _before, _after: True,
+        *,
+        begins: bool = True,
     ) -> None:
         """Lets changes of these objects wake the keys that `keys` names: of the object as it was, and as it is now.
 
-        `matters` may say of a change that it wakes nobody.
+        `matters` may say of a change that it wakes nobody. A controller begins with the keys of all objects there are;
+        where `begins` is False, not with those of these, because there is nothing to do for a key that no other names.
         """
 
         def hear(before: T | None, after: T | None, lane: Lane) -> None:
@@ -78,7 +81,9 @@ class Controller(Generic[K]):
                     self._queue.add(key, lane)
 
         informer.listen(hear)
-        self._watched.setdefault(informer, []).append(keys)
+        ways = self._watched.setdefault(informer, [])
+        if begins:
+            ways.append(keys)
 
     def wake(self, key: K) -> None:
         """For what no mirror shows. Whoever does not work now begins with everything anyway."""
@@ -120,7 +125,7 @@ class Controller(Generic[K]):
     async def _add_everything(self, queue: WorkQueue[K]) -> None:
         """What changes meanwhile is heard of: the queue is already there."""
         for informer, ways in self._watched.items():
-            for number, name in enumerate(informer.keys()):
+            for number, name in enumerate(informer.keys() if ways else ()):
                 if (number + 1) % IN_A_BREATH == 0:
                     await anyio.lowlevel.checkpoint()
                 thing = informer.get(name)
