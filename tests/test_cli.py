@@ -95,7 +95,6 @@ HEAVY = [
     "tqdm",
     "yaml",
     "pydantic",
-    "structlog",
     "connectrpc",
     "pyqwest",
     "granian",

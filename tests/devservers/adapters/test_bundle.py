@@ -122,7 +122,7 @@ def test_the_tools_for_ssh_are_those_built_beside_the_operator_unless_somebody_s
     text = named(bundle(Overlay.LOCAL, images), "ConfigMap", "devservers-operator")["data"]["operator.yaml"]
     (tmp_path / "operator.yaml").write_text(text)
     file = load(tmp_path / "operator.yaml", OperatorFile, {"DEVSERVERS_TOOLS_IMAGE": wanted})
-    assert file.settings().tools_image == wanted
+    assert file.orders().settings.tools_image == wanted
 
 
 def test_tools_that_cannot_be_found_or_are_not_wanted_are_asked_about():

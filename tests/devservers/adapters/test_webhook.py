@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer as LocalServer
 
-from neorion.devservers.adapters import Webhook
+from neorion.devservers.adapters.webhook import Webhook
 from neorion.devservers.model import Alert, StopReason
 from neorion.keel.base import Duration, Error, Retry, Terminal
 from neorion.keel.clock import SystemClock, seeded_rng

@@ -66,7 +66,7 @@ class Mirrors:
 
     def on_flavor(self, flavor: DevServerFlavor) -> Iterable[Key]:
         """The servers a change of the flavor concerns."""
-        return (server.meta.key for server in self._on_flavor.get(flavor.meta.name))
+        return self._on_flavor.keys(flavor.meta.name)
 
     def marked_home_of(self, server: DevServer) -> Iterable[Key]:
         home = self.claims.get(Key(server.meta.namespace, home_name(server.meta.name)))

@@ -88,9 +88,9 @@ class Servers:
         seen = await self._with_host_key(seen, now)
         decision = decide(seen, self._settings, now)
         server = await self._own(seen)
-        for manifest in decision.objects:
-            kind, standing = self._mirrors.standing(manifest)
-            await self._applier.apply(kind, manifest, standing)
+        if await self._made_anything(decision):
+            # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
+            return Duration(0)
         await self._fit(seen, decision)
         for note in decision.notes:
             self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
@@ -103,6 +103,16 @@ class Servers:
         if decision.release:
             await self._release(server)
         return until(decision.wake, now)
+
+    async def _made_anything(self, decision: Decision) -> bool:
+        """Applies its objects. Whether there are new ones among them, and the mirrors show them."""
+        made = False
+        for manifest in decision.objects:
+            kind, standing = self._mirrors.standing(manifest)
+            await self._applier.apply(kind, manifest, standing)
+            if standing is None:
+                made = made or self._mirrors.standing(manifest)[1] is not None
+        return made
 
     async def _with_host_key(self, seen: Observed, now: datetime) -> Observed:
         if self._keys is None:

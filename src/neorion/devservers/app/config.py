@@ -1,10 +1,12 @@
 """What the operator of a cluster may write in the operator's file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from neorion.devservers.app.run import Address, Orders
 from neorion.devservers.decide import Settings
-from neorion.keel.config import Model, Problem, Secret
+from neorion.keel.config import Model, Problem, Secret, load
 
 
 class WebhookFile(Model):
@@ -37,5 +39,18 @@ class OperatorFile(Model):
     port: int = 8080
     webhook: WebhookFile | None = None
 
-    def settings(self) -> Settings:
-        return Settings(self.default_image, self.autoscaled, self.tools_image)
+    def orders(self) -> Orders:
+        hook = self.webhook
+        return Orders(
+            Settings(self.default_image, self.autoscaled, self.tools_image),
+            self.namespace,
+            self.scope,
+            self.host,
+            self.port,
+            Address(hook.url.reveal(), hook.allow_private) if hook else None,
+        )
+
+
+def orders_in(file: Path | None, env: Mapping[str, str]) -> Orders:
+    """Without a file, what goes without saying."""
+    return (load(file, OperatorFile, env) if file else OperatorFile()).orders()

@@ -6,13 +6,11 @@ from pathlib import Path
 import click
 import uvloop
 
-from neorion.devservers.app.config import OperatorFile
-from neorion.devservers.app.run import run_operator
+from neorion.devservers.app.run import Orders, run_operator
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
-from neorion.keel.config import load
 from neorion.keel.kube.client import find_cluster
-from neorion.keel.run import Crew, run_process
+from neorion.keel.run import Crew, apart, run_process
 from neorion.keel.telemetry.setup import Form, setup
 
 app = App("devservers", help="The processes behind development servers.", env_prefix="DEVSERVERS")
@@ -26,15 +24,21 @@ app = App("devservers", help="The processes behind development servers.", env_pr
 def operator(out: Output, config: Path | None, kubeconfig: Path | None, context: str, log: str) -> None:
     """Turn DevServers into pods and volumes until told to stop."""
     setup(Form(log))
-    file = load(config, OperatorFile, os.environ) if config else OperatorFile()
+    orders = apart(lambda: _orders(config))
     cluster = find_cluster(kubeconfig, context)
     out.say(f"operator of {cluster.server}")
 
     async def main(crew: Crew) -> None:
-        await run_operator(crew, file, cluster)
+        await run_operator(crew, orders, cluster)
 
     # Halves the CPU of each request to the API server.
     run_process(main, loop_factory=uvloop.new_event_loop)
+
+
+def _orders(file: Path | None) -> Orders:
+    from neorion.devservers.app.config import orders_in  # noqa: PLC0415 -- its models stay out of the operator's memory
+
+    return orders_in(file, os.environ)
 
 
 def main(arguments: list[str]) -> int:

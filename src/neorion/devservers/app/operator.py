@@ -89,18 +89,19 @@ def build(
         "servers", Servers(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
     )
     servers.watch(mirrors.servers, own_key, not_only_status)
-    servers.watch(mirrors.servers, mirrors.behind, not_only_status)
-    servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status)
-    servers.watch(mirrors.claims, server_key)
+    # It begins with the servers there are: without its server nothing else needs anything.
+    servers.watch(mirrors.servers, mirrors.behind, not_only_status, begins=False)
+    servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status, begins=False)
+    servers.watch(mirrors.claims, server_key, begins=False)
     # Their status is of no interest: how far a server is, its pod says.
-    servers.watch(mirrors.bodies, server_key, not_only_status)
-    servers.watch(mirrors.services, server_key)
-    servers.watch(mirrors.scripts, server_key)
-    servers.watch(mirrors.pods, server_key)
+    servers.watch(mirrors.bodies, server_key, not_only_status, begins=False)
+    servers.watch(mirrors.services, server_key, begins=False)
+    servers.watch(mirrors.scripts, server_key, begins=False)
+    servers.watch(mirrors.pods, server_key, begins=False)
 
     homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)
     homes.watch(mirrors.claims, marked_home, not_only_status)
-    homes.watch(mirrors.servers, mirrors.marked_home_of, not_only_status)
+    homes.watch(mirrors.servers, mirrors.marked_home_of, not_only_status, begins=False)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:

@@ -1,12 +1,14 @@
 """The operator as a process: connected to a cluster, asked for its health and its figures over HTTP."""
 
 import socket
+from dataclasses import dataclass, field
 
-from neorion.devservers.adapters import Inside, Webhook
+from neorion.devservers.adapters import Inside
 from neorion.devservers.adapters.hostkeys import Keymaker
-from neorion.devservers.app.config import OperatorFile
 from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.app.operator import Plan, Reach, build
+from neorion.devservers.decide import Settings
+from neorion.devservers.ports import Hook
 from neorion.keel.base import Severity
 from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_rng
 from neorion.keel.kube.client import Cluster, connect
@@ -17,23 +19,48 @@ from neorion.keel.run import Crew
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
-async def run_operator(crew: Crew, file: OperatorFile, cluster: Cluster) -> None:
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where warnings are posted; whoever knows it can post there too."""
+
+    url: str = field(repr=False)
+    allow_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the operator's file says, without what it takes to read one."""
+
+    settings: Settings
+    namespace: str
+    scope: str
+    host: str
+    port: int
+    webhook: Address | None = None
+
+
+async def run_operator(crew: Crew, orders: Orders, cluster: Cluster) -> None:
     """Until the crew stops: then what is in hand is finished, and the lease given back."""
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
-        plan = Plan(file.settings(), file.namespace, identity(ids), file.scope)
+        plan = Plan(orders.settings, orders.namespace, identity(ids), orders.scope)
         inside, fleet = Inside(api), FleetMetrics(metrics)
-        reach = Reach(inside, inside, webhook(file, clock, rng), fleet, Keymaker())
+        reach = Reach(inside, inside, _hook(orders.webhook, clock, rng), fleet, Keymaker())
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
         app = App([], routes(operator, metrics, fleet), ids=ids)
         # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
-        async with serve(app, file.host, file.port, open_to_network=True):
+        async with serve(app, orders.host, orders.port, open_to_network=True):
             await operator.run(crew.stopping)
 
 
-def webhook(file: OperatorFile, clock: Clock, rng: Rng) -> Webhook | None:
-    told = file.webhook
-    return Webhook(told.url, clock, rng, allow_private=told.allow_private) if told else None
+def _hook(address: Address | None, clock: Clock, rng: Rng) -> Hook | None:
+    if address is None:
+        return None
+    # Secrets come with the models of files, ten megabytes that an operator without a webhook does without.
+    from neorion.devservers.adapters.webhook import Webhook  # noqa: PLC0415 -- see above
+    from neorion.keel.config import Secret  # noqa: PLC0415 -- see above
+
+    return Webhook(Secret(address.url), clock, rng, allow_private=address.allow_private)
 
 
 def identity(ids: Ids) -> str:

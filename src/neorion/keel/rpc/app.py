@@ -6,20 +6,23 @@ they may, the body, the handler. Whatever fails on the way becomes one typed err
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from neorion.keel.base import Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Ids
-from neorion.keel.rpc import wire
+from neorion.keel.rpc import answer
 from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal
 from neorion.keel.rpc.asgi import Receive, Scope, Send
 from neorion.keel.rpc.exchange import Exchange
 from neorion.keel.rpc.limits import Limits
+from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
 from neorion.keel.rpc.plain import Request, Route
-from neorion.keel.rpc.service import STREAM_TYPES, UNARY_TYPES, Method, Service, methods, typed
 from neorion.keel.telemetry import correlated
+
+if TYPE_CHECKING:
+    from neorion.keel.rpc.service import Service
 
 # Without an authenticator there is one caller: whoever can reach the port.
 _LOCAL: Final = Principal("local", frozenset({ANYONE, KNOWN}))
@@ -38,7 +41,7 @@ class App:
 
     def __init__(
         self,
-        services: Iterable[Service] = (),
+        services: Iterable["Service"] = (),
         routes: Iterable[Route] = (),
         *,
         ids: Ids,
@@ -49,9 +52,7 @@ class App:
         self.authenticator = authenticator
         self._ids = ids
         self._body_span = self.limits.body_time.seconds
-        self._methods: dict[str, Method] = {}
-        for service in services:
-            self._methods.update(methods(service, self.limits))
+        self._methods = _table(services, self.limits)
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
@@ -76,7 +77,7 @@ class App:
                 exchange.settle()
                 await self._refuse(exchange, exchange.verdict)
             except Exception as error:  # noqa: BLE001 -- the last place where it can become a typed answer
-                await self._refuse(exchange, exchange.verdict or typed(error, exchange.correlation_id))
+                await self._refuse(exchange, exchange.verdict or answer.typed(error, exchange.correlation_id))
             finally:
                 exchange.close()
 
@@ -139,12 +140,12 @@ class App:
             body = await exchange.read_body(self.limits.body_bytes)
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             query = scope["query_string"].decode("latin-1")
-            answer = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
+            told = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
         finally:
             self._leave(self._calls, exchange)
-        extra = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+        extra = [(name.lower().encode(), value.encode()) for name, value in told.headers.items()]
         await exchange.respond(
-            answer.status, [(b"content-type", answer.content_type.encode()), *extra], answer.body
+            told.status, [(b"content-type", told.content_type.encode()), *extra], told.body
         )
 
     def _leave(self, live: dict[Exchange, None], exchange: Exchange) -> None:
@@ -183,17 +184,34 @@ class App:
             return  # the answer, or its beginning, is already on its way
         kind = _kind(exchange)
         headers: list[tuple[bytes, bytes]] = []
-        if (after := wire.retry_after_ms(error)) is not None:
+        if (after := answer.retry_after_ms(error)) is not None:
             headers.append((b"retry-after", b"%d" % -(-after // 1000)))
         if isinstance(error, Unauthenticated):
             headers.append((b"www-authenticate", b"Bearer"))
-        if kind in STREAM_TYPES:
-            # A stream's status is always 200; its last message tells how it went.
-            await exchange.respond(200, [*headers, (b"content-type", kind)], wire.connect_end(error))
-            return
         connect = exchange.scope["path"] in self._methods or b"connect-protocol-version" in exchange.headers
-        body = wire.connect_body(error) if connect else wire.plain_body(error)
-        await exchange.respond(wire.status(error), [*headers, (b"content-type", b"application/json")], body)
+        if kind not in STREAM_TYPES and not connect:
+            status, form, body = answer.status(error), b"application/json", answer.plain_body(error)
+        else:
+            status, form, body = _connect_answer(error, kind)
+        await exchange.respond(status, [*headers, (b"content-type", form)], body)
+
+
+def _table(services: Iterable["Service"], limits: Limits) -> dict[str, Method]:
+    table: dict[str, Method] = {}
+    for service in services:
+        from neorion.keel.rpc.service import methods  # noqa: PLC0415 -- only who has services pays for Connect
+
+        table.update(methods(service, limits))
+    return table
+
+
+def _connect_answer(error: Error, kind: bytes) -> tuple[int, bytes, bytes]:
+    from neorion.keel.rpc import wire  # noqa: PLC0415 -- only who is called by Connect pays for it
+
+    if kind in STREAM_TYPES:
+        # A stream's status is always 200; its last message tells how it went.
+        return 200, kind, wire.connect_end(error)
+    return answer.status(error), b"application/json", wire.connect_body(error)
 
 
 def _span(exchange: Exchange, method: Method) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Any, Protocol, cast
 
 from connectrpc.codec import proto_binary_codec, proto_json_codec
 from connectrpc.errors import ConnectError
@@ -11,15 +11,14 @@ from connectrpc.server import ConnectASGIApplication
 from protobuf import DescMethod, DescService
 from protobuf.wkt.google.protobuf.descriptor_pb import MethodOptions
 
-from neorion.keel.base import Error, Invalid, Terminal, did_you_mean
+from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.rpc import wire
+from neorion.keel.rpc.answer import typed, unwrapped
 from neorion.keel.rpc.asgi import Application
 from neorion.keel.rpc.direct import Direct
 from neorion.keel.rpc.exchange import current
 from neorion.keel.rpc.limits import Limits
-from neorion.keel.telemetry import logger
-
-log = logger(__name__)
+from neorion.keel.rpc.method import Method
 
 
 class Described(Protocol):
@@ -40,25 +39,6 @@ class Service:
     application: Callable[..., ConnectASGIApplication[Any]]
     implementation: Described
     allow: Mapping[str, frozenset[str] | set[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One row of the table of methods."""
-
-    app: Application
-    allow: frozenset[str]
-    stream: bool
-    verbs: frozenset[str]
-    # The most seconds the server gives it.
-    span: float
-    # None for streams.
-    direct: Direct | None
-
-
-# The message kinds of Connect. The gRPC wire needs trailers, which the HTTP server does not have.
-UNARY_TYPES: Final = frozenset({b"application/proto", b"application/json"})
-STREAM_TYPES: Final = frozenset({b"application/connect+proto", b"application/connect+json"})
 
 
 def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
@@ -119,28 +99,8 @@ class _TypedErrors:
 
     async def on_end(self, token: None, ctx: RequestContext[Any, Any], error: Exception | None, /) -> None:
         del token, ctx
-        if error is not None:
-            raise wire.to_connect(current().verdict or typed(error, current().correlation_id))
-
-
-def typed(error: Exception, correlation_id: str) -> Error:
-    """The error to show: as it is if it is one of ours, else one that tells nothing of the inside."""
-    error = _unwrapped(error)
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, ConnectError):
-        return wire.from_connect(error)
-    log.failure("handler failed", error, correlation_id=correlation_id)
-    return Terminal(
-        "rpc.internal",
-        "The server failed on this request.",
-        hint=f"Look for {correlation_id} in the server's log.",
-    )
-
-
-def _unwrapped(error: Exception) -> Exception:
-    """The one error inside what a task group of the handler raised."""
-    if not isinstance(error, ExceptionGroup):
-        return error
-    group = cast("ExceptionGroup[Exception]", error)
-    return _unwrapped(group.exceptions[0]) if len(group.exceptions) == 1 else group
+        if error is None:
+            return
+        error = unwrapped(error)
+        told = wire.from_connect(error) if isinstance(error, ConnectError) else None
+        raise wire.to_connect(current().verdict or told or typed(error, current().correlation_id))

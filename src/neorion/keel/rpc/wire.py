@@ -1,4 +1,4 @@
-"""One error, three forms: the family a program raises, the Connect error, and JSON for plain HTTP.
+"""One error, two forms: the family a program raises, and the Connect error. `answer` has the form for plain HTTP.
 
 The detail message carries every field, so that the other side raises the very same error. An error without it (an older
 server, a proxy, a foreign program) is understood by its Connect code.
@@ -27,6 +27,7 @@ from neorion.keel.base import (
     Terminal,
     Unauthenticated,
 )
+from neorion.keel.rpc import answer
 from neorion.keel.rpc.gen.errors_pb import ErrorDetail
 
 _TYPE: Final = "neorion.keel.rpc.v1.ErrorDetail"
@@ -64,34 +65,16 @@ _FAMILIES: Final[dict[Code, type[Error]]] = {
     Code.DATA_LOSS: Terminal,
     Code.UNAUTHENTICATED: Unauthenticated,
 }
-# HTTP has a closer word for these than their family's.
-_STATUS: Final = {
-    "rpc.method": 405,
-    "rpc.slow_body": 408,
-    "rpc.too_large": 413,
-    "rpc.content_type": 415,
-    "rpc.busy": 429,
-}
-
-
-def status(error: Error) -> int:
-    return _STATUS.get(error.code, error.http_status)
-
-
-def retry_after_ms(error: Error) -> int | None:
-    """Rounded up: a caller must not come back before it is worth it."""
-    after = error.after if isinstance(error, Retry) else None
-    return None if after is None else -(-after.ns // _NS_PER_MS)
 
 
 def to_detail(error: Error) -> ErrorDetail:
     return ErrorDetail(
         family=error.family,
-        code=_text(error.code),
-        sentence=_text(error.sentence),
-        hint=_text(error.hint),
-        retry_after_ms=retry_after_ms(error),
-        scope=_scope(error),
+        code=answer.text(error.code),
+        sentence=answer.text(error.sentence),
+        hint=answer.text(error.hint),
+        retry_after_ms=answer.retry_after_ms(error),
+        scope=answer.scope(error),
     )
 
 
@@ -108,7 +91,7 @@ def from_detail(detail: ErrorDetail) -> Error:
 
 
 def to_connect(error: Error) -> ConnectError:
-    return ConnectError(_code(error), _text(error.sentence), [to_detail(error)])
+    return ConnectError(_code(error), answer.text(error.sentence), [to_detail(error)])
 
 
 def from_connect(error: ConnectError) -> Error:
@@ -121,23 +104,6 @@ def from_connect(error: ConnectError) -> Error:
             return from_detail(message)
     family = _FAMILIES[error.code]
     return family(f"rpc.{error.code.value}", error.message or f"The server says: {error.code.value}.")
-
-
-def to_json(error: Error) -> dict[str, object]:
-    """What a plain HTTP client reads: the fields of the detail, empty ones left out."""
-    fields: dict[str, object] = {
-        "family": error.family,
-        "code": _text(error.code),
-        "sentence": _text(error.sentence),
-        "hint": _text(error.hint),
-        "retry_after_ms": retry_after_ms(error),
-        "scope": _scope(error),
-    }
-    return {name: value for name, value in fields.items() if value not in (None, "")}
-
-
-def plain_body(error: Error) -> bytes:
-    return json.dumps(to_json(error), ensure_ascii=False).encode()
 
 
 def connect_body(error: Error) -> bytes:
@@ -155,8 +121,8 @@ def _connect_json(error: Error) -> dict[str, object]:
     value = base64.b64encode(to_detail(error).to_binary()).decode().rstrip("=")
     return {
         "code": _code(error).value,
-        "message": _text(error.sentence),
-        "details": [{"type": _TYPE, "value": value, "debug": to_json(error)}],
+        "message": answer.text(error.sentence),
+        "details": [{"type": _TYPE, "value": value, "debug": answer.to_json(error)}],
     }
 
 
@@ -165,12 +131,3 @@ def _code(error: Error) -> Code:
         if family in _CODES:
             return _CODES[family]
     return Code.UNKNOWN
-
-
-def _scope(error: Error) -> str:
-    return _text(error.scope) if isinstance(error, NoCapacity | QuotaExceeded) else ""
-
-
-def _text(text: str) -> str:
-    """What UTF-8 can carry: a file name with broken bytes must not turn one error into another."""
-    return text.encode("utf-8", "replace").decode()

@@ -1,18 +1,21 @@
 """How log lines look: for people on a terminal, or as JSON for machines. Called once by a process, never by a library."""
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TextIO
-
-import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+from typing import Final, TextIO
 
 from neorion.keel.telemetry.correlation import current
 from neorion.keel.telemetry.log import FIELDS
 
 # One line must not fill a disk: a longer value is cut, and says so.
-VALUE_CHARS_MAX = 4_000
+VALUE_CHARS_MAX: Final = 4_000
+
+# Events of neighbouring lines begin and mostly end at the same column.
+_EVENT_WIDTH: Final = 30
+_COLORS: Final = {"debug": "32", "info": "32", "warning": "33", "error": "31", "critical": "31"}
 
 
 class Form(StrEnum):
@@ -26,48 +29,64 @@ def setup(form: Form, level: str = "info", stream: TextIO | None = None) -> None
     """Sends every log line of the process, third parties' too, to one stream in one form."""
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
-    shared: list[Processor] = [
-        _fields,
-        _correlation,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _bounded,
-    ]
-    if form is Form.JSON:
-        last: list[Processor] = [
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(default=str),
-        ]
-    else:
-        last = [structlog.dev.ConsoleRenderer(colors=out.isatty())]
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
-        )
-    )
+    handler.setFormatter(Machines() if form is Form.JSON else People(colored=out.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
 
 
-def _fields(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """The named values that `Logger` put beside the event."""
-    record = event.get("_record")
-    for name, value in getattr(record, FIELDS, {}).items():
-        event.setdefault(name, value)
-    return event
+class Machines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "event": record.getMessage(),
+            **_fields(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "timestamp": _time(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps({name: _bounded(value) for name, value in line.items()}, default=str)
 
 
-def _correlation(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+class People(logging.Formatter):
+    """One line to read, and the traceback below it."""
+
+    def __init__(self, *, colored: bool) -> None:
+        super().__init__()
+        self._colored = colored
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = record.levelname.lower()
+        event = _visible(record.getMessage()).ljust(_EVENT_WIDTH)
+        values = " ".join(f"{name}={_visible(value)}" for name, value in _fields(record).items())
+        shown = f"\x1b[{_COLORS.get(level, '0')}m{level:<8}\x1b[0m" if self._colored else f"{level:<8}"
+        line = f"{_time(record)} {shown} {event} [{record.name}] {values}".rstrip()
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """The named values that `Logger` put beside the event, and the request they belong to."""
+    fields: dict[str, object] = dict(getattr(record, FIELDS, {}))
     if correlation := current():
-        event["correlation"] = correlation
-    return event
+        fields.setdefault("correlation", correlation)
+    return fields
 
 
-def _bounded(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    for name, value in event.items():
-        if isinstance(value, str) and len(value) > VALUE_CHARS_MAX:
-            event[name] = f"{value[:VALUE_CHARS_MAX]}… ({len(value)} characters)"
-    return event
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _bounded(value: object) -> object:
+    if isinstance(value, str) and len(value) > VALUE_CHARS_MAX:
+        return f"{value[:VALUE_CHARS_MAX]}… ({len(value)} characters)"
+    return value
+
+
+def _visible(value: object) -> str:
+    """As it is, unless it would break the line or play with the terminal."""
+    text = str(_bounded(value))
+    return text if text.isprintable() else repr(text)

@@ -9,13 +9,13 @@ import pytest
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.control import Controller, Ending, Informers, Operator, own_key
-from neorion.keel.kube.control.controller import WORKERS
+from neorion.keel.kube.control.controller import IN_A_BREATH, WORKERS
 from neorion.keel.kube.control.metrics import ControlMetrics
-from neorion.keel.kube.core import LEASE
+from neorion.keel.kube.core import CONFIG_MAP, LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.keel.sim import World, simulate
 from neorion.keel.telemetry.metrics import Metrics
-from tests.contracts.kube_api import WIDGET
+from tests.contracts.kube_api import WIDGET, config
 from tests.keel.kube.control.widgets import TENURE, Surroundings, WidgetOperator, widget
 
 Reconcile = Callable[[Key], Awaitable[Duration | None]]
@@ -55,6 +55,49 @@ def played(reconcile: Reconcile, scene: Callable[[Stage], Awaitable[None]]) -> N
             group.start_soon(stage.operator.run, stage.stopping)
             await scene(stage)
             stage.stopping.set()
+
+    simulate(scenario, 1).check()
+
+
+def test_a_controller_does_not_begin_with_what_it_only_follows():
+    calls = list[Key]()
+
+    async def reconcile(key: Key) -> Duration | None:
+        calls.append(key)
+
+    async def scenario(world: World) -> None:
+        stage = Stage(world, reconcile)
+        configs = stage.informers.of(CONFIG_MAP)
+        stage.controller.watch(configs, own_key, begins=False)
+        await stage.api.create(WIDGET, widget("begun", 1))
+        await stage.api.create(CONFIG_MAP, config("default", "followed"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.operator.run, stage.stopping)
+            await world.sleep(1)
+            assert calls == [Key("default", "begun")]
+            await stage.api.patch(CONFIG_MAP, "followed", Merge({"data": {"a": "b"}}), "default")
+            await world.sleep(1)
+            assert calls[1:] == [Key("default", "followed")]
+            stage.stopping.set()
+
+    simulate(scenario, 1).check()
+
+
+def test_others_have_their_turn_while_a_controller_begins_with_thousands():
+    async def reconcile(key: Key) -> Duration | None:
+        del key
+
+    async def scenario(world: World) -> None:
+        stage, turns = Stage(world, reconcile), 0
+        for number in range(IN_A_BREATH * 5):
+            await stage.api.create(WIDGET, widget(f"w{number}", 1))
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.operator.run, stage.stopping)
+            while not stage.ends:
+                await anyio.lowlevel.checkpoint()
+                turns += stage.controller.running and not stage.ends
+            stage.stopping.set()
+        assert turns >= 5
 
     simulate(scenario, 1).check()
 

@@ -1,7 +1,10 @@
 """Objects that are kept packed are the same when they are asked for, and only a few of them stay unpacked."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from neorion.keel.kube import Key, Meta
-from neorion.keel.kube.control.shelf import AT_HAND_MAX, Packed
+from neorion.keel.kube.control.shelf import AT_HAND_MAX, SAMPLED, Packed
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 
 
@@ -30,3 +33,30 @@ def test_only_what_was_touched_last_is_kept_unpacked():
         shelf[Key("ns", f"c{number}")] = config(number)
     assert shelf[Key("ns", f"c{AT_HAND_MAX * 2 - 1}")] is shelf[Key("ns", f"c{AT_HAND_MAX * 2 - 1}")]
     assert len(shelf._at_hand) == AT_HAND_MAX
+
+
+def test_what_is_like_the_first_ones_takes_hardly_any_room():
+    shelf = Packed(CONFIG_MAP.type)
+    long = "what all of them say, and each at some length; " * 20
+    for number in range(SAMPLED * 4):
+        shelf[Key("ns", f"c{number}")] = config(number, f"{long}{number}")
+    assert max(map(len, shelf._pressed.values())) < len(long) / 10
+    # Those that were there before the sample was taken are still what they were.
+    shelf._at_hand.clear()
+    assert [thing.data["text"] for thing in shelf.values()] == [
+        f"{long}{number}" for number in range(SAMPLED * 4)
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.none() | st.text(max_size=40)), max_size=60))
+def test_a_shelf_holds_what_a_dictionary_would(steps: list[tuple[int, str | None]]):
+    shelf, plain = Packed(CONFIG_MAP.type), dict[Key, ConfigMap]()
+    for number, text in steps:
+        key = Key("ns", f"c{number}")
+        for one in (shelf, plain):
+            if text is None:
+                one.pop(key, None)
+            else:
+                one[key] = config(number, text)
+        shelf._at_hand.clear()
+        assert list(shelf.items()) == list(plain.items())

@@ -1,6 +1,6 @@
 """The wheel of an operator: changes become keys, keys wait their turn, and each turn looks at the whole truth of one key."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
@@ -25,6 +25,8 @@ Reconcile = Callable[[K], Awaitable[Duration | None]]
 WORKERS: Final = 32
 # A reconcile that takes longer hangs, and its key with it.
 RECONCILE_S_MAX: Final = 120.0
+# Objects looked at before others have their turn: to go through thousands in one go would keep the lease from its renewal.
+IN_A_BREATH: Final = 100
 # A conflict is over when the mirror has caught up, however often it happened: no reason to wait for minutes.
 CONFLICT_WAIT_MOST: Final = Duration.of(seconds=1)
 
@@ -52,8 +54,7 @@ class Controller(Generic[K]):
         self._rng = rng
         self._measures = measures
         self._workers = workers
-        self._informers: list[Informer[Any]] = []
-        self._everything: list[Callable[[], Iterator[K]]] = []
+        self._watched: dict[Informer[Any], list[Callable[[Any], Iterable[K]]]] = {}
         self._queue: WorkQueue[K] | None = None
         self._stopping = False
 
@@ -62,10 +63,13 @@ class Controller(Generic[K]):
         informer: Informer[T],
         keys: Callable[[T], Iterable[K]],
         matters: Callable[[T, T], bool] = lambda _before, _after: True,
+        *,
+        begins: bool = True,
     ) -> None:
         """Lets changes of these objects wake the keys that `keys` names: of the object as it was, and as it is now.
 
-        `matters` may say of a change that it wakes nobody.
+        `matters` may say of a change that it wakes nobody. A controller begins with the keys of all objects there are;
+        where `begins` is False, not with those of these, because there is nothing to do for a key that no other names.
         """
 
         def hear(before: T | None, after: T | None, lane: Lane) -> None:
@@ -77,8 +81,9 @@ class Controller(Generic[K]):
                     self._queue.add(key, lane)
 
         informer.listen(hear)
-        self._informers.append(informer)
-        self._everything.append(lambda: (key for thing in informer for key in keys(thing)))
+        ways = self._watched.setdefault(informer, [])
+        if begins:
+            ways.append(keys)
 
     def wake(self, key: K) -> None:
         """For what no mirror shows. Whoever does not work now begins with everything anyway."""
@@ -101,15 +106,13 @@ class Controller(Generic[K]):
 
     async def run(self) -> None:
         """Works until `stop`, beginning with every key there is. What is in hand then is finished first."""
-        for informer in self._informers:
+        for informer in self._watched:
             await informer.wait_synced()
         if self._stopping:
             return
         queue = self._queue = WorkQueue(self._clock, self._rng)
-        for keys in self._everything:
-            for key in keys():
-                queue.add(key, Lane.PATIENT)
         try:
+            await self._add_everything(queue)
             async with anyio.create_task_group() as timers:
                 timers.start_soon(queue.run, name=f"{self.name} timers")
                 async with anyio.create_task_group() as workers:
@@ -118,6 +121,17 @@ class Controller(Generic[K]):
                 timers.cancel_scope.cancel()
         finally:
             self._queue = None
+
+    async def _add_everything(self, queue: WorkQueue[K]) -> None:
+        """What changes meanwhile is heard of: the queue is already there."""
+        for informer, ways in self._watched.items():
+            for number, name in enumerate(informer.keys() if ways else ()):
+                if (number + 1) % IN_A_BREATH == 0:
+                    await anyio.lowlevel.checkpoint()
+                thing = informer.get(name)
+                for keys in ways if thing is not None else ():
+                    for key in keys(thing):
+                        queue.add(key, Lane.PATIENT)
 
     def stop(self) -> None:
         self._stopping = True

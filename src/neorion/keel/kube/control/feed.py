@@ -84,7 +84,8 @@ class Feed(Generic[T]):
     def _hear(self, event: WatchEvent[T]) -> None:
         if isinstance(event, Bookmark):
             if event.initial_done:
-                self.informer.hear_all(self._list, int(event.version))
+                heard, self._list = self._list, self.informer.shelf()
+                self.informer.hear_all(heard, int(event.version))
                 self._since = event.version
             elif self._since:
                 self.informer.hear_version(int(event.version))

@@ -28,16 +28,21 @@ class Listener(Protocol[T_contra]):
 class Index(Generic[T, V]):
     """Objects by what a function says of them: their owners, a label, the node they run on."""
 
-    def __init__(self, objects: MutableMapping[Key, T], values: Callable[[T], Iterable[V]]) -> None:
-        self._objects = objects
+    def __init__(self, informer: "Informer[T]", values: Callable[[T], Iterable[V]]) -> None:
+        self._informer = informer
         self._values = values
         # Keys in the order of their coming: whoever walks them walks the same way in every run.
         self._keys: dict[V, dict[Key, None]] = {}
-        for key, thing in objects.items():
-            self.replace(key, None, thing)
+        for thing in informer:
+            self.replace(thing.meta.key, None, thing)
 
     def get(self, value: V) -> list[T]:
-        return [self._objects[key] for key in self._keys.get(value, _NOWHERE)]
+        found = map(self._informer.get, self._keys.get(value, _NOWHERE))
+        return [thing for thing in found if thing is not None]
+
+    def keys(self, value: V) -> list[Key]:
+        """Where only the names are asked for: a packed mirror has nothing to unpack for them."""
+        return list(self._keys.get(value, _NOWHERE))
 
     def replace(self, key: Key, before: T | None, after: T | None) -> None:
         for value in () if before is None else self._values(before):
@@ -81,13 +86,17 @@ class Informer(Generic[T]):
     def get(self, key: Key) -> T | None:
         return self._objects.get(key)
 
+    def keys(self) -> list[Key]:
+        """Of all that is there now. Whoever goes through them slowly may find one gone."""
+        return list(self._objects)
+
     def shelf(self) -> MutableMapping[Key, T]:
         """An empty one, such as this mirror keeps its objects on."""
         return Packed(self.kind.type) if self._packed else {}
 
     def index(self, values: Callable[[T], Iterable[V]]) -> Index[T, V]:
         """Kept up to date from now on; `index(by_owner).get(uid)` costs as much as there are answers."""
-        index = Index(self._objects, values)
+        index = Index(self, values)
         self._indexes.append(index)
         return index
 
@@ -129,12 +138,22 @@ class Informer(Generic[T]):
             self._change(key, before, thing, Lane.URGENT)
 
     def hear_all(self, things: MutableMapping[Key, T], version: int) -> None:
-        """A whole list, which is used up. What is not in it is gone, unless it was written after the list was made.
+        """A whole list, which is the mirror's from now on. What is not in it is gone, unless it was written after the list was made.
 
         A list older than what we have heard comes from a server that was restored from a backup: it is the truth now.
         """
         restored = version < self._heard
         self._heard = version
+        if self._objects:
+            self._compare(things, version, restored=restored)
+        else:
+            # The first list becomes the mirror as it is: taking over each of thousands would cost as much again.
+            self._objects = things
+            for key, thing in things.items():
+                self._tell(key, None, thing, Lane.PATIENT)
+        self._synced.set()
+
+    def _compare(self, things: MutableMapping[Key, T], version: int, *, restored: bool) -> None:
         for key, before in list(self._objects.items()):
             if key not in things and (restored or version_of(before) <= version):
                 self._change(key, before, None, Lane.PATIENT)
@@ -142,18 +161,20 @@ class Informer(Generic[T]):
             before, thing = self._objects.get(key), things.pop(key)
             if before is None or version_of(before) < version_of(thing) or (restored and before != thing):
                 self._change(key, before, thing, Lane.PATIENT)
-        self._synced.set()
 
     def hear_version(self, version: int) -> None:
         self._heard = version
 
     def _change(self, key: Key, before: T | None, after: T | None, lane: Lane) -> None:
-        for index in self._indexes:
-            index.replace(key, before, after)
         if after is None:
             del self._objects[key]
         else:
             self._objects[key] = after
+        self._tell(key, before, after, lane)
+
+    def _tell(self, key: Key, before: T | None, after: T | None, lane: Lane) -> None:
+        for index in self._indexes:
+            index.replace(key, before, after)
         for listener in self._listeners:
             listener(before, after, lane)
 

@@ -1,0 +1,89 @@
+"""How long people look at nothing: from the start of `devctl` to the first line it writes, beside kubectl's on the same cluster."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from bench.devservers.operator import SPEC, prepare
+from bench.devservers.sides import NAMESPACE
+from bench.kit import Report
+from neorion.devservers.model.objects import SERVERS
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.yard import Wishes, Yard
+from neorion.keel.kube.client import connect, read_kubeconfig
+
+ROUNDS = 11
+_DEVCTL = str(Path(sys.executable).parent / "devctl")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What passed before the first line was there, and the CPU of it: on a busy machine only that can be compared."""
+
+    wall_ms: float
+    cpu_ms: float
+
+
+def first_line(command: list[str], env: dict[str, str]) -> Look:
+    """Of what it says or shows. What it does after that is of no interest: it is ended."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    wall = time.perf_counter() - began
+    # Not by `process.kill`, which reaps one that has ended, and its figures with it.
+    os.kill(process.pid, signal.SIGKILL)
+    _, process.returncode, used = os.wait4(process.pid, 0)
+    process.stdout.close()
+    if not line.strip() or line.startswith(b"error"):
+        raise RuntimeError(f"{command}: {line.decode()}")
+    return Look(wall * 1e3, (used.ru_utime + used.ru_stime) * 1e3)
+
+
+def compare(report: Report, cluster: Cluster) -> None:
+    env = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PYTHONDONTWRITEBYTECODE": ""}
+    kubectl, there = str(cluster.shelf.path("kubectl")), ["-n", NAMESPACE]
+    numbers = iter(range(1_000_000))
+    get = [kubectl, "get", "devservers", *there]
+    sides: dict[str, tuple[Callable[[], list[str]], list[str]]] = {
+        "devctl --help": (lambda: [_DEVCTL, "--help"], [kubectl, "--help"]),
+        "devctl list": (lambda: [_DEVCTL, "list", *there], get),
+        "devctl create --wait": (
+            lambda: [_DEVCTL, "create", f"new-{next(numbers)}", "bench", *there, "--wait"],
+            get,
+        ),
+    }
+    for name, (ours, theirs) in sides.items():
+        looks = [(first_line(ours(), env), first_line(theirs, env)) for _ in range(ROUNDS)]
+        for what, unit in (("wall_ms", "ms"), ("cpu_ms", "CPU-ms")):
+            mine, others = (iter([getattr(pair[side], what) for pair in looks]) for side in (0, 1))
+            report.compare(
+                f"{name}, start → first line",
+                unit,
+                lambda values=mine: next(values),
+                (f"kubectl {theirs[1]}", lambda values=others: next(values)),
+                ROUNDS,
+            )
+
+
+async def furnish(cluster: Cluster) -> None:
+    async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api:
+        await prepare(cluster, api)
+        await api.create(SERVERS, {"metadata": {"name": "one", "namespace": NAMESPACE}, "spec": dict(SPEC)})
+
+
+async def measure(report: Report) -> None:
+    async with Yard.of().cluster("bench-devservers-paint", Wishes()) as cluster:
+        await furnish(cluster)
+        await anyio.to_thread.run_sync(compare, report, cluster)
+
+
+def run(report: Report) -> None:
+    anyio.run(measure, report)
