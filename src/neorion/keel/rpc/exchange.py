@@ -12,6 +12,7 @@ from neorion.keel.base import Deadline, Duration, Error, Id, Invalid, Retry
 from neorion.keel.clock import Ids
 from neorion.keel.rpc.access import ANYONE, Principal
 from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
+from neorion.keel.run.companion import companion
 
 NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
 
@@ -209,8 +210,7 @@ class Exchange:
             due = self._deadline if self._body is not None else min(self._deadline, self._body_due)
             self._timer = self._loop.call_at(due, self._on_time)
             if self._watched and self._watcher is None:
-                # No crew: it ends with the request, at the latest when that is closed.
-                self._watcher = self._loop.create_task(self._until_gone())
+                self._watcher = companion(self._until_gone(), "keel.rpc.watch")
 
 
 def _gone() -> Retry:

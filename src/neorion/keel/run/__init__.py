@@ -5,8 +5,20 @@ The only home of task creation. What a task does belongs elsewhere.
 
 from neorion.keel.run.apart import apart
 from neorion.keel.run.backoff import Backoff, retry
+from neorion.keel.run.companion import companion
 from neorion.keel.run.crew import Crew
 from neorion.keel.run.loop import Loop, Pace, Watch
 from neorion.keel.run.process import only_error, run_process
 
-__all__ = ["Backoff", "Crew", "Loop", "Pace", "Watch", "apart", "only_error", "retry", "run_process"]
+__all__ = [
+    "Backoff",
+    "Crew",
+    "Loop",
+    "Pace",
+    "Watch",
+    "apart",
+    "companion",
+    "only_error",
+    "retry",
+    "run_process",
+]
