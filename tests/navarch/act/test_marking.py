@@ -38,6 +38,8 @@ class Slow(NoScheduler):
 async def test_a_node_that_goes_back_to_work_while_it_is_being_cordoned_takes_work_in_the_end():
     async with running(spec(1)) as it:
         (node,) = await it.serving(1)
+        it.plane.fleet.reports.heartbeat(node.id, (), tested=True)
+        await it.turn()
         deck, slow = it.plane.fleet.deck, Slow()
         deck.world = replace(deck.world, scheduler=slow)
         await it.plane.orders.cordon(node.id, ASKER)
