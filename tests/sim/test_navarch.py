@@ -81,6 +81,20 @@ async def test_xid_13_on_twenty_nodes_costs_no_node_and_is_explained_once(world:
         assert len(lines) == 1
 
 
+@seeds(3, limits=LONG)
+async def test_a_fault_is_cordoned_and_an_incident_told_long_before_the_wheel_turns_by_itself(world: World):
+    async with fleet(world, [pool(4)]) as navarch:
+        await navarch.settled(4)
+        sick, *others = navarch.nodes()
+        navarch.strike(sick, 79)
+        for node in others:
+            navarch.strike(node, 13)
+        await world.sleep(3)
+        assert sick.id in navarch.work.cordoned
+        told = [line for _, line in await navarch.story("pool/training") if line.event == "incident"]
+        assert len(told) == 1
+
+
 @seeds(1, limits=LONG)
 async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(world: World):
     rules = HealthRules(budgets=(Budget(Amount(count=4)),))
