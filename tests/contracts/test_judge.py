@@ -3,12 +3,14 @@
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from neorion.keel.base import NotFound
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.judge import InlineJudge, ProcessJudge
-from neorion.navarch.decide.policy import Policy, Rule, situation
+from neorion.navarch.decide.policy import Past, Policy, Rule, situation
 from neorion.navarch.model import EventKind, Health, HealthEvent
 from neorion.navarch.ports import Judge
 from neorion.navarch.testing import NOW, node
@@ -22,7 +24,7 @@ POLICIES = {
 
 
 def seen(code: int) -> dict[str, Any]:
-    return situation(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), (), (), NOW)
+    return situation(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), Past(), NOW)
 
 
 @pytest.fixture(params=["inline", "process"])
@@ -74,3 +76,39 @@ async def test_a_rule_that_never_ends_costs_a_verdict_and_nothing_else():
         assert "too long or too much memory" in bomb.sentence
         (again,) = await judge.judge("slow", [seen(2)])
         assert again.result is Health.HEALTHY
+
+
+async def test_many_who_ask_at_once_get_each_their_own_verdicts(judge: Judge):
+    codes, found = [79, 13, 74, 31, 48] * 8, dict[int, list[Health]]()
+
+    async def ask(number: int, policy: str, *asked: int) -> None:
+        found[number] = [one.result for one in await judge.judge(policy, [seen(code) for code in asked])]
+
+    async with anyio.create_task_group() as tasks:
+        for number, code in enumerate(codes):
+            policy = "strict" if number % 7 == 3 else "default"
+            tasks.start_soon(ask, number, policy, *[code] * (number % 4))
+    for number, code in enumerate(codes):
+        alone = await judge.judge("strict" if number % 7 == 3 else "default", [seen(code)])
+        assert found[number] == [alone[0].result] * (number % 4)
+
+
+async def test_who_goes_away_leaves_no_answer_to_the_next(judge: Judge):
+    for steps in range(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(judge.judge, "strict", [seen(13)] * 50)
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        (found,) = await judge.judge("default", [seen(13)])
+        assert found.rule == "application-error"
+
+
+async def test_a_situation_may_leave_out_what_the_policy_does_not_see(judge: Judge):
+    event = HealthEvent(NOW, EventKind.XID, gpu=0, xid=79)
+    assert judge.sees("default") >= {"event", "history"}
+    assert judge.sees("strict") == frozenset()
+    for policy in POLICIES:
+        short = situation(event, node(), Past(), NOW, judge.sees(policy))
+        whole = situation(event, node(), Past(), NOW)
+        assert await judge.judge(policy, [short]) == await judge.judge(policy, [whole])

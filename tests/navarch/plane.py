@@ -57,21 +57,25 @@ class Running:
             await fleet.errands.idle()
 
     async def until(self, so: Callable[[], Awaitable[bool]]) -> None:
-        """Waits while the wheel turns by itself: whatever changes wakes it."""
+        """Waits while the wheel turns by itself: what is not written down wakes it, and the rest is written."""
         deck, changed = self.plane.fleet.deck, asyncio.Event()
-        turn = deck.wake
+        turn, written = deck.wake, deck.journal._tell
 
         def wake() -> None:
             changed.set()
             turn()
 
-        deck.wake = wake
+        def tell(goal: int) -> None:
+            written(goal)
+            changed.set()
+
+        deck.wake, deck.journal._tell = wake, tell
         try:
             while not await so():
                 await changed.wait()
                 changed.clear()
         finally:
-            deck.wake = turn
+            deck.wake, deck.journal._tell = turn, written
 
     async def register(self, node: Node, token: str = JOIN) -> pb.RegisterResponse:
         return await self.agent(token).register(pb.RegisterRequest(node_id=node.machine))

@@ -12,7 +12,7 @@ from neorion.keel.base import Error, Instant
 from neorion.keel.run.process import only_error
 from neorion.navarch.app.reload import Reloader, Source
 from neorion.navarch.app.serving import Serving, serving
-from neorion.navarch.decide.policy import situation
+from neorion.navarch.decide.policy import Past, situation
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import node
 from tests.navarch.processes import Fleet
@@ -59,7 +59,7 @@ async def test_a_changed_policy_judges_from_then_on(tmp_path: Path):
     async with reloading(tmp_path) as (running, reloader):
         judge = running.plane.fleet.deck.world.judge
         event = HealthEvent(Instant(1), EventKind.THERMAL)
-        seen = situation(event, node(), [], [], Instant(1))
+        seen = situation(event, node(), Past(), Instant(1))
         assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["first"]
         write(tmp_path, rule="second")
         assert await reloader.reload() == ["policy policy.yaml"]

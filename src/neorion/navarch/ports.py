@@ -54,6 +54,10 @@ class DemandSource(Protocol):
 class Judge(Protocol):
     """Judges situations by a policy, within limits of time and memory. Situations are those of `decide.policy`."""
 
+    def sees(self, policy: str) -> frozenset[str]:
+        """The variables that the policy's rules look at: a situation may leave out the others."""
+        ...
+
     async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         """One verdict for each, in order. NotFound for a policy that does not exist."""
         ...

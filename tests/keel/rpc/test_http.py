@@ -186,11 +186,14 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
         assert answer.json["details"][0]["debug"]["code"] == "rpc.slow_body"
 
 
-async def test_a_client_that_hangs_up_cancels_the_handler() -> None:
+@pytest.mark.parametrize(("kind", "body"), [("json", b"{}"), ("proto", b"")])
+async def test_a_client_that_hangs_up_cancels_the_handler(kind: str, body: bytes) -> None:
     async with over_socket() as w:
         async with await anyio.connect_tcp("127.0.0.1", w.port) as stream:
             await stream.send(
-                request("POST", WAIT, b"{}", content_type="application/json", authorization=f"Bearer {TOKEN}")
+                request(
+                    "POST", WAIT, body, content_type=f"application/{kind}", authorization=f"Bearer {TOKEN}"
+                )
             )
             await w.echo.begun.wait()
         with anyio.fail_after(60):

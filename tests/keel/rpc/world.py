@@ -53,12 +53,16 @@ class EchoService(Echo):
         self.cancelled = anyio.Event()
         self.seen: list[tuple[str, str]] = []
         self.headers: dict[str, str] = {}
+        self.say_in_headers = False
         self.done = 0
 
     async def say(self, request: Ping, ctx: Context, /) -> Pong:
         self.headers = dict(ctx.request_headers)
         self.seen.append((caller().name, current()))
         self.done += 1
+        if self.say_in_headers:
+            ctx.response_headers["x-said"] = request.text
+            ctx.response_trailers["x-said-last"] = request.text
         return Pong(text=request.text, count=request.count)
 
     async def look(self, request: Ping, _ctx: Context, /) -> Pong:

@@ -14,7 +14,7 @@ from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Error, Instant, Retry, Terminal
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from neorion.navarch.agent import Agent, Identity, Memory
-from neorion.navarch.model import EventKind, HealthEvent, Node, RepairStep
+from neorion.navarch.model import EventKind, HealthEvent, Node, NodeState, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Timing
 from neorion.navarch.ports import Gpu
@@ -154,11 +154,21 @@ async def treated(it: Running, step: RepairStep) -> None:
     await it.until(so)
 
 
+async def serves(it: Running, node: Node) -> None:
+    """One that is sick before it serves is given back, not treated."""
+
+    async def so() -> bool:
+        return it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
+
+    await it.until(so)
+
+
 async def test_an_agent_does_what_it_is_told_once_and_says_so():
     bench = Bench()
     async with running(spec(1, timing=QUICK)) as it:
         node = await booted(it)
         async with living(it, node, bench):
+            await serves(it, node)
             bench.see(95)
             await treated(it, RepairStep.DONE)
         assert bench.treated == [(Remedy.RESET_GPU, 3)]
@@ -175,6 +185,7 @@ async def test_a_reboot_is_begun_once_although_it_is_ordered_until_the_machine_i
     async with running(spec(1, timing=QUICK), seller=NoReboots) as it:
         node = await booted(it)
         async with living(it, node, bench):
+            await serves(it, node)
             asks = HealthEvent(SystemClock().now(), EventKind.RECOVERY_ACTION, 0, metrics={"action": 2.0})
             bench.events.put_nowait(asks)
             await treated(it, RepairStep.TREATING)
@@ -193,6 +204,7 @@ async def test_an_agent_that_cannot_do_as_it_is_told_says_why():
     async with running(spec(1, timing=QUICK)) as it:
         node = await booted(it)
         async with living(it, node, bench):
+            await serves(it, node)
             bench.see(95)
             await treated(it, RepairStep.FAILED)
         story = await it.operator.history(pb.HistoryRequest(subject=node.id))
@@ -212,5 +224,5 @@ async def test_an_agent_ends_when_its_node_is_no_more():
                 await it.until(seen(it, node, 31))
                 book = it.plane.fleet.deck.book
                 del book.nodes[node.id]
-                del book.shelf(node.pool).nodes[node.id]
+                book.shelf(node.pool).roll.drop(node.id)
         assert len(memory.outbox) == 0

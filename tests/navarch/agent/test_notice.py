@@ -15,7 +15,7 @@ from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.probes import FakeProbe
 from neorion.navarch.adapters.probes.notice import SERVICES, Foretold
-from neorion.navarch.decide.policy import compiled, judge, situation
+from neorion.navarch.decide.policy import Past, compiled, judge, situation
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import NOW, node
 from tests.capacity.clouds.gate import Answer, Call, Gate, opened
@@ -145,5 +145,5 @@ async def test_what_the_machine_itself_reports_is_told_too():
 
 def test_the_default_policy_replaces_a_machine_that_is_taken_back():
     event = HealthEvent(NOW, EventKind.PREEMPTION)
-    verdict = judge(compiled(default_policy()), situation(event, node(), (), (), NOW))
+    verdict = judge(compiled(default_policy()), situation(event, node(), Past(), NOW))
     assert (verdict.rule, verdict.certain, verdict.remedy) == ("preempted", True, Remedy.REPLACE)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from neorion.capacity.gpu import CATALOGUE, Remedy
 from neorion.keel.base import Invalid
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.decide.policy import Policy, Rule, compiled, judge, situation
+from neorion.navarch.decide.policy import Past, Policy, Rule, compiled, judge, situation
 from neorion.navarch.model import EventKind, Health, HealthEvent, Verdict
 from neorion.navarch.testing import NOW, later, node
 
@@ -19,7 +19,7 @@ DEFAULT = compiled(default_policy())
 def verdict(kind: EventKind = EventKind.XID, recent: int = 0, **event: Any) -> Verdict:
     seen = HealthEvent(NOW, kind, **event)
     past = [HealthEvent(later(-600 * (n + 1)), kind, **event) for n in range(recent)]
-    return judge(DEFAULT, situation(seen, node(), past, (), NOW))
+    return judge(DEFAULT, situation(seen, node(), Past(past), NOW))
 
 
 @pytest.mark.parametrize("code", sorted(CATALOGUE))
@@ -78,14 +78,14 @@ def test_rules_see_the_node_and_its_past():
     rule = one_rule('node.pool == "training" && recent.exists(e, e.xid == 48) && history.same_24h >= 1')
     past = [HealthEvent(later(-60), EventKind.XID, xid=48), HealthEvent(later(-50), EventKind.XID, xid=74)]
     seen = HealthEvent(NOW, EventKind.XID, xid=74)
-    assert judge(compiled(rule), situation(seen, node(), past, (), NOW)).rule == "only"
-    assert judge(compiled(rule), situation(seen, node(), past[:1], (), NOW)).rule == ""
+    assert judge(compiled(rule), situation(seen, node(), Past(past), NOW)).rule == "only"
+    assert judge(compiled(rule), situation(seen, node(), Past(past[:1]), NOW)).rule == ""
 
 
 def test_a_rule_that_fails_does_not_match_and_the_verdict_says_so():
     found = judge(
         compiled(one_rule("event.metrics.missing > 1.0")),
-        situation(HealthEvent(NOW, EventKind.XID), node(), (), (), NOW),
+        situation(HealthEvent(NOW, EventKind.XID), node(), Past(), NOW),
     )
     assert found.result is Health.HEALTHY
     assert "rule only failed" in found.sentence

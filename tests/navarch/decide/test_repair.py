@@ -15,6 +15,7 @@ from neorion.navarch.decide.budget import begun
 from neorion.navarch.model import (
     Health,
     HoldCode,
+    Node,
     NodeId,
     NodeState,
     Origin,
@@ -157,17 +158,16 @@ def test_a_host_that_cost_a_node_before_is_returned():
 
 
 @pytest.mark.parametrize(
-    ("changes", "code"),
+    ("ill", "changes", "code"),
     [
-        ({"state": PoolState("training", wanted=2, paused="a person: lunch")}, HoldCode.PAUSED),
-        ({"spec": spec(2, health=rules(auto_replace=False))}, HoldCode.AUTO_REPLACE_OFF),
-        ({"spec": spec(2, health=rules(approval=frozenset({Remedy.REPLACE})))}, HoldCode.APPROVAL),
-        ({"nodes": (sick(held=True), node(2))}, HoldCode.HELD_BY_OPERATOR),
-        ({"nodes": (sick(origin=Origin.JOINED), node(2))}, HoldCode.APPROVAL),
+        (sick(), {"state": PoolState("training", wanted=2, paused="a person: lunch")}, HoldCode.PAUSED),
+        (sick(), {"spec": spec(2, health=rules(auto_replace=False))}, HoldCode.AUTO_REPLACE_OFF),
+        (sick(), {"spec": spec(2, health=rules(approval=frozenset({Remedy.REPLACE})))}, HoldCode.APPROVAL),
+        (sick(held=True), {}, HoldCode.HELD_BY_OPERATOR),
+        (sick(origin=Origin.JOINED), {}, HoldCode.APPROVAL),
     ],
 )
-def test_what_keeps_a_repair_waiting_says_so(changes: dict[str, object], code: HoldCode):
-    ill = sick()
+def test_what_keeps_a_repair_waiting_says_so(ill: Node, changes: dict[str, object], code: HoldCode):
     view = changed(pool_view(spec(2, health=rules()), [ill, node(2)], [repair(ill)]), **changes)
     assert codes(view) == [code]
     assert steps(view) == []

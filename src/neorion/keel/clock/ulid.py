@@ -8,11 +8,14 @@ from neorion.keel.base.units import Instant
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 26
 CHANCE_BITS = 80
+# Two characters at a time: every request that brings no id is given one.
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_SHIFTS = tuple(range(120, -10, -10))
 
 
 def ulid(ms: int, chance: int) -> str:
     value = (ms & (2**48 - 1)) << CHANCE_BITS | (chance & (2**CHANCE_BITS - 1))
-    return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -5, -5))
+    return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
 
 def born(text: str) -> Instant | None:

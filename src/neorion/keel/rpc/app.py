@@ -77,7 +77,8 @@ class App:
                 exchange.settle()
                 await self._refuse(exchange, exchange.verdict)
             except Exception as error:  # noqa: BLE001 -- the last place where it can become a typed answer
-                await self._refuse(exchange, answer.typed(error, exchange.correlation_id))
+                told = exchange.verdict or answer.typed(error, exchange.correlation_id)
+                await self._refuse(exchange, told)
             finally:
                 exchange.close()
 
@@ -114,9 +115,12 @@ class App:
             exchange.within(_span(exchange, method), self._body_span)
             _check_form(exchange, method)
             await self._authorise(exchange, method.allow)
-            await exchange.read_body(limits.body_bytes)
-            exchange.strip()
-            await method.app(exchange.scope, exchange.receive, exchange.send)
+            body = await exchange.read_body(limits.body_bytes)
+            if method.direct is not None and method.direct.fits(exchange):
+                await method.direct.answer(exchange, body)
+            else:
+                exchange.strip()
+                await method.app(exchange.scope, exchange.receive, exchange.send)
         finally:
             self._leave(live, exchange)
 

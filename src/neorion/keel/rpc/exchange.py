@@ -22,6 +22,8 @@ _DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-i
 _DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
 # Who has not sent anything for so long is waiting for us.
 _SENDING_S: Final = 1.0
+# Nearly every request is answered within it; what only concerns the others is begun after it.
+_MOMENT_S: Final = 0.1
 # What may stand in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -58,6 +60,7 @@ class Exchange:
 
     __slots__ = (
         "_body",
+        "_body_due",
         "_deadline",
         "_loop",
         "_receive",
@@ -65,6 +68,8 @@ class Exchange:
         "_send",
         "_task",
         "_timer",
+        "_watched",
+        "_watcher",
         "correlation_id",
         "headers",
         "principal",
@@ -89,6 +94,9 @@ class Exchange:
         self._task = asyncio.current_task(self._loop)
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._body_due = 0.0
+        self._watched = False
+        self._watcher: asyncio.Task[None] | None = None
         # The request's own task ends with it, so nobody has to take the value back.
         _current.set(self)
 
@@ -96,8 +104,9 @@ class Exchange:
         """Starts the clock: the body within `body_span` seconds, the answer within `span`."""
         now = self._loop.time()
         self._deadline = now + span
-        # One timer serves both limits; it is set anew only for a request that outlives the first.
-        self._timer = self._loop.call_at(now + min(span, body_span), self._on_time)
+        self._body_due = now + body_span
+        # One timer serves all; it is set anew only for a request that is still there after a moment, as few are.
+        self._timer = self._loop.call_at(now + min(span, body_span, _MOMENT_S), self._on_time)
 
     def remaining(self) -> Duration:
         return Duration.of(seconds=max(0.0, self._deadline - self._loop.time()))
@@ -115,8 +124,19 @@ class Exchange:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
         # The task's context leads back here: without this every request would be left to the garbage collector.
-        self._task = self._timer = None
+        self._task = self._timer = self._watcher = None
+
+    def watch(self) -> None:
+        """From here on a client that goes away ends the handler, if that takes longer than a moment."""
+        self._watched = True
+
+    async def _until_gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.cut(_gone())
 
     async def read_body(self, most: int) -> bytes:
         """The whole body; the messages are small by rule, so that nothing is handled half read."""
@@ -133,7 +153,7 @@ class Exchange:
                 await self._discard()
                 raise _too_large(most)
         if message["type"] == "http.disconnect":
-            raise Retry("rpc.disconnected", "The client went away before its request was complete.")
+            raise _gone()
         self._body = body
         return body
 
@@ -174,7 +194,8 @@ class Exchange:
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
     def _on_time(self) -> None:
-        if self._loop.time() + _TIMER_EARLY_S >= self._deadline:
+        now = self._loop.time() + _TIMER_EARLY_S
+        if now >= self._deadline:
             self.cut(
                 Deadline(
                     "rpc.deadline",
@@ -182,10 +203,18 @@ class Exchange:
                     hint="Whether it was done is unknown: look before trying again, or give it more time.",
                 )
             )
-        elif self._body is None:
+        elif self._body is None and now >= self._body_due:
             self.cut(Deadline("rpc.slow_body", "The request's body did not arrive in time."))
         else:
-            self._timer = self._loop.call_at(self._deadline, self._on_time)
+            due = self._deadline if self._body is not None else min(self._deadline, self._body_due)
+            self._timer = self._loop.call_at(due, self._on_time)
+            if self._watched and self._watcher is None:
+                # No crew: it ends with the request, at the latest when that is closed.
+                self._watcher = self._loop.create_task(self._until_gone())
+
+
+def _gone() -> Retry:
+    return Retry("rpc.disconnected", "The client went away before its request was complete.")
 
 
 def _too_large(most: int) -> Invalid:

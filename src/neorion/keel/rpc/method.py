@@ -1,9 +1,12 @@
 """One row of the table of methods, and the forms in which calls come."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from neorion.keel.rpc.asgi import Application
+
+if TYPE_CHECKING:
+    from neorion.keel.rpc.direct import Direct
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,8 @@ class Method:
     verbs: frozenset[str]
     # The most seconds the server gives it.
     span: float
+    # None for streams.
+    direct: "Direct | None"
 
 
 # The message kinds of Connect. The gRPC wire needs trailers, which the HTTP server does not have.

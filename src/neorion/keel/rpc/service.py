@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from connectrpc.codec import proto_binary_codec, proto_json_codec
 from connectrpc.errors import ConnectError
@@ -15,6 +15,7 @@ from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.rpc import wire
 from neorion.keel.rpc.answer import typed, unwrapped
 from neorion.keel.rpc.asgi import Application
+from neorion.keel.rpc.direct import Direct
 from neorion.keel.rpc.exchange import current
 from neorion.keel.rpc.limits import Limits
 from neorion.keel.rpc.method import Method
@@ -61,12 +62,23 @@ def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
         # A person's JSON with a misspelt name is refused; machines speak binary, where unknown fields are newer ones.
         codecs=[proto_binary_codec(), proto_json_codec(ignore_unknown_fields=False)],
     )
+    endpoints = _endpoints(app, service.implementation)
     for method in desc.methods:
         allow = frozenset(service.allow[method.name])
-        yield f"/{desc.type_name}/{method.name}", _row(app, method, allow, limits)
+        path = f"/{desc.type_name}/{method.name}"
+        found = endpoints[path]
+        direct = Direct(found.method, found.function) if method.method_kind == "unary" else None
+        yield path, _row(app, method, allow, limits, direct)
 
 
-def _row(app: Application, method: DescMethod, allow: frozenset[str], limits: Limits) -> Method:
+def _endpoints(app: ConnectASGIApplication[Any], implementation: object) -> Mapping[str, Any]:
+    """Which function serves a path. Without interceptors: what ours does, the application around it does too."""
+    return cast("Any", app)._endpoints(implementation)  # noqa: SLF001 -- Connect tells it nowhere else
+
+
+def _row(
+    app: Application, method: DescMethod, allow: frozenset[str], limits: Limits, direct: Direct | None
+) -> Method:
     if method.method_kind not in ("unary", "server_streaming"):
         raise Invalid(
             "rpc.client_stream",
@@ -77,7 +89,7 @@ def _row(app: Application, method: DescMethod, allow: frozenset[str], limits: Li
     safe = method.idempotency == MethodOptions.IdempotencyLevel.NO_SIDE_EFFECTS and not stream
     verbs = frozenset({"GET", "POST"} if safe else {"POST"})
     span = limits.stream_time if stream else limits.call_time
-    return Method(app, allow, stream, verbs, span.seconds)
+    return Method(app, allow, stream, verbs, span.seconds, direct)
 
 
 class _TypedErrors:

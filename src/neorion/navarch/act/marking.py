@@ -35,10 +35,6 @@ class Marker:
         told = self._told.get(node.id)
         return told is not node and node.state in _TOLD_IN and (told is None or not _alike(told, node))
 
-    def knows(self, node: Node) -> bool:
-        """Records are values: the very same one needs no second look."""
-        return self._told.get(node.id) is node
-
     async def mark(self, node_id: NodeId) -> None:
         node = self._book.nodes.get(node_id)
         if node is None or not self.due(node):
@@ -46,6 +42,8 @@ class Marker:
         await self._deck.journal.durable()
         away = node.state is not NodeState.ACTIVE
         await point("navarch.mark.before")
+        # Until it has answered, nobody knows what it believes.
+        self._told.pop(node_id, None)
         try:
             if away:
                 await self._deck.world.scheduler.cordon(node, node.why)

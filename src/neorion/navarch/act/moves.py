@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from neorion.keel.base import Instant
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.model import (
     NODE,
@@ -85,10 +84,3 @@ class Moves:
         self._book.tell(subject, now, Line(event, sentence, data))
         if (pool := data.get("pool")) is not None:
             self._book.tell(f"pool/{pool}", now, Line(event, f"{subject}: {sentence}", {"node": subject}))
-
-    def tell_once(self, pool: str, key: str, sentence: str, until: Instant) -> None:
-        """One line of a pool's story for something that lasts; told again only when it was over in between."""
-        told = self._book.shelf(pool).told
-        if key not in told:
-            self.tell(f"pool/{pool}", key.partition(":")[0], sentence)
-        told[key] = until

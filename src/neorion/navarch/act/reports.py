@@ -15,8 +15,9 @@ from neorion.keel.base import Denied, Duration, Instant, Retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
+from neorion.navarch.act.telling import Teller
 from neorion.navarch.decide import diagnose, recovered
-from neorion.navarch.decide.policy import situation
+from neorion.navarch.decide.policy import Past, situation
 from neorion.navarch.model import (
     EventKind,
     Health,
@@ -64,10 +65,11 @@ class Vitals:
 class Reports:
     """The ears of the control plane."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: Deck, moves: Moves, teller: Teller) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
+        self._teller = teller
         self.vitals: dict[NodeId, Vitals] = {}
         # Is told how long an event was on its way until it was judged; metrics stand behind it.
         self.detected: Callable[[str, Duration], None] = lambda _pool, _lag: None
@@ -101,12 +103,18 @@ class Reports:
         used = sum([gpu.utilisation for gpu in gpus]) / len(gpus) if gpus else None
         pulse = self._book.pulses.get(node_id) or Pulse()
         busy = used is not None and used >= IDLE_PERCENT
-        self._book.pulses[node_id] = replace(
-            pulse,
-            heard=now,
-            utilisation=used,
-            idle=None if busy else pulse.idle or now,
-            tested=pulse.tested if tested is None else tested,
+        self._book.hear(
+            node_id,
+            Pulse(
+                heard=now,
+                marked=pulse.marked,
+                utilisation=used,
+                idle=None if busy else pulse.idle or now,
+                tested=pulse.tested if tested is None else tested,
+                treated=pulse.treated,
+                refused=pulse.refused,
+                waits=pulse.waits,
+            ),
         )
         self._vitals(node_id).gpus = gpus
         if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
@@ -133,28 +141,35 @@ class Reports:
             return
         # Judging took a while, and the agent may have lost its patience and sent them again.
         since = self._skipped(node, boot, first + skipped, len(fresh))
-        for event, verdict in list(zip(fresh, verdicts, strict=True))[since:]:
-            self._take(node_id, event, verdict)
-        self._note_taken(node_id, boot, first + len(events) - 1)
+        after = self._take(node, list(zip(fresh, verdicts, strict=True))[since:])
+        # In the same write as the events themselves: a crash keeps both or neither.
+        self._book.put_node(_noted(after, boot, first + len(events) - 1))
         await self._deck.journal.durable()
 
     async def observe(self, node_id: NodeId, events: Sequence[HealthEvent]) -> None:
         """Judges events by the pool's policy, and the node by the verdicts."""
-        for event, verdict in zip(events, await self._judged(node_id, events), strict=True):
-            self._take(node_id, event, verdict)
+        verdicts = await self._judged(node_id, events)
+        # Judging took a while: the node may be another by now, or gone.
+        node = self._book.nodes.get(node_id)
+        if node is None:
+            return
+        after = self._take(node, list(zip(events, verdicts, strict=True)))
+        if after is not node:
+            self._book.put_node(after)
         await self._deck.journal.durable()
 
     async def _judged(self, node_id: NodeId, events: Sequence[HealthEvent]) -> Sequence[Verdict]:
         node = self._deck.node(node_id)
         rules = self._deck.spec(node.pool).health
         recent = list(self._book.events.get(node_id, ()))
-        repairs = [one for one in self._book.shelf(node.pool).repairs.values() if one.node == node_id]
-        now = self._deck.clock.now()
+        repairs = list(self._book.repairs_of.get(node_id, {}).values())
+        now, judge = self._deck.clock.now(), self._deck.world.judge
+        sees = judge.sees(rules.policy)
         situations = [
-            situation(event, node, [*recent, *events[:index]], repairs, now)
+            situation(event, node, Past([*recent, *events[:index]], repairs), now, sees)
             for index, event in enumerate(events)
         ]
-        return await self._deck.world.judge.judge(rules.policy, situations)
+        return await judge.judge(rules.policy, situations)
 
     async def silence(self, node_id: NodeId, since: Instant) -> None:
         """Seen from here: an agent that has not spoken for too long."""
@@ -166,12 +181,19 @@ class Reports:
         for node in [one for one in self.vitals if one not in self._book.nodes]:
             del self.vitals[node]
 
-    def _take(self, node_id: NodeId, event: HealthEvent, verdict: Verdict) -> None:
-        # Judging took a while: the node may be another by now, or gone.
-        node = self._book.nodes.get(node_id)
-        if node is None:
-            return
-        self._book.add_event(node_id, event)
+    def _take(self, node: Node, judged: Sequence[tuple[HealthEvent, Verdict]]) -> Node:
+        """The node as it is after these events, each of them written down."""
+        self._teller.heard()
+        before = node
+        for event, verdict in judged:
+            node = self._take_one(node, event, verdict)
+        if _diagnosis(node) != _diagnosis(before):
+            # What only happens once more calls for nothing new; storms are made of that.
+            self._deck.wake()
+        return node
+
+    def _take_one(self, node: Node, event: HealthEvent, verdict: Verdict) -> Node:
+        self._book.add_event(node.id, event)
         self.detected(node.pool, self._deck.clock.now().since(event.at))
         if event.kind is EventKind.XID:
             key = (node.pool, event.xid)
@@ -179,16 +201,14 @@ class Reports:
         after = diagnose(node, event, verdict, self._deck.spec(node.pool).health)
         log.info(
             "health event",
-            node=node_id,
+            node=node.id,
             seen=event.signature,
             rule=verdict.rule,
             result=verdict.result.value,
         )
-        if after != node:
-            self._book.put_node(after)
         if after.health is not node.health or (after.ailment and not node.ailment):
-            self._moves.tell(node_id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
-        self._deck.wake()
+            self._moves.tell(node.id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
+        return after
 
     def _vitals(self, node_id: NodeId) -> Vitals:
         found = self.vitals.get(node_id)
@@ -198,16 +218,7 @@ class Reports:
 
     def _skipped(self, node: Node, boot: str, first: int, count: int) -> int:
         """How many of so many events were taken before."""
-        return min(count, max(0, node.taken.get(boot, 0) + 1 - first)) if boot else 0
-
-    def _note_taken(self, node_id: NodeId, boot: str, last: int) -> None:
-        """In the same write as the events themselves: a crash keeps both or neither."""
-        node = self._book.nodes.get(node_id)
-        if node is None or not boot:
-            return
-        others = {life: number for life, number in node.taken.items() if life != boot}
-        newest = dict(list(others.items())[1 - LIVES_MAX :])
-        self._book.put_node(replace(node, taken={**newest, boot: max(last, node.taken.get(boot, 0))}))
+        return min(count, max(0, node.taken.get(boot, 0) + 1 - first))
 
     def _check_same(self, node: Node, said: Registration, now: Instant) -> None:
         """A machine that lives is not replaced by another that says its name; one that lost its papers waits a little."""
@@ -226,7 +237,7 @@ class Reports:
         self._moves.tell(node.id, "node.rejoined", "an agent without the papers of before speaks for it now")
 
     def _hear(self, node_id: NodeId, now: Instant) -> None:
-        self._book.pulses[node_id] = replace(self._book.pulses.get(node_id, Pulse()), heard=now)
+        self._book.hear(node_id, replace(self._book.pulses.get(node_id, Pulse()), heard=now))
 
     def find(self, said: Registration) -> Node | None:
         known = [
@@ -275,3 +286,16 @@ class Reports:
         self._moves.change(node)
         self._moves.tell(node.id, "node.joined", f"{said.claim.name} joined {spec.name}", pool=spec.name)
         return node
+
+
+def _noted(node: Node, boot: str, last: int) -> Node:
+    """The node whose agent's events, of this life of it, were taken up to this one."""
+    others = {life: number for life, number in node.taken.items() if life != boot}
+    newest = dict(list(others.items())[1 - LIVES_MAX :])
+    return replace(node, taken={**newest, boot: max(last, node.taken.get(boot, 0))})
+
+
+def _diagnosis(node: Node) -> tuple[object, ...]:
+    """What decisions look at."""
+    sick = node.ailment
+    return (node.health,) if sick is None else (node.health, sick.signature, sick.result, sick.remedy)

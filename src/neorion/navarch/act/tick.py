@@ -2,9 +2,10 @@
 
 import asyncio
 from functools import partial
+from typing import Final
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Instant
+from neorion.keel.base import Duration, Instant
 from neorion.keel.clock import point
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.apply import Applier
@@ -16,11 +17,16 @@ from neorion.navarch.act.marking import Marker
 from neorion.navarch.act.moves import Moves
 from neorion.navarch.act.outfitting import Outfitting
 from neorion.navarch.act.reports import Reports
+from neorion.navarch.act.telling import Teller
 from neorion.navarch.act.treating import Healer
-from neorion.navarch.decide import NoteSilence, PoolPlan, incidents, plan
-from neorion.navarch.model import Node, NodeState, PoolSpec, PoolView, PurchaseState, RepairStep
+from neorion.navarch.decide import NoteSilence, PoolPlan, plan
+from neorion.navarch.model import Node, NodeState, PoolSpec, PurchaseState, RepairStep
 
 log = logger(__name__)
+
+# A turn that took longer than this rests as long before the next, and never so long that anybody would notice.
+_LONG_S: Final = 0.01
+_REST_S_MAX: Final = 0.05
 
 
 class Fleet:
@@ -35,14 +41,16 @@ class Fleet:
         self.marker = Marker(deck, self.moves)
         self.healer = Healer(deck)
         self.outfitting = Outfitting(deck, self.moves)
-        self.reports = Reports(deck, self.moves)
+        self.teller = Teller(deck, self.moves)
+        self.reports = Reports(deck, self.moves, self.teller)
         self.errands = Errands(deck.clock, deck.rng, self._wake)
         self._alarm: asyncio.TimerHandle | None = None
 
     async def tick(self) -> None:
-        now = self.deck.clock.now()
-        noted = self.deck.journal.noted
+        now, clock = self.deck.clock.now(), self.deck.clock
+        noted, began = self.deck.journal.noted, clock.monotonic()
         wakes = [self._turn(spec, now) for spec in self.deck.specs.values()]
+        took = clock.monotonic() - began
         await self.deck.journal.durable()
         await point("navarch.tick.decided")
         self._effects()
@@ -50,14 +58,16 @@ class Fleet:
             # What changed may call for more.
             self.deck.wake()
         self._wake_at(min((at for at in wakes if at is not None), default=None), now)
+        if took > _LONG_S:
+            # Where thousands of nodes are in trouble, their agents must still be heard.
+            await clock.sleep(Duration.of(seconds=min(_REST_S_MAX, took)))
 
     def plan(self, spec: PoolSpec) -> PoolPlan:
         """What would be done now."""
         return plan(self.deck.book.view(spec, self.deck.started), self.deck.clock.now())
 
     def _turn(self, spec: PoolSpec, now: Instant) -> Instant | None:
-        view = self.deck.book.view(spec, self.deck.started)
-        decided = plan(view, now)
+        decided = plan(self.deck.book.view(spec, self.deck.started), now)
         shelf = self.deck.book.shelf(spec.name)
         shelf.holds = decided.holds
         if decided.wish is not None and (not shelf.wishes or shelf.wishes[-1].size != decided.wish.size):
@@ -70,24 +80,8 @@ class Fleet:
                 self.errands.ensure(f"silence {action.node}", work)
             else:
                 self.applier.apply(action)
-        self._tell(view, decided, now)
+        self.teller.holds(spec.name, decided.holds)
         return decided.wake_at
-
-    def _tell(self, view: PoolView, decided: PoolPlan, now: Instant) -> None:
-        """Holds and incidents are told once, for as long as they last."""
-        pool = view.spec.name
-        current: set[str] = set()
-        for hold in decided.holds:
-            key = f"hold.{hold.code.value}:{hold.detail if hold.code.value == 'common_cause' else ''}"
-            current.add(key)
-            self.moves.tell_once(pool, key, hold.sentence, now)
-        for incident in incidents(view, now):
-            key = f"incident:{incident.signature}"
-            current.add(key)
-            self.moves.tell_once(pool, key, incident.sentence, now)
-        told = self.deck.book.shelf(pool).told
-        for key in [one for one in told if one not in current]:
-            del told[key]
 
     def _effects(self) -> None:
         """Level-triggered: whatever the records call for and is not under way is begun."""
@@ -95,10 +89,13 @@ class Fleet:
         for purchase in book.purchases.values():
             if purchase.state is PurchaseState.INTENDED:
                 ensure(f"buy {purchase.id}", partial(self.buyer.buy, purchase.id))
-        for node in book.nodes.values():
-            # Almost all of them, in every tick, are at work and known for it.
-            if node.state is not NodeState.ACTIVE or not self.marker.knows(node):
+        for name in list(book.touched):
+            node = book.nodes.get(name)
+            if node is not None:
                 self._see_to(node)
+            if node is None or (node.state is NodeState.ACTIVE and not self.marker.due(node)):
+                # At work and known for it, as almost all of them are.
+                del book.touched[name]
         for repair in book.open_repairs.values():
             if (
                 repair.step is RepairStep.TREATING

@@ -55,9 +55,8 @@ class Healer:
     def treated(self, node: NodeId, repair: RepairId) -> None:
         pulse = self._book.pulses.get(node, Pulse())
         # What was heard before is no sign of life after; the test before says nothing either.
-        self._book.pulses[node] = replace(
-            pulse, treated=pulse.treated | {str(repair)}, heard=self._deck.clock.now(), tested=None
-        )
+        heard = self._deck.clock.now()
+        self._book.hear(node, replace(pulse, treated=pulse.treated | {str(repair)}, heard=heard, tested=None))
         self._deck.wake()
 
     def rebooted(self, node: NodeId) -> None:

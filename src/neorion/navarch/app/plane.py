@@ -142,6 +142,9 @@ async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, wat
     prices = Market(fleet.deck, settings.prices).tick
     crew.loop(Loop("navarch.market", prices, Pace(rhythm.market), clock, rng, watch))
     crew.loop(Loop("navarch.sweep", sweep.tick, Pace(rhythm.sweep), clock, rng, watch))
+    telling = Loop("navarch.incidents", fleet.teller.tick, Pace(rhythm.tick), clock, rng, watch)
+    fleet.teller.wake = telling.wake
+    crew.loop(telling)
     retain = Retention(fleet).tick
     crew.loop(Loop("navarch.retention", retain, Pace(rhythm.retention), clock, rng, watch))
 

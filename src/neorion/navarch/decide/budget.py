@@ -34,10 +34,10 @@ class _Scene:
         self.at_work = at_work
         self.size = size
         self.now = now
-        self.zones = {node.id: node.place.zone for node in view.nodes}
 
     def zone(self, repair: Repair) -> str:
-        return self.zones.get(repair.node, "")
+        node = self.view.node(repair.node)
+        return node.place.zone if node is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _check(budget: Budget, repair: Repair, node: Node, scene: _Scene) -> Hold | 
     have = sum(
         one.id != repair.id
         and _concerns(budget, one.signature, scene.zone(one))
-        and (zone is None or scene.zones.get(one.node) == zone)
+        and (zone is None or scene.zone(one) == zone)
         for one in _counted(budget, scene)
     )
     most = budget.most.of(scene.size)

@@ -35,7 +35,7 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
 
 def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
     spec, state = view.spec, view.state
-    have = len(seats(view))
+    have = seats(view)
     limits = f"between {spec.scaling.least} and {spec.scaling.most}"
     wants = max(state.wanted, spec.scaling.least)
     told = [

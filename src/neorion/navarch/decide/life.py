@@ -70,6 +70,8 @@ def _on_a_lemon(node: Node, view: PoolView, now: Instant) -> bool:
 
 def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
     quiet_since = (now - view.spec.timing.silence).ns
-    for node, heard in view.speaking:
-        if heard.ns < quiet_since and (node.ailment is None or node.ailment.signature != EventKind.SILENCE):
+    for node, heard in view.speaking():
+        if heard.ns >= quiet_since:
+            return
+        if node.ailment is None or node.ailment.signature != EventKind.SILENCE:
             yield NoteSilence(node.id, heard)

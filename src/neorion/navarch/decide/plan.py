@@ -35,9 +35,9 @@ def _wake_at(view: PoolView, holds: Iterable[Hold], now: Instant) -> Instant | N
             moments.append(node.since + timing.verify)
             moments.append(node.since + timing.verify_most)
     quiet_since = (now - timing.silence).ns
-    heard = min([at.ns for _, at in view.speaking if at.ns >= quiet_since], default=None)
+    heard = next((at for _, at in view.speaking() if at.ns >= quiet_since), None)
     if heard is not None:
-        moments.append(Instant(heard) + timing.silence)
+        moments.append(heard + timing.silence)
     moments += [one.since + timing.treat for one in view.open_repairs if one.step is RepairStep.TREATING]
     moments += [until(trouble) for trouble in view.troubles.values()]
     later = [moment + _PAST for moment in moments if now < moment + _PAST]

@@ -5,6 +5,7 @@ limited (`neorion.navarch.adapters.judge`).
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ CONDITION_MAX: Final = 2_000
 RULES_MAX: Final = 200
 # What a rule may look back on: enough for repeats over a day, little enough to travel with each event.
 RECENT_MAX: Final = 64
+_HOUR, _DAY, _WEEK = (Duration.of(hours=hours) for hours in (1, 24, 7 * 24))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A policy ready to judge."""
+    """A policy ready to judge. `sees` are the variables that any of its rules speaks of."""
 
     policy: Policy
     programs: tuple[cel.Program, ...]
+    sees: frozenset[str]
 
 
 def compiled(policy: Policy) -> Compiled:
@@ -56,15 +59,19 @@ def compiled(policy: Policy) -> Compiled:
         raise Invalid(
             "navarch.policy", f"{policy.name} has more than {RULES_MAX} rules.", hint="join some of them"
         )
-    return Compiled(policy, tuple(_program(policy, rule) for rule in policy.rules))
+    programs = tuple(_program(policy, rule) for rule in policy.rules)
+    sees = frozenset(name for program in programs for name in program.variables())
+    return Compiled(policy, programs, sees.intersection(VARIABLES))
 
 
 def judge(policy: Compiled, situation: Mapping[str, Any]) -> Verdict:
     """The verdict of the first rule that matches. A rule that fails does not match, and the verdict says so."""
     failed: list[str] = []
+    # Values are made CEL's own once for all rules: that costs far more than the rules themselves.
+    seen = cel.Context(variables={name: situation[name] for name in policy.sees})
     for rule, program in zip(policy.policy.rules, policy.programs, strict=True):
         try:
-            matches = program.execute(dict(situation)) is True
+            matches = program.execute(seen) is True
         except Exception as error:  # noqa: BLE001 -- whatever a rule runs into is the rule's failure, never ours
             failed.append(f"rule {rule.name} failed: {str(error)[:100]}")
             continue
@@ -73,15 +80,22 @@ def judge(policy: Compiled, situation: Mapping[str, Any]) -> Verdict:
     return Verdict("", Health.HEALTHY, sentence="; ".join(["no rule matches", *failed]))
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What came before an event: the node's newest events without the event itself, and its repairs."""
+
+    events: Sequence[HealthEvent] = ()
+    repairs: Sequence[Repair] = ()
+
+
 def situation(
-    event: HealthEvent, node: Node, recent: Sequence[HealthEvent], repairs: Sequence[Repair], now: Instant
+    event: HealthEvent, node: Node, past: Past, now: Instant, sees: AbstractSet[str] = frozenset(VARIABLES)
 ) -> dict[str, Any]:
-    """What rules see, as plain values that travel between processes. `recent` does not hold the event itself."""
-    past = recent[-RECENT_MAX:]
+    """What rules see, as plain values that travel between processes. What no rule looks at may be left out."""
     known = xid(event.xid)
-    return {
+    recent = past.events[-RECENT_MAX:]
+    seen: dict[str, Any] = {
         "event": _event(event),
-        "recent": [_event(one) for one in past],
         "xid": {
             "code": known.code,
             "name": known.name,
@@ -89,19 +103,28 @@ def situation(
             "action": known.remedy.value,
             "certain": known.certain,
         },
-        "node": {
-            "id": str(node.id),
-            "pool": node.pool,
-            "provider": node.place.provider,
-            "instance_type": node.place.instance_type,
-            "region": node.place.region,
-            "zone": node.place.zone,
-            "state": node.state.value,
-            "health": node.health.value,
-            "gpu_count": node.gpus,
-            "age_seconds": now.since(node.born).seconds,
-        },
-        "history": _history(event, past, repairs, now),
+    }
+    if "node" in sees:
+        seen["node"] = _node(node, now)
+    if "recent" in sees:
+        seen["recent"] = [_event(one) for one in recent]
+    if "history" in sees:
+        seen["history"] = _history(event, recent, past.repairs, now)
+    return seen
+
+
+def _node(node: Node, now: Instant) -> dict[str, Any]:
+    return {
+        "id": str(node.id),
+        "pool": node.pool,
+        "provider": node.place.provider,
+        "instance_type": node.place.instance_type,
+        "region": node.place.region,
+        "zone": node.place.zone,
+        "state": node.state.value,
+        "health": node.health.value,
+        "gpu_count": node.gpus,
+        "age_seconds": now.since(node.born).seconds,
     }
 
 
@@ -119,25 +142,18 @@ def _event(event: HealthEvent) -> dict[str, Any]:
 
 
 def _history(
-    event: HealthEvent, past: Sequence[HealthEvent], repairs: Sequence[Repair], now: Instant
+    event: HealthEvent, recent: Sequence[HealthEvent], repairs: Sequence[Repair], now: Instant
 ) -> dict[str, int]:
     """Counts that rules most often need; anything else can be counted from `recent`."""
-
-    def count(span: Duration, *, same_gpu: bool = False) -> int:
-        return sum(
-            one.signature == event.signature
-            and event.at.since(one.at) <= span
-            and (not same_gpu or one.gpu == event.gpu)
-            for one in past
-        )
-
-    hour, day, week = (Duration.of(hours=hours) for hours in (1, 24, 7 * 24))
+    hour, day = event.at - _HOUR, event.at - _DAY
+    of_day = [one for one in recent if one.at.ns >= day.ns and one.like(event)]
+    of_hour = [one for one in of_day if one.at.ns >= hour.ns]
     return {
-        "same_1h": count(hour),
-        "same_24h": count(day),
-        "same_gpu_1h": count(hour, same_gpu=True),
-        "same_gpu_24h": count(day, same_gpu=True),
-        "repairs_7d": sum(now.since(repair.opened) <= week for repair in repairs),
+        "same_1h": len(of_hour),
+        "same_24h": len(of_day),
+        "same_gpu_1h": sum(one.gpu == event.gpu for one in of_hour),
+        "same_gpu_24h": sum(one.gpu == event.gpu for one in of_day),
+        "repairs_7d": sum(now.since(repair.opened) <= _WEEK for repair in repairs),
     }
 
 

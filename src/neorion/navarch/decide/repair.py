@@ -205,7 +205,7 @@ def has_room(view: PoolView, repair: Repair) -> bool:
     if any(ready_spare(node) for node in view.unsettled):
         return True
     scaling = view.spec.scaling
-    alive = sum(not node.state.leaving and not node.spare for node in view.nodes)
+    alive = view.settled + sum(not node.state.leaving and not node.spare for node in view.unsettled)
     # Only those ahead of it count: if each counted all, none of them would find room.
     beside = sum(
         one.swap

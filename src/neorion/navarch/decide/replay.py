@@ -6,7 +6,7 @@ from typing import Any
 
 from neorion.keel.base import Instant
 from neorion.navarch.decide.health import diagnose
-from neorion.navarch.decide.policy import situation
+from neorion.navarch.decide.policy import Past, situation
 from neorion.navarch.model import Health, HealthEvent, Node, Verdict
 from neorion.navarch.model.spec import HealthRules
 
@@ -24,7 +24,7 @@ class Difference:
 
 def situations(node: Node, events: Sequence[HealthEvent]) -> list[Mapping[str, Any]]:
     """Each event as it was judged when it came, with what had come before it. Repairs are not known any more."""
-    return [situation(event, node, events[:index], (), event.at) for index, event in enumerate(events)]
+    return [situation(event, node, Past(events[:index]), event.at) for index, event in enumerate(events)]
 
 
 def differences(

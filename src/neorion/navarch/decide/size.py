@@ -1,6 +1,7 @@
 """The size of a pool: what it should have, what it has, and what to buy or give back to get there."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Self
@@ -24,6 +25,7 @@ from neorion.navarch.model import (
     RepairId,
     RepairStep,
     Wish,
+    is_settled,
 )
 
 _HOUR = Duration.of(hours=1)
@@ -40,18 +42,31 @@ class Target:
     wish: Wish | None = None
 
 
-def seats(view: PoolView) -> list[Node]:
-    """The nodes that count: an old node and its successor are one, and what others bought is not ours to count."""
-    replaced = {repair.node for repair in view.open_repairs if view.successor(repair) is not None}
-    return [
-        node
-        for node in view.nodes
-        if node.origin is Origin.BOUGHT
+def seats(view: PoolView) -> int:
+    """How many nodes count: an old node and its successor are one, and what others bought is not ours to count."""
+    replaced = _replaced(view)
+    both = sum((node := view.node(one)) is not None and is_settled(node) for one in replaced)
+    return view.settled - both + sum(_sits(node, replaced) for node in view.unsettled)
+
+
+def seated(view: PoolView) -> list[Node]:
+    """Who they are: every node is looked at, so it is asked only when one of them has to go."""
+    replaced = _replaced(view)
+    return [node for node in view.nodes if _sits(node, replaced)]
+
+
+def _replaced(view: PoolView) -> set[NodeId]:
+    return {repair.node for repair in view.open_repairs if view.successor(repair) is not None}
+
+
+def _sits(node: Node, replaced: AbstractSet[NodeId]) -> bool:
+    return (
+        node.origin is Origin.BOUGHT
         and not node.state.leaving
         and not node.spare
         and not node.retiring
         and node.id not in replaced
-    ]
+    )
 
 
 def target(view: PoolView, now: Instant) -> Target:
@@ -83,9 +98,9 @@ def resize(view: PoolView, goal: Target, now: Instant) -> Iterator[Action | Hold
     if view.state.paused:
         return
     have = seats(view)
-    yield from _buy(view, _shopping(view, goal, len(have)), now)
-    if len(have) > goal.size:
-        yield from _retire(view, have, len(have) - goal.size, goal.by)
+    yield from _buy(view, _shopping(view, goal, have), now)
+    if have > goal.size:
+        yield from _retire(view, have - goal.size, goal.by)
     yield from _spare_too_many(view)
 
 
@@ -137,14 +152,16 @@ class _Till:
 
     @classmethod
     def of(cls, view: PoolView, now: Instant) -> Self:
-        alive = [node for node in view.nodes if not node.state.leaving]
+        alive = [node for node in view.unsettled if not node.state.leaving]
         lately = sum(
             purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
             and now.since(purchase.intended) < _HOUR
             for purchase in view.purchases
         )
         coming = sum(node.state.coming for node in alive)
-        return cls(len(alive), coming, lately, sum(node.place.price for node in alive))
+        spent = sum(place.price * count for place, count in view.roll.settled.items())
+        spent += sum(node.place.price for node in alive)
+        return cls(view.settled + len(alive), coming, lately, spent)
 
 
 def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
@@ -168,12 +185,14 @@ def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant)
     return None
 
 
-def _retire(view: PoolView, have: list[Node], surplus: int, why: str) -> Iterator[RetireNode]:
+def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
     """Whom nobody will miss goes first: not yet serving, sick, idle for longest, least used."""
     busy = {repair.node for repair in view.open_repairs} | {
         repair.successor for repair in view.open_repairs if repair.successor
     }
-    willing = [node for node in have if node.id not in busy and not node.held and node.state in _RETIRABLE]
+    willing = [
+        node for node in seated(view) if node.id not in busy and not node.held and node.state in _RETIRABLE
+    ]
     willing.sort(key=lambda node: _missed(node, view.pulse(node.id)))
     for node in willing[:surplus]:
         yield RetireNode(node.id, f"the pool is too large: {why}")

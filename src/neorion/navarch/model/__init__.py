@@ -7,6 +7,7 @@ from neorion.navarch.model.health import Ailment, EventKind, Health, HealthEvent
 from neorion.navarch.model.ids import InstallationId, NodeId, RepairId
 from neorion.navarch.model.reason import Hold, HoldCode
 from neorion.navarch.model.record import Node, Origin, Place, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.roll import Roll, is_settled
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NODE, PURCHASE, REPAIR, NodeState, PurchaseState, RepairStep
 from neorion.navarch.model.view import Demand, PoolView, Pulse, Stock, Wish
@@ -37,8 +38,10 @@ __all__ = [
     "Repair",
     "RepairId",
     "RepairStep",
+    "Roll",
     "Stock",
     "Trouble",
     "Verdict",
     "Wish",
+    "is_settled",
 ]

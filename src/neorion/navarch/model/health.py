@@ -53,6 +53,10 @@ class HealthEvent(Struct, frozen=True, omit_defaults=True):
         """Events of one signature may have one cause: "xid 79", "thermal"."""
         return f"xid {self.xid}" if self.kind is EventKind.XID else self.kind.value
 
+    def like(self, other: "HealthEvent") -> bool:
+        """Whether both have one signature."""
+        return self.kind is other.kind and (self.xid == other.xid or self.kind is not EventKind.XID)
+
     @property
     def words(self) -> str:
         """The signature with its meaning: "XID 79 (GPU has fallen off the bus)"."""

@@ -1,7 +1,7 @@
 """What a decision sees: one pool at one moment, as values."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
 from neorion.navarch.model.record import Node, Place, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.roll import Roll
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NodeState
 
@@ -74,12 +75,13 @@ class Wish:
 class PoolView:
     """One pool. `repairs` are the open ones and those that still count; `purchases` those of the last hour and the open ones.
 
-    Without slots, so that what follows from it is worked out once.
+    Without slots, so that what follows from it is worked out once. `roll` goes on changing: a view is good until the next
+    change.
     """
 
     spec: PoolSpec
     state: PoolState
-    nodes: Sequence[Node] = ()
+    roll: Roll = field(default_factory=Roll)
     repairs: Sequence[Repair] = ()
     purchases: Sequence[Purchase] = ()
     pulses: Mapping[NodeId, Pulse] = field(default_factory=dict[NodeId, Pulse])
@@ -99,8 +101,12 @@ class PoolView:
     def pulse(self, node: NodeId) -> Pulse:
         return self.pulses.get(node, _UNHEARD)
 
+    @property
+    def nodes(self) -> Collection[Node]:
+        return self.roll.nodes.values()
+
     def node(self, node: NodeId) -> Node | None:
-        return self._by_id.get(node)
+        return self.roll.nodes.get(node)
 
     def successor(self, repair: Repair) -> Node | None:
         """Who takes the place of the repair's node; nobody while there is none, or when that one went again."""
@@ -113,29 +119,30 @@ class PoolView:
 
     @cached_property
     def unsettled(self) -> Sequence[Node]:
-        """All but those that serve in good health. Large fleets are almost only such, and rules look at the others."""
-        return [node for node in self.nodes if node.state is not NodeState.ACTIVE or node.ailment is not None]
+        """All but those that serve in good health."""
+        return list(self.roll.unsettled.values())
 
     @cached_property
-    def speaking(self) -> Sequence[tuple[Node, Instant]]:
-        """Nodes whose silence would be news, and when each was heard last."""
-        pulses, started = self.pulses, self.started
-        return [
-            (node, heard)
-            for node in self.nodes
-            if node.state in _SPEAKING
-            and (heard := pulses.get(node.id, _UNHEARD).heard or started) is not None
-        ]
+    def settled(self) -> int:
+        """How many serve in good health."""
+        return self.roll.settled.total()
+
+    def speaking(self) -> Iterator[tuple[Node, Instant]]:
+        """Nodes whose silence would be news, and when each was heard last: the longest silent first."""
+        for name in self.roll.speakers:
+            node = self.roll.nodes[name]
+            heard = self.pulse(name).heard or self.started
+            if node.state in _SPEAKING and heard is not None:
+                yield node, heard
 
     @cached_property
     def serving(self) -> int:
-        return len(self.nodes) - sum(not node.state.serving for node in self.unsettled)
+        return self.settled + sum(node.state.serving for node in self.unsettled)
 
     @cached_property
     def spread(self) -> Counter[tuple[str, str, str]]:
         """How many nodes are where."""
-        return Counter(node.place.where for node in self.nodes)
-
-    @cached_property
-    def _by_id(self) -> Mapping[NodeId, Node]:
-        return {node.id: node for node in self.nodes}
+        found = Counter(node.place.where for node in self.unsettled)
+        for place, count in self.roll.settled.items():
+            found[place.where] += count
+        return found

@@ -1,6 +1,7 @@
 """Everything the control plane knows, in memory, by pool."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from neorion.capacity.provider import IntentId
@@ -21,6 +22,7 @@ from neorion.navarch.model import (
     PurchaseState,
     Repair,
     RepairId,
+    Roll,
     Stock,
     Trouble,
     Wish,
@@ -39,15 +41,18 @@ class Shelf:
     """The records of one pool, and what is known of it but not written down."""
 
     state: PoolState
-    nodes: dict[NodeId, Node] = field(default_factory=dict[NodeId, Node])
+    roll: Roll = field(default_factory=Roll)
     repairs: dict[RepairId, Repair] = field(default_factory=dict[RepairId, Repair])
     purchases: dict[IntentId, Purchase] = field(default_factory=dict[IntentId, Purchase])
     wishes: deque[Wish] = field(default_factory=lambda: deque[Wish](maxlen=WISHES_MAX))
     demand: Demand = field(default_factory=Demand)
     holds: tuple[Hold, ...] = ()
-    told: dict[str, Instant] = field(default_factory=dict[str, Instant])
     # Those of its nodes that were told of at all.
     events: dict[NodeId, deque[HealthEvent]] = field(default_factory=dict[NodeId, deque[HealthEvent]])
+
+    @property
+    def nodes(self) -> Mapping[NodeId, Node]:
+        return self.roll.nodes
 
 
 class Book:
@@ -65,6 +70,9 @@ class Book:
         self.events: dict[NodeId, deque[HealthEvent]] = {}
         # By every name that an agent may use for its machine.
         self.names: dict[str, dict[NodeId, None]] = {}
+        # Those whose effects are still to be looked at, because they changed; whoever looks takes them out.
+        self.touched: dict[NodeId, None] = {}
+        self.repairs_of: dict[NodeId, dict[RepairId, Repair]] = {}
         # At most one for each node.
         self.open_repairs: dict[NodeId, Repair] = {}
 
@@ -75,7 +83,7 @@ class Book:
         if node.state is NodeState.TERMINATED:
             self._journal.note("node", node.id, None)
             self._rename(self.nodes.pop(node.id, None), None)
-            self.shelf(node.pool).nodes.pop(node.id, None)
+            self.shelf(node.pool).roll.drop(node.id)
             self.shelf(node.pool).events.pop(node.id, None)
             self.pulses.pop(node.id, None)
             self.events.pop(node.id, None)
@@ -103,6 +111,12 @@ class Book:
         if self.troubles.pop(scope, None) is not None:
             self._journal.note("trouble", scope, None)
 
+    def hear(self, node: NodeId, pulse: Pulse) -> None:
+        """A sign of life, which is not written down."""
+        self.pulses[node] = pulse
+        if (known := self.nodes.get(node)) is not None:
+            self.shelf(known.pool).roll.heard(node)
+
     def add_event(self, node: NodeId, event: HealthEvent) -> None:
         self._journal.tell(HEALTH, node, event.at, to_text(event))
         self.index_event(node, event)
@@ -125,15 +139,22 @@ class Book:
         self._journal.note("repair", repair.id, None)
         del self.repairs[repair.id]
         self.shelf(repair.pool).repairs.pop(repair.id, None)
+        of_node = self.repairs_of[repair.node]
+        del of_node[repair.id]
+        if not of_node:
+            del self.repairs_of[repair.node]
 
     # Indexes: also how the book is filled from the store, where there is nothing to note.
 
     def index_node(self, node: Node) -> None:
         self._rename(self.nodes.get(node.id), node)
         self.nodes[node.id] = node
-        self.shelf(node.pool).nodes[node.id] = node
+        self.shelf(node.pool).roll.put(node)
+        self.touched[node.id] = None
 
     def _rename(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and new is not None and _told_names(old) == _told_names(new):
+            return
         if old is not None and (new is None or old.names != new.names):
             for name in old.names:
                 self.names[name].pop(old.id, None)
@@ -150,6 +171,7 @@ class Book:
     def index_repair(self, repair: Repair) -> None:
         self.repairs[repair.id] = repair
         self.shelf(repair.pool).repairs[repair.id] = repair
+        self.repairs_of.setdefault(repair.node, {})[repair.id] = repair
         if not repair.step.over:
             self.open_repairs[repair.node] = repair
         elif (known := self.open_repairs.get(repair.node)) is not None and known.id == repair.id:
@@ -176,7 +198,7 @@ class Book:
         return PoolView(
             spec=spec,
             state=shelf.state,
-            nodes=tuple(shelf.nodes.values()),
+            roll=shelf.roll,
             repairs=tuple(shelf.repairs.values()),
             purchases=tuple(shelf.purchases.values()),
             pulses=self.pulses,
@@ -195,3 +217,8 @@ class Book:
             for one in self.purchases.values()
             if one.state is PurchaseState.INTENDED and one.pool != pool
         ]
+
+
+def _told_names(node: Node) -> tuple[str, str, str]:
+    """Names that a node does not have from the start; almost no change of it is one of these."""
+    return node.machine, node.machine_name, node.kube_name

@@ -27,11 +27,14 @@ class _Batch:
     )
 
     def write(self, tx: Tx) -> None:
+        puts: dict[str, list[tuple[str, bytes]]] = {}
         for (table, key), record in self.rows.items():
             if record is None:
                 tx.execute(_DELETE[table], (key,))
             else:
-                tx.execute(_PUT[table], (key, encode(record)))
+                puts.setdefault(table, []).append((key, encode(record)))
+        for table, rows in puts.items():
+            tx.many(_PUT[table], rows)
         for history, lines in self.lines.items():
             history.extend(tx, lines)
 

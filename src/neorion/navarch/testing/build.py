@@ -98,8 +98,12 @@ def pool_view(
     usual = PoolView(
         spec=wanted,
         state=PoolState(wanted.name, wanted=wanted.scaling.least),
-        nodes=tuple(members),
         repairs=tuple(repairs),
         pulses={one.id: Pulse(heard=NOW, marked=one.state is not NodeState.ACTIVE) for one in members},
     )
-    return changed(usual, **changes)
+    view = changed(usual, **changes)
+    for one in members:
+        view.roll.put(one)
+    for one in sorted(members, key=lambda one: heard.ns if (heard := view.pulse(one.id).heard) else 0):
+        view.roll.heard(one.id)
+    return view

@@ -14,6 +14,9 @@ class InlineJudge:
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._policies = {name: compiled(policy) for name, policy in policies.items()}
 
+    def sees(self, policy: str) -> frozenset[str]:
+        return known(policy, self._policies).sees
+
     async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         rules = known(policy, self._policies)
         return [judge(rules, situation) for situation in situations]

@@ -5,8 +5,10 @@ asked is answered for it: such an event leaves the node degraded, and says why.
 """
 
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Final, Self
 
 import anyio
@@ -29,6 +31,14 @@ _CHILD: Final = "neorion.navarch.adapters.judge.child"
 _VERDICTS = msgspec.json.Decoder(list[Verdict])
 
 
+@dataclass(slots=True, eq=False)
+class _Asked:
+    policy: str
+    situations: Sequence[Mapping[str, Any]]
+    verdicts: Sequence[Verdict] = ()
+    answered: bool = False
+
+
 class ProcessJudge:
     """Use it as a context: the child lives as long as the block."""
 
@@ -39,16 +49,26 @@ class ProcessJudge:
         self._rules: bytes = _encoded(policies)
         self._seconds = seconds
         self._turn = anyio.Lock()
+        self._waiting = deque[_Asked]()
         self._child: Process | None = None
         self._answers: BufferedByteReceiveStream | None = None
 
+    def sees(self, policy: str) -> frozenset[str]:
+        return known(policy, self._known).sees
+
     async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         known(policy, self._known)
-        verdicts: list[Verdict] = []
-        async with self._turn:
-            for begin in range(0, len(situations), SITUATIONS_MAX):
-                verdicts += await self._ask(policy, situations[begin : begin + SITUATIONS_MAX])
-        return verdicts
+        mine = _Asked(policy, situations)
+        self._waiting.append(mine)
+        try:
+            async with self._turn:
+                # Whoever has the turn asks for those who wait behind it too, so it may have been answered meanwhile.
+                while not mine.answered:
+                    await self._answer_some()
+        finally:
+            if not mine.answered:
+                self._waiting.remove(mine)
+        return mine.verdicts
 
     async def teach(self, policies: Mapping[str, Policy]) -> list[str]:
         """Judges by these from now on, and tells which are others; what is being judged is judged by those of before."""
@@ -60,6 +80,28 @@ class ProcessJudge:
                 self._policies, self._known, self._rules = dict(policies), known, rules
                 await self._kill()
         return others
+
+    async def _answer_some(self) -> None:
+        """The first in line, and those behind it as long as they are few enough and go by the same policy."""
+        policy, batch, many = self._waiting[0].policy, list[_Asked](), 0
+        while self._waiting and self._waiting[0].policy == policy:
+            many += len(self._waiting[0].situations)
+            if batch and many > SITUATIONS_MAX:
+                break
+            batch.append(self._waiting.popleft())
+        situations = [one for asked in batch for one in asked.situations]
+        verdicts: list[Verdict] = []
+        try:
+            # A caller that goes away must not leave an answer in the pipe, for the next one to take for its own.
+            with anyio.CancelScope(shield=True):
+                for begin in range(0, len(situations), SITUATIONS_MAX):
+                    verdicts += await self._ask(policy, situations[begin : begin + SITUATIONS_MAX])
+        except BaseException:
+            self._waiting.extendleft(reversed(batch))
+            raise
+        given = iter(verdicts)
+        for asked in batch:
+            asked.verdicts, asked.answered = list(islice(given, len(asked.situations))), True
 
     async def _ask(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
         line = msgspec.json.encode({"policy": policy, "situations": situations})

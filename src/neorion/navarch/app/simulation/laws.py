@@ -185,7 +185,7 @@ class Laws:
                 if repair.step is RepairStep.WAITING and repair.node not in told
             }
             coming = any(node.state.coming for node in view.nodes)
-            if len(seats(view)) < max(view.state.wanted, 0) and not coming and name not in told:
+            if seats(view) < max(view.state.wanted, 0) and not coming and name not in told:
                 waits.add(name)
         for subject in waits:
             self._unexplained[subject] = looks = self._unexplained.get(subject, 0) + 1
