@@ -77,7 +77,8 @@ class App:
                 exchange.settle()
                 await self._refuse(exchange, exchange.verdict)
             except Exception as error:  # noqa: BLE001 -- the last place where it can become a typed answer
-                await self._refuse(exchange, exchange.verdict or answer.typed(error, exchange.correlation_id))
+                told = exchange.verdict or answer.typed(error, exchange.correlation_id)
+                await self._refuse(exchange, told)
             finally:
                 exchange.close()
 

@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from connectrpc.errors import ConnectError
 from connectrpc.method import MethodInfo
 from connectrpc.request import Headers, RequestContext
 from protobuf import Message
 
 from neorion.keel.base import Invalid
+from neorion.keel.rpc import wire
+from neorion.keel.rpc.answer import unwrapped
 from neorion.keel.rpc.exchange import Exchange
 
 # Below it an answer fits one packet, and packing it would only take time.
@@ -72,7 +75,12 @@ class Direct:
             raise Invalid("rpc.invalid_argument", f"The message cannot be read: {error}.") from error
         context = _Context(self.method, exchange)
         exchange.watch()
-        answer = (await self.handler(request, context)).to_binary()
+        try:
+            answer = (await self.handler(request, context)).to_binary()
+        except Exception as error:
+            if isinstance(told := unwrapped(error), ConnectError):
+                raise wire.from_connect(told) from error
+            raise
         headers = [(b"content-type", b"application/proto"), *context.answered()]
         if len(answer) >= _PACKED_FROM:
             headers.append((b"vary", b"Accept-Encoding"))
