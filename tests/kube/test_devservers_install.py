@@ -20,9 +20,9 @@ from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
 from neorion.keel.cli import run
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Key, Merge, UnknownKind
+from neorion.keel.kube import Bookmark, Key, Merge, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
-from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE, SERVICE_ACCOUNT
+from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
 
 pytestmark = pytest.mark.anyio
 
@@ -185,8 +185,15 @@ async def test_servers_outlive_the_installation_unless_they_are_given_up(
         await client.list(SERVERS)
 
 
-async def test_an_operator_that_does_not_come_is_told(installer: Installer):
+async def test_an_operator_that_does_not_come_is_told(client: Client, installer: Installer):
     await installer.install(LOCAL)
+    with anyio.fail_after(60):
+        async with client.watch(POD, SYSTEM) as events:
+            async for event in events:
+                if not isinstance(event, Bookmark) and condition(
+                    event.object.status.conditions, "PodScheduled"
+                ):
+                    break
     with pytest.raises(Deadline, match=r"not available after 1s: no nodes available"):
         await installer.wait(OPERATOR, Duration.of(seconds=1))
 

@@ -11,6 +11,7 @@ import pytest
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import BUSYBOX, ImageStore, Registry, provide
 from neorion.drydock.machine import ask
+from neorion.keel.base import Terminal
 
 NEEDS = pytest.mark.needs(
     "root", "containerd", "runc", "nft", "conntrack", "ip", "host-local", "buildah", "docker-registry", "catatonit", "busybox",
@@ -51,7 +52,11 @@ class Kubectl:
         """Returns when all of them are Ready."""
         await self.apply(*pods)
         names = [f"pod/{pod['metadata']['name']}" for pod in pods]
-        await self("wait", "--for=condition=Ready", "--timeout=180s", *names)
+        try:
+            await self("wait", "--for=condition=Ready", "--timeout=180s", *names)
+        except Terminal as error:
+            error.add_note(await self("describe", *names))
+            raise
 
     async def fetch(self, caller: str, url: str) -> str:
         """What a pod gets from there. Services reach a node's proxy a moment after their pods are Ready."""

@@ -32,7 +32,10 @@ def inside(kubectl: Kubectl, name: str) -> Container:
 def listening(port: int) -> dict[str, Any]:
     """What makes a pod Ready only when something listens there, without connecting to it."""
     seen = f"grep -qi ':{port:04x} .* 0A ' /proc/net/tcp /proc/net/tcp6"
-    return {"readinessProbe": {"exec": {"command": ["sh", "-c", seen]}, "periodSeconds": 1}}
+    # A second, which is what it has if nobody says so, is little for a new process on a busy machine.
+    return {
+        "readinessProbe": {"exec": {"command": ["sh", "-c", seen]}, "periodSeconds": 1, "timeoutSeconds": 20}
+    }
 
 
 async def test_a_command_has_input_two_outputs_and_an_exit_code(kubectl: Kubectl, client: Client):

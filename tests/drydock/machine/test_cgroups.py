@@ -55,7 +55,9 @@ async def test_ending_a_group_ends_everybody_in_it_and_below(tmp_path: Path):
     groups, name = Cgroups(), f"drydock-test-{tmp_path.name}"
     groups.make(f"{name}/inner")
     enter = " ".join(f"echo $$ > {entry};" for entry in groups.entries(f"{name}/inner"))
-    async with await anyio.open_process(["sh", "-c", f"{enter} echo in; sleep 1000 & wait"]) as process:
+    # The shell goes on without its sleep, so that it can only be killed itself.
+    script = f"{enter} echo in; while :; do sleep 1000; done"
+    async with await anyio.open_process(["sh", "-c", script]) as process:
         assert process.stdout is not None
         await process.stdout.receive()
         assert process.pid in groups.pids(name)
