@@ -18,8 +18,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvloop
-
 from bench.keel.rpc import call, cpu_ns, server_process
 from bench.keel.rpc import heartbeat as plain_heartbeat
 from bench.keel.rpc import request as plain_request
@@ -351,5 +349,5 @@ def run(report: Report) -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner() as runner:
         runner.run(serve_nodes(int(sys.argv[1])))
