@@ -205,11 +205,24 @@ async def test_log_handlers_that_keep_records_give_them_out_at_the_end(
     def logs() -> None:
         kept = logging.handlers.MemoryHandler(1000, target=logging.StreamHandler(sys.stdout))
         logging.getLogger("mine").addHandler(kept)
-        logging.getLogger("mine").error("kept until the end")
+        # An error would be given out at once.
+        logging.getLogger("mine").warning("kept until the end")
 
     order = orders.call(logs)
     assert (await run(runtime, order)).well
     assert log_of(runtime, order) == "kept until the end\n"
+
+
+async def test_a_function_and_its_arguments_may_be_larger_than_one_reading(
+    runtime: ProcessRuntime, orders: Orders
+):
+    carried = os.urandom(1 << 17)
+
+    def joined(given: bytes) -> bytes:
+        return carried + given
+
+    order = orders.call(joined, b"x" * (1 << 16))
+    assert value_of(await run(runtime, order)) == carried + b"x" * (1 << 16)
 
 
 async def test_chance_differs_from_task_to_task(runtime: ProcessRuntime, orders: Orders):

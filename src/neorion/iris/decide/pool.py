@@ -24,18 +24,14 @@ Turns = list[tuple[int, int]]
 
 
 class Row:
-    """Candidates in the order in which they are tried; those before `at` have no room left for one task more.
+    """Candidates in the order in which they are tried; those before `at` have no room left for one task more."""
 
-    `full` says that this was found of all of them.
-    """
-
-    __slots__ = ("at", "full", "spots", "value")
+    __slots__ = ("at", "spots", "value")
 
     def __init__(self, value: str, spots: list[int]) -> None:
         self.value = value
         self.spots = spots
         self.at = 0
-        self.full = False
 
 
 class Kind:
@@ -147,7 +143,6 @@ class Pool:
                 there[3] = gpus - need_gpus * tasks
                 return spots[at], tasks
         row.at = len(spots)
-        row.full = True
         return -1, 0
 
     def seats(self, kind: Kind, row: Row, tasks: int) -> list[tuple[int, int]]:

@@ -129,7 +129,7 @@ class _Pass:
         kind = each.kind
         if kind.simple and not self._capped:
             # What most jobs are, kept short: no gang to keep whole, no rows to take turns, no cap to look up.
-            if kind.row.full:
+            if kind.row.at == len(kind.row.spots):
                 return 0
             spot, tasks = self.pool.settle(kind, kind.row, min(most, each.left))
             if tasks:
