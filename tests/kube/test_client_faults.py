@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import aiohttp
 import anyio
 import pytest
 from aiohttp import web
@@ -16,6 +15,7 @@ from neorion.keel.base import Conflict, Deadline, Duration, Retry, Unauthenticat
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Added, Merge, Meta
 from neorion.keel.kube.client import Client, StaticToken, TokenFile, connect, read_kubeconfig, transport
+from neorion.keel.kube.client.connections import CONNECTIONS_MAX
 from neorion.keel.kube.core import (
     CONFIG_MAP,
     LEASE,
@@ -114,7 +114,7 @@ async def test_a_broken_wire_hides_a_read_and_tells_of_a_write(own_cluster: Clus
 async def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
     own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(transport, "ORDINARY", aiohttp.ClientTimeout(total=0.5))
+    monkeypatch.setattr(transport, "REQUEST_S_MAX", 0.5)
     async with over_a_wire(own_cluster) as (client, wire):
         await client.list(CONFIG_MAP, NAMESPACE)
         wire.silence()
@@ -203,9 +203,9 @@ async def test_in_a_storm_of_conflicts_no_write_is_lost(own_cluster: Cluster):
 async def test_many_requests_at_once_wait_for_connections_and_all_arrive(own_cluster: Cluster):
     async with client_of(own_cluster) as client:
         async with anyio.create_task_group() as group:
-            for number in range(3 * transport.CONNECTIONS_MAX):
+            for number in range(3 * CONNECTIONS_MAX):
                 group.start_soon(
                     client.create, CONFIG_MAP, ConfigMap(Meta(name=f"m-{number}", namespace=NAMESPACE))
                 )
         names = {one.meta.name for one in (await client.list(CONFIG_MAP, NAMESPACE)).items}
-    assert {f"m-{number}" for number in range(3 * transport.CONNECTIONS_MAX)} <= names
+    assert {f"m-{number}" for number in range(3 * CONNECTIONS_MAX)} <= names

@@ -1,5 +1,6 @@
 """Who we are to the server, kept fresh: tokens from files, credentials from plugins."""
 
+import asyncio
 import ssl
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ class Credentials:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._lock = anyio.Lock()
+        self._lock = asyncio.Lock()
         self._held: Held | None = None
         self._tls: dict[Certificate | None, ssl.SSLContext] = {}
 
