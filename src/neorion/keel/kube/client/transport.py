@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
@@ -13,8 +16,10 @@ from neorion.keel.kube.client.connections import Answer, Connections
 from neorion.keel.kube.client.credentials import Access, Credentials
 from neorion.keel.kube.client.faults import refused, translated, worth_waiting
 from neorion.keel.kube.client.http import Head, Headers
-from neorion.keel.kube.client.websocket import WebSocket, accepted, greeting, new_key
 from neorion.keel.run import Backoff, retry
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.client.websocket import WebSocket
 
 # A short outage is ridden out here; a long one is the caller's to wait for.
 BACKOFF = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=6)
@@ -24,8 +29,7 @@ REQUEST_S_MAX = 65.0
 Params = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One call. `repeatable`: doing it twice is as good as once, so a lost answer may be asked for again."""
 
     method: str
@@ -119,8 +123,10 @@ class Transport:
             yield piece
 
     @asynccontextmanager
-    async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator[WebSocket]:
+    async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator["WebSocket"]:
         """A WebSocket that speaks `protocol`."""
+        from neorion.keel.kube.client.websocket import WebSocket, accepted, greeting, new_key  # noqa: PLC0415 -- few need it
+
         key = new_key(self.rng)
         async with self._opened(Request("GET", path, params), greeting(key, protocol)) as answer:
             if not accepted(answer.head, key, protocol):
