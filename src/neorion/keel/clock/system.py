@@ -9,6 +9,9 @@ from neorion.keel.base.units import Duration, Instant
 from neorion.keel.clock.protocols import Rng, SomeId
 from neorion.keel.clock.ulid import CHANCE_BITS, ulid
 
+# A loop that counts in milliseconds does not wait at all for less than half of one.
+_SHORTEST_S = 0.001
+
 
 class SystemClock:
     """CLOCK_BOOTTIME where there is one: a machine that slept has aged, and its leases with it."""
@@ -22,7 +25,11 @@ class SystemClock:
         return time.clock_gettime(self._source)
 
     async def sleep(self, span: Duration) -> None:
+        until = self.monotonic() + span.seconds
         await asyncio.sleep(span.seconds)
+        # uvloop rounds to milliseconds and wakes up to one too early.
+        while (left := until - self.monotonic()) > 0:  # noqa: ASYNC110 -- it is time itself that is waited for
+            await asyncio.sleep(max(left, _SHORTEST_S))
 
 
 class SystemIds:
