@@ -222,6 +222,13 @@ async def test_an_address_that_is_none_is_refused(server: str):
     assert refused.value.code == "kube.address"
 
 
+async def test_a_proxy_that_is_none_is_refused_without_its_password():
+    with pytest.raises(Invalid) as refused:
+        async with client_of(Cluster("https://h", proxy="socks5://me:secret@proxy:1080"), LeapClock()):
+            pytest.fail("opened")
+    assert str(refused.value).startswith('"proxy:1080" is no address of a proxy.')
+
+
 async def test_a_token_that_would_smuggle_a_header_never_leaves():
     door = Door()
     async with serving(door.answer) as server:

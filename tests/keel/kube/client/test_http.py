@@ -81,7 +81,14 @@ def test_a_head_says_what_was_sent_and_whether_the_connection_stays():
 
 
 @pytest.mark.parametrize(
-    "block", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"HTTP/1.1 2000 OK\r\n\r\n", b"\r\n\r\n"]
+    "block",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"\r\n\r\n",
+    ],
 )
 def test_a_head_of_something_else_is_refused(block: bytes):
     with pytest.raises(Garbled):

@@ -27,8 +27,8 @@ class Dialer:
     """Opens connections to one server. Requests are written for it: some proxies want to read the whole address."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._server = _split(cluster.server, "server")
-        self._proxy = _split(cluster.proxy, "proxy") if cluster.proxy else None
+        self._server = _split(cluster.server, "server", "https://host:6443")
+        self._proxy = _split(cluster.proxy, "proxy", "http://host:3128") if cluster.proxy else None
         self._name = cluster.trust.server_name or self._server.hostname or ""
         self._secure = self._server.scheme == "https"
         self.host = self._server.netloc.rpartition("@")[2]
@@ -111,7 +111,7 @@ async def _socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> sock
     return made
 
 
-def _split(address: str, what: str) -> SplitResult:
+def _split(address: str, what: str, example: str) -> SplitResult:
     try:
         found = urlsplit(address)
         good = found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
@@ -120,8 +120,9 @@ def _split(address: str, what: str) -> SplitResult:
     if not good:
         raise Invalid(
             "kube.address",
-            f'"{address}" is no address of a {what}.',
-            hint="Write one such as https://host:6443.",
+            # Without the password that may stand before it.
+            f'"{address.rpartition("@")[2]}" is no address of a {what}.',
+            hint=f"Write one such as {example}.",
         )
     return urlsplit(address)
 

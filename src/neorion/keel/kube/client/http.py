@@ -16,6 +16,8 @@ HEAD_END = b"\r\n\r\n"
 HEAD_MAX = 64 * 1024
 # The size of a chunk, or a trailer that nobody reads.
 _LINE_MAX = 8 * 1024
+# Who believes another of two than the proxy before it sees other answers.
+_ONCE = frozenset({"content-length", "transfer-encoding"})
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -55,7 +57,10 @@ def read_head(block: bytes) -> Head:
         name, colon, value = line.partition(":")
         if not colon:
             raise Garbled(f"it has {line[:80]!r} among its headers")
-        headers[name.lower()] = value.strip()
+        name, value = name.lower(), value.strip()
+        if name in _ONCE and headers.get(name, value) != value:
+            raise Garbled(f"it has two of {name}")
+        headers[name] = value
     asked = headers.get("connection", "").lower()
     stays = "keep-alive" in asked if version == "HTTP/1.0" else "close" not in asked
     return Head(int(code), reason, headers, stays)
