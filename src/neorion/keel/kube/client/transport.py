@@ -1,9 +1,11 @@
 """Requests on their way: connections, credentials and retries."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from neorion.keel.base import Duration, Error, Invalid, Retry, Terminal
@@ -13,8 +15,10 @@ from neorion.keel.kube.client.connections import Answer, Connections
 from neorion.keel.kube.client.credentials import Access, Credentials
 from neorion.keel.kube.client.faults import refused, translated, worth_waiting
 from neorion.keel.kube.client.http import Head, Headers
-from neorion.keel.kube.client.websocket import WebSocket, accepted, greeting, new_key
 from neorion.keel.run import Backoff, retry
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.client.websocket import WebSocket
 
 # A short outage is ridden out here; a long one is the caller's to wait for.
 BACKOFF = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=6)
@@ -119,17 +123,20 @@ class Transport:
             yield piece
 
     @asynccontextmanager
-    async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator[WebSocket]:
+    async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator["WebSocket"]:
         """A WebSocket that speaks `protocol`."""
-        key = new_key(self.rng)
-        async with self._opened(Request("GET", path, params), greeting(key, protocol)) as answer:
-            if not accepted(answer.head, key, protocol):
+        from neorion.keel.kube.client import websocket  # noqa: PLC0415 -- most commands open none, and it takes its time to load
+
+        key = b64encode(self.rng.randrange(0, 2**128).to_bytes(16)).decode()
+        greeting = websocket.greeting(key, protocol)
+        async with self._opened(Request("GET", path, params), greeting) as answer:
+            if not websocket.accepted(answer.head, key, protocol):
                 raise Terminal(
                     "kube.protocol",
                     f"The API server does not speak {protocol}.",
                     hint="Use Kubernetes 1.33 or newer, and proxies that pass WebSockets.",
                 )
-            socket = WebSocket(answer.connection.link, self.rng)
+            socket = websocket.WebSocket(answer.connection.link, answer.connection.reading.behind)
             try:
                 yield socket
             finally:
