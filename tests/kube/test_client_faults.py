@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import Door
@@ -43,7 +44,7 @@ async def client_of(cluster: Cluster) -> AsyncGenerator[Client]:
 @asynccontextmanager
 async def over_a_wire(cluster: Cluster) -> AsyncGenerator[tuple[Client, Wire]]:
     async with wire_to(cluster.layout.port(Door.API)) as wire:
-        target = replace(read_kubeconfig([cluster.kubeconfig]).cluster(), server=wire.address)
+        target = structs.replace(read_kubeconfig([cluster.kubeconfig]).cluster(), server=wire.address)
         async with connect(target, "faults/1") as client:
             yield client, wire
 
@@ -134,13 +135,13 @@ async def test_a_revoked_token_is_replaced_by_the_one_in_the_file(own_cluster: C
         assert token.expires > SystemClock().now() + Duration.of(minutes=50)
         assert token.text not in repr(token)
         file.write_text(token.text)
-        target = replace(admin.transport.cluster, certificate=None, source=TokenFile(file))
+        target = structs.replace(admin.transport.cluster, certificate=None, source=TokenFile(file))
         async with connect(target) as worker:
             await worker.read("/version")
             # The account of the old token is gone, and with it the token.
             await admin.delete(SERVICE_ACCOUNT, "worker", NAMESPACE)
             await admin.create(SERVICE_ACCOUNT, account)
-            await _until_refused(replace(target, source=StaticToken(token.text)))
+            await _until_refused(structs.replace(target, source=StaticToken(token.text)))
             file.write_text((await admin.token("worker", NAMESPACE)).text)
             await worker.read("/version")
 

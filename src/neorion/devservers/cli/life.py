@@ -92,6 +92,9 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
     Its home outlives it: a server of the same name gets the same home again. Ctrl-C while waiting leaves the server
     to go on by itself.
     """
+    if asked["wait"]:
+        # Before anything is loaded: whoever waits sees at once that something happens.
+        out.say(f"Asking for {name} ...")
     from neorion.devservers.cli import changes  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
@@ -113,6 +116,8 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
 @where_options
 def start_command(out: Output, name: str, time: str, where: Where, *, wait: bool, timeout: str) -> None:
     """Start a server that was stopped."""
+    if wait:
+        out.say(f"Starting {name} ...")
     from neorion.devservers.cli import changes  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import random
-import secrets
 import time
 
 from neorion.keel.base.units import Duration, Instant
 from neorion.keel.clock.protocols import Rng, SomeId
 from neorion.keel.clock.ulid import CHANCE_BITS, ulid
+
+# The kernel's, as `secrets` would ask it.
+_CHANCE = random.SystemRandom()
 
 
 class SystemClock:
@@ -29,9 +31,11 @@ class SystemIds:
     """Ids from the machine's clock and the kernel's chance."""
 
     def new(self, kind: type[SomeId]) -> SomeId:
-        return kind.made_of(ulid(time.time_ns() // 1_000_000, secrets.randbits(CHANCE_BITS)))
+        return kind.made_of(ulid(time.time_ns() // 1_000_000, _CHANCE.getrandbits(CHANCE_BITS)))
 
     def secret(self) -> str:
+        import secrets  # noqa: PLC0415 -- it brings much along that few programs need
+
         return secrets.token_urlsafe(32)
 
 

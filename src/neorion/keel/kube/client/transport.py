@@ -4,9 +4,11 @@ import asyncio
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
@@ -28,8 +30,7 @@ REQUEST_S_MAX = 65.0
 Params = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One call. `repeatable`: doing it twice is as good as once, so a lost answer may be asked for again."""
 
     method: str
