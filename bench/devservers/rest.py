@@ -13,8 +13,9 @@ import anyio
 
 from bench.devservers.furniture import Manifest, furnished, ours_at_rest, put, reference_at_rest
 from bench.devservers.operator import DELETED, STEADY_S, Eye, Figures, Run, answer, prepare, tell
-from bench.devservers.sides import NAMESPACE, built, ours, reference, side, used
+from bench.devservers.sides import NAMESPACE, built, ours, reference, side
 from bench.kit import Report
+from bench.process import cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.kube import Key
@@ -59,7 +60,7 @@ async def _start(eye: Eye, command: list[str], name: str, size: int, run: Run) -
     with side(f"{name}-rest", command) as process:
         await eye.until(lambda: all(eye.services.get(key) for key in keys), process)
         run.restart_s = time.monotonic() - began
-        run.restart_cpu_s, run.restart_memory_mb = used(process.pid)
+        run.restart_cpu_s, run.restart_memory_mb = cpu_s(process.pid), peak_mb(process.pid)
         run.writes = await eye.writes() - before
         await anyio.sleep(STEADY_S / 2)
         before = await eye.writes()

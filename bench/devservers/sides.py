@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -67,15 +67,3 @@ def side(name: str, command: list[str]) -> Generator["subprocess.Popen[bytes]"]:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(_COMPILED)}
-
-
-def used(pid: int) -> tuple[float, float]:
-    """CPU seconds so far, and the most megabytes."""
-    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    cpu = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
-    return cpu, int(_status(pid)["VmHWM"].split()[0]) / 1024
-
-
-def _status(pid: int) -> Mapping[str, str]:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}

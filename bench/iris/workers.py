@@ -1,6 +1,5 @@
 """A controller with many workers that have nothing to do: what their heartbeats cost it, and what silence costs."""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import anyio
 import anyio.abc
 
 from bench.kit import Report
+from bench.process import cpu_s
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerServiceClient
 from neorion.keel.clock import SystemIds
@@ -20,7 +20,6 @@ from neorion.keel.rpc import connect
 
 WORKERS = 1000
 SPAN_S = 10.0
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Its one scale group never gets a slice: the workers come by themselves.
 CLUSTER = """
 platform: { local: {} }
@@ -44,10 +43,6 @@ class Controller:
     pid: int
     address: str
     folder: Path
-
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
     def written_bytes(self) -> int:
         lines = Path(f"/proc/{self.pid}/io").read_text().splitlines()
@@ -116,9 +111,9 @@ def run(report: Report) -> None:
 
 
 async def _cpu_of(one: Controller) -> float:
-    before = one.cpu_seconds()
+    before = cpu_s(one.pid)
     await anyio.sleep(SPAN_S)
-    return (one.cpu_seconds() - before) / SPAN_S
+    return (cpu_s(one.pid) - before) / SPAN_S
 
 
 async def _heartbeats(one: Controller, count: int) -> list[float]:
@@ -129,7 +124,7 @@ async def _heartbeats(one: Controller, count: int) -> list[float]:
         fleet = Fleet(channel.client(WorkerServiceClient))
 
         def figures() -> tuple[float, int, int]:
-            return one.cpu_seconds(), fleet.beats, one.written_bytes()
+            return cpu_s(one.pid), fleet.beats, one.written_bytes()
 
         async with anyio.create_task_group() as group:
             for number in range(count):

@@ -22,8 +22,8 @@ from bench.kit import Report
 from bench.kube.things import DEFINITION_BODY, NAMESPACE, THING, Thing, thing
 from bench.peers import Absent
 from bench.peers.environment import HERE, python_of
+from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import running
 from neorion.drydock.yard import Yard
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, Key, Merge, Meta, Modified, Select, condition
@@ -117,22 +117,7 @@ async def seen_through(api: Client, cluster: Cluster, process: "subprocess.Popen
                 changed = anyio.Event()
             group.cancel_scope.cancel()
     wall = time.monotonic() - began
-    cpu, memory = _used(process.pid)
-    return Cost(wall, cpu, cluster_cpu_s(cluster) - before, memory)
-
-
-def cluster_cpu_s(cluster: Cluster) -> float:
-    """Of the API server, its store and its controllers, since they began."""
-    return sum(_used(process.pid)[0] for process in running(cluster.layout.folder))
-
-
-def _used(pid: int) -> tuple[float, float]:
-    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    cpu = (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
-    peak = next(
-        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")
-    )
-    return cpu, int(peak.split()[1]) / 1024
+    return Cost(wall, cpu_s(process.pid), cluster_cpu_s(cluster) - before, peak_mb(process.pid))
 
 
 @dataclass(slots=True)

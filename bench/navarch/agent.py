@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.kit import Report
+from bench.process import cpu_s, peak_mb
 from tests.navarch.nvml.stand_in import Machine, build
 
 # Two heartbeats and a look lie in it.
@@ -24,7 +25,6 @@ pools:
   - { name: training, provider: fake, instance_type: p5.48xlarge, adopt: true, max_nodes: 2 }
 """
 PROGRAM = [sys.executable, "-m", "neorion.navarch"]
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -50,16 +50,6 @@ def until(process: subprocess.Popen[str], words: str) -> None:
         assert line, f"it ended before it said: {words}"
 
 
-def processor_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def memory_mb(pid: int, key: str) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{key}:"))
-
-
 def run(report: Report) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -80,9 +70,9 @@ def run(report: Report) -> None:
 
 def _measure(report: Report, machine: Machine, serve: subprocess.Popen[str], agent: int) -> None:
     def core_percent() -> float:
-        began, spent = time.monotonic(), processor_s(agent)
+        began, spent = time.monotonic(), cpu_s(agent)
         time.sleep(WINDOW_S)
-        return 100 * (processor_s(agent) - spent) / (time.monotonic() - began)
+        return 100 * (cpu_s(agent) - spent) / (time.monotonic() - began)
 
     codes = iter(range(1_000, 2_000))
 
@@ -99,7 +89,7 @@ def _measure(report: Report, machine: Machine, serve: subprocess.Popen[str], age
     report.compare(
         "an agent's memory at its most",
         "MB",
-        lambda: memory_mb(agent, "VmHWM"),
+        lambda: peak_mb(agent),
         ("the limit", lambda: 64.0),
         rounds=1,
     )

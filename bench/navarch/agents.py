@@ -1,7 +1,7 @@
 """What agents cost the control plane: processor time for a heartbeat and a report, fleets at default intervals, fault to cordon.
 
 The server runs in a process of its own with a store on disk, as in production, and light agents speak to it over loopback:
-`python -m bench.navarch.agents NODES`. The original in Go spends 143 µs of CPU for a heartbeat and 113 µs for a report, keeps 1 kB
+`python -m bench.navarch.agents NODES uvloop|asyncio`. The original in Go spends 143 µs of CPU for a heartbeat and 113 µs for a report, keeps 1 kB
 of each for ever, and cordons a node 3 s after a fault at a 5 s poll, 60 s at its defaults.
 """
 
@@ -17,6 +17,8 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import uvloop
 
 from bench.keel.rpc import call, cpu_ns, server_process
 from bench.keel.rpc import heartbeat as plain_heartbeat
@@ -45,6 +47,8 @@ INTERVAL_S = 30.0
 WATCHED_S = 60.0
 TYPE, REGION, POOL = "gpu_8x_h100_sxm5", "us-west-2", "training"
 SERVICE = "neorion.navarch.v1.AgentService"
+# The first is the one that `navarch serve` runs on.
+LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 class Stopwatch(NoScheduler):
@@ -140,8 +144,8 @@ class Peer:
 
 
 @contextmanager
-def served(nodes: int) -> Generator[Peer]:
-    command = [sys.executable, "-m", "bench.navarch.agents", str(nodes)]
+def served(nodes: int, loop: str = "uvloop") -> Generator[Peer]:
+    command = [sys.executable, "-m", "bench.navarch.agents", str(nodes), loop]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
@@ -202,14 +206,17 @@ async def send(port: int, requests: Sequence[bytes]) -> None:
 
 
 def _calls(report: Report) -> None:
-    with served(CALLS) as ours, server_process("ours") as plain:
+    with served(CALLS) as ours, served(CALLS, "asyncio") as other, server_process("ours") as plain:
         numbers = iter(range(1, 10**9))
 
-        def heartbeats() -> float:
-            before = ours.cpu_us()
-            beats = [heartbeat(token) for token in ours.tokens]
-            asyncio.run(send(ours.port, beats))
-            return (ours.cpu_us() - before) / CALLS
+        def heartbeats(server: Peer = ours) -> float:
+            before = server.cpu_us()
+            beats = [heartbeat(token) for token in server.tokens]
+            asyncio.run(send(server.port, beats))
+            return (server.cpu_us() - before) / CALLS
+
+        def on_asyncio() -> float:
+            return heartbeats(other)
 
         def reports() -> float:
             """An application's error, judged in the child process and made durable before it is answered."""
@@ -224,9 +231,10 @@ def _calls(report: Report) -> None:
             return (cpu_ns(plain[1]) / 1000 - before) / CALLS
 
         name = "keel.rpc answering nothing"
-        for warm_up in (heartbeats, empty):
+        for warm_up in (heartbeats, on_asyncio, empty):
             warm_up()
         report.compare("server CPU per heartbeat (Go: 143)", "µs", heartbeats, (name, empty))
+        report.compare("server CPU per heartbeat", "µs", heartbeats, ("on asyncio's own loop", on_asyncio))
         report.compare("server CPU per report (Go: 113, nothing durable)", "µs", reports, (name, empty))
         before = ours.resident_mb()
         for _ in range(5):
@@ -349,5 +357,5 @@ def run(report: Report) -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=LOOPS[sys.argv[2]]) as runner:
         runner.run(serve_nodes(int(sys.argv[1])))

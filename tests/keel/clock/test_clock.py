@@ -1,3 +1,9 @@
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+
+import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +30,34 @@ def test_system_time_moves_forward_and_is_of_this_century():
     before, began = clock.now(), clock.monotonic()
     assert clock.now() >= before > EPOCH
     assert clock.monotonic() >= began
+
+
+class HastyLoop(asyncio.SelectorEventLoop):
+    """Wakes everybody before their time, as uvloop does now and then."""
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return super().call_at(when - 0.0015, callback, *args, context=context)
+
+
+@pytest.mark.parametrize("loop", [asyncio.SelectorEventLoop, HastyLoop, uvloop.new_event_loop])
+def test_a_sleep_is_never_shorter_than_was_asked_for(loop: Callable[[], asyncio.AbstractEventLoop]):
+    clock, span = SystemClock(), Duration.of(ms=2)
+
+    async def shortest() -> float:
+        spans: list[float] = []
+        for step in range(100):
+            begin = clock.monotonic() + step * 1e-5
+            # Each from another moment within a millisecond.
+            while (began := clock.monotonic()) < begin:
+                pass
+            await clock.sleep(span)
+            spans.append(clock.monotonic() - began)
+        return min(spans)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(shortest()) >= span.seconds
 
 
 def test_system_ids_are_unique_names_and_secrets_are_long():

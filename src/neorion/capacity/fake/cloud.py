@@ -114,8 +114,10 @@ class FakeCloud:
                 lives.start_soon(self._live, await self._new.get(), resident)
 
     async def _live(self, machine: FakeMachine, resident: Resident) -> None:
-        await self.clock.sleep(machine.boots.since(self.clock.now()))
-        if machine.wedged or machine.state(self.clock.now()) is not MachineState.RUNNING:
+        # More than once where the wall clock went slower than the one that sleeps go by.
+        while machine.state(now := self.clock.now()) is MachineState.PENDING:
+            await self.clock.sleep(machine.boots.since(now))
+        if machine.wedged or machine.state(now) is not MachineState.RUNNING:
             return
         async with anyio.create_task_group() as life:
             life.start_soon(self._inhabit, machine, resident)

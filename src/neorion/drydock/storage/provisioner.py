@@ -36,7 +36,10 @@ class Provisioner:
         claim = self._claims.get(key)
         if claim is None or not wants_volume(claim):
             return None
-        path = self._folder / name_of(claim)
+        name = name_of(claim)
+        if self._volumes.get(Key("", name)) is not None:
+            return None
+        path = self._folder / name
         path.mkdir(parents=True, exist_ok=True)
         # Pods may run as anybody, and a volume of this kind is not handed over to them by the kubelet.
         path.chmod(0o777)

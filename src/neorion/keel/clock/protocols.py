@@ -21,7 +21,9 @@ class Clock(Protocol):
         """Seconds since some fixed point; never goes back."""
         ...
 
-    async def sleep(self, span: Duration) -> None: ...
+    async def sleep(self, span: Duration) -> None:
+        """For at least so long in monotonic time, whatever loop it runs on. Wall time may have passed otherwise."""
+        ...
 
 
 class Rng(Protocol):

@@ -10,6 +10,8 @@ from neorion.keel.clock.ulid import CHANCE_BITS, ulid
 
 # The kernel's, as `secrets` would ask it.
 _CHANCE = random.SystemRandom()
+# A loop that counts in milliseconds does not wait at all for less than half of one.
+_SHORTEST_S = 0.001
 
 
 class SystemClock:
@@ -24,7 +26,11 @@ class SystemClock:
         return time.clock_gettime(self._source)
 
     async def sleep(self, span: Duration) -> None:
+        until = self.monotonic() + span.seconds
         await asyncio.sleep(span.seconds)
+        # uvloop rounds to milliseconds and wakes up to one too early.
+        while (left := until - self.monotonic()) > 0:  # noqa: ASYNC110 -- it is time itself that is waited for
+            await asyncio.sleep(max(left, _SHORTEST_S))
 
 
 class SystemIds:

@@ -15,7 +15,9 @@ def serve(out: Output, config: Path, log: str) -> None:
     """Run the control plane until it is told to stop."""
     require_extra("server")
     require_extra("navarch")
-    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- the help does not need it
+    import uvloop  # noqa: PLC0415 -- the help does not need it
+
+    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
     from neorion.navarch.app.reload import Reloader, Source  # noqa: PLC0415 -- as above
     from neorion.navarch.app.serving import serving  # noqa: PLC0415 -- as above
@@ -31,4 +33,4 @@ def serve(out: Output, config: Path, log: str) -> None:
             out.text(f"{running.address}\n")
             await crew.stopping.wait()
 
-    run_process(main)
+    run_process(main, loop_factory=uvloop.new_event_loop)
