@@ -6,8 +6,6 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-import anyio
-
 from neorion.keel.clock import Clock
 from neorion.keel.kube.client.dial import Dialer
 from neorion.keel.kube.client.http import Head, Reading, write_head
@@ -127,9 +125,12 @@ class Connections:
             connection.link.close()
 
     async def aclose(self) -> None:
-        async with anyio.create_task_group() as group:
-            for link in self._open:
-                group.start_soon(link.gone)
+        links = [*self._open]
+        for link in links:
+            if link.stands:
+                link.close()
+        for link in links:
+            await link.gone()
 
     def _rested(self, tls: ssl.SSLContext) -> Connection | None:
         """One that may be used again: that which rested least, so that in time the others go."""

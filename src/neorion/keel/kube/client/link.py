@@ -133,8 +133,6 @@ class Link(asyncio.Protocol):
 
     async def gone(self) -> None:
         """Returns when nothing is left of it. What is on its way has a moment to leave."""
-        if not self._ended:
-            self.close()
         try:
             async with asyncio.timeout(_LEAVING_S):
                 await asyncio.shield(self._closed)
