@@ -1,5 +1,6 @@
 """What stands between a person and the first line: what a command loads before it can speak."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -109,3 +110,10 @@ async def test_who_waits_is_told_before_anything_is_loaded(command: list[str], l
     assert told.startswith(line)
     assert "loads neorion.devservers.client" in told
     assert "There is no kubeconfig" in told
+
+
+async def test_a_program_that_waits_is_told_nothing_but_the_error(tmp_path: Path):
+    command = ["create", "mydev", "--wait", "-o", "json", "--kubeconfig", str(tmp_path / "none")]
+    done = await anyio.run_process([sys.executable, "-c", LOADS, *command], check=False)
+    first, _ = done.stderr.decode().splitlines()
+    assert json.loads(first)["error"]["code"] == "kube.no_config"

@@ -114,6 +114,26 @@ async def test_what_nobody_asked_for_is_never_taken_for_the_next_answer():
         assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
 
 
+async def test_a_read_on_a_connection_that_has_just_ended_is_repeated_at_once():
+    brought: list[int] = []
+
+    async def serve(stream: ByteStream) -> None:
+        brought.append(0)
+        mine = len(brought) - 1
+        while brought != [2]:
+            await stream.receive()
+            brought[mine] += 1
+            if brought != [2]:
+                await stream.send(GOOD)
+
+    clock = LeapClock()
+    async with listening(serve) as server, client_of(Cluster(server), clock) as client:
+        for _ in range(2):
+            assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
+    assert brought == [2, 1]
+    assert clock.slept == []
+
+
 async def test_a_write_on_a_connection_that_has_just_ended_is_not_repeated():
     asked: list[bytes] = []
 
