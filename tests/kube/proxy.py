@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute
+from msgspec.structs import replace
 
 from neorion.keel.kube.client import Cluster
 

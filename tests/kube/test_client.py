@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec import structs
 
 from neorion.keel.base import Denied, Invalid, NotFound, QuotaExceeded, Retry
 from neorion.keel.kube import Kind, Meta, Object, Part, Rejected, Strategic, UnknownKind
@@ -119,7 +120,7 @@ async def test_rights_are_those_of_whom_one_acts_as(api: Client, kube_namespace:
 async def test_a_service_accounts_token_is_that_account(api: Client, kube_namespace: str):
     await api.create(SERVICE_ACCOUNT, ServiceAccount(Meta(name="ann", namespace=kube_namespace)))
     token = await api.token("ann", kube_namespace)
-    target = replace(api.transport.cluster, certificate=None, source=StaticToken(token.text))
+    target = structs.replace(api.transport.cluster, certificate=None, source=StaticToken(token.text))
     async with connect(target) as ann:
         with pytest.raises(Denied) as refused:
             await ann.list(SECRET, kube_namespace)

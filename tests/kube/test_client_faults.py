@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import aiohttp
 import anyio
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import Door
@@ -16,6 +16,7 @@ from neorion.keel.base import Conflict, Deadline, Duration, Retry, Unauthenticat
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Added, Merge, Meta
 from neorion.keel.kube.client import Client, StaticToken, TokenFile, connect, read_kubeconfig, transport
+from neorion.keel.kube.client.connections import CONNECTIONS_MAX
 from neorion.keel.kube.core import (
     CONFIG_MAP,
     LEASE,
@@ -43,7 +44,7 @@ async def client_of(cluster: Cluster) -> AsyncGenerator[Client]:
 @asynccontextmanager
 async def over_a_wire(cluster: Cluster) -> AsyncGenerator[tuple[Client, Wire]]:
     async with wire_to(cluster.layout.port(Door.API)) as wire:
-        target = replace(read_kubeconfig([cluster.kubeconfig]).cluster(), server=wire.address)
+        target = structs.replace(read_kubeconfig([cluster.kubeconfig]).cluster(), server=wire.address)
         async with connect(target, "faults/1") as client:
             yield client, wire
 
@@ -114,7 +115,7 @@ async def test_a_broken_wire_hides_a_read_and_tells_of_a_write(own_cluster: Clus
 async def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
     own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(transport, "ORDINARY", aiohttp.ClientTimeout(total=0.5))
+    monkeypatch.setattr(transport, "REQUEST_S_MAX", 0.5)
     async with over_a_wire(own_cluster) as (client, wire):
         await client.list(CONFIG_MAP, NAMESPACE)
         wire.silence()
@@ -134,13 +135,13 @@ async def test_a_revoked_token_is_replaced_by_the_one_in_the_file(own_cluster: C
         assert token.expires > SystemClock().now() + Duration.of(minutes=50)
         assert token.text not in repr(token)
         file.write_text(token.text)
-        target = replace(admin.transport.cluster, certificate=None, source=TokenFile(file))
+        target = structs.replace(admin.transport.cluster, certificate=None, source=TokenFile(file))
         async with connect(target) as worker:
             await worker.read("/version")
             # The account of the old token is gone, and with it the token.
             await admin.delete(SERVICE_ACCOUNT, "worker", NAMESPACE)
             await admin.create(SERVICE_ACCOUNT, account)
-            await _until_refused(replace(target, source=StaticToken(token.text)))
+            await _until_refused(structs.replace(target, source=StaticToken(token.text)))
             file.write_text((await admin.token("worker", NAMESPACE)).text)
             await worker.read("/version")
 
@@ -203,9 +204,9 @@ async def test_in_a_storm_of_conflicts_no_write_is_lost(own_cluster: Cluster):
 async def test_many_requests_at_once_wait_for_connections_and_all_arrive(own_cluster: Cluster):
     async with client_of(own_cluster) as client:
         async with anyio.create_task_group() as group:
-            for number in range(3 * transport.CONNECTIONS_MAX):
+            for number in range(3 * CONNECTIONS_MAX):
                 group.start_soon(
                     client.create, CONFIG_MAP, ConfigMap(Meta(name=f"m-{number}", namespace=NAMESPACE))
                 )
         names = {one.meta.name for one in (await client.list(CONFIG_MAP, NAMESPACE)).items}
-    assert {f"m-{number}" for number in range(3 * transport.CONNECTIONS_MAX)} <= names
+    assert {f"m-{number}" for number in range(3 * CONNECTIONS_MAX)} <= names

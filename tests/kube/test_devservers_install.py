@@ -4,12 +4,12 @@ import json
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec import structs
 
 from neorion.devservers.adapters.install import Images, Installer, Outcome, Overlay, bundle
 from neorion.devservers.adapters.install.bundle import rendered
@@ -247,7 +247,7 @@ async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
     users = Users(client)
     await users.add("ann", Allowance(), "devctl")
     token = await users.token("ann", Duration.of(minutes=10))
-    known = replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
+    known = structs.replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
     async with connect(known, "test") as old:
         assert (await old.list(SERVICE, "dev-ann")).items == []
         await users.remove("ann", A_MINUTE)

@@ -179,6 +179,7 @@ def test_who_stops_waiting_leaves_the_server(devctl: Devctl, box: str):
     del box
     with devctl.start("create", "left", "--image", "no.such.registry/image", "--wait") as waiting:
         assert waiting.stderr is not None
+        assert waiting.stderr.readline() == "Asking for left ...\n"
         assert waiting.stderr.readline() == "left is being made on cpu-small.\n"
         waiting.send_signal(signal.SIGINT)
         assert waiting.wait() == 130

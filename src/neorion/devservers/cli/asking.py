@@ -1,24 +1,21 @@
 """A command's conversation with the cluster: find it, open, ask, close."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
-
-import anyio
 
 from neorion.devservers.cli.options import Where
 from neorion.devservers.client import Fleet, find_place
 from neorion.keel.base import Duration, Invalid, UnitError
-from neorion.keel.cli.kit import Output, require_extra
+from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import connect
-from neorion.keel.run import only_error
 
 T = TypeVar("T")
 
 
 def ask(out: Output, where: Where, question: Callable[[Fleet], Awaitable[T]]) -> T:
     """Runs `question` on the servers of the place that the user means."""
-    require_extra("kube")
     place = find_place(where.namespace, where.context, where.kubeconfig, out.env)
 
     async def converse() -> T:
@@ -26,8 +23,11 @@ def ask(out: Output, where: Where, question: Callable[[Fleet], Awaitable[T]]) ->
             return await question(Fleet(client, place.namespace, SystemClock()))
 
     try:
-        return anyio.run(converse)
+        # Not anyio's: what that brings along takes as long as the request itself, and the short questions need none of it.
+        return asyncio.run(converse())
     except BaseExceptionGroup as group:
+        from neorion.keel.run import only_error  # noqa: PLC0415 -- most questions are answered
+
         raise only_error(group) from None
 
 

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 import click
 
 from neorion.devservers.cli.options import Where, name_argument, timeout_option, wait_option, where_options
-from neorion.keel.cli import Command, dry_run_option, yes_option
+from neorion.keel.cli import Command, Format, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
 # These belong to one command and not to all that follow.
@@ -37,6 +37,12 @@ class Manner(TypedDict):
     timeout: str
     yes: bool
     dry_run: bool
+
+
+def _greet(out: Output, sentence: str) -> None:
+    """Said before anything is loaded: whoever waits sees at once that something happens. Programs do not look on."""
+    if out.shared.output is Format.TABLE:
+        out.say(sentence)
 
 
 @click.command("create", cls=Command)
@@ -92,6 +98,8 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
     Its home outlives it: a server of the same name gets the same home again. Ctrl-C while waiting leaves the server
     to go on by itself.
     """
+    if asked["wait"]:
+        _greet(out, f"Asking for {name} ...")
     from neorion.devservers.cli import changes  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
@@ -113,6 +121,8 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
 @where_options
 def start_command(out: Output, name: str, time: str, where: Where, *, wait: bool, timeout: str) -> None:
     """Start a server that was stopped."""
+    if wait:
+        _greet(out, f"Starting {name} ...")
     from neorion.devservers.cli import changes  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 

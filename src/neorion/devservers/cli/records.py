@@ -1,9 +1,10 @@
 """Servers, flavors, costs and events as records to show: one table for each kind, whatever the format."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from neorion.devservers.cli.words import TONES, age, ago, moment, until
 from neorion.devservers.client import STOPS, obstacle, when
@@ -16,8 +17,7 @@ from neorion.keel.kube.core import Event
 _GPU: Final = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRecord:
+class ServerRecord(Struct, frozen=True):
     """A server. `message` says what is in its way."""
 
     name: str
@@ -83,8 +83,7 @@ def servers_table(now: Instant) -> Table[ServerRecord]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FlavorRecord:
+class FlavorRecord(Struct, frozen=True):
     """A kind of machine. `machine` is the cloud's name for it."""
 
     name: str
@@ -158,8 +157,7 @@ FLAVORS: Final[Table[FlavorRecord]] = Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CostRecord:
+class CostRecord(Struct, frozen=True):
     """What a server has cost up to now, and what it costs now."""
 
     name: str
@@ -207,8 +205,7 @@ COSTS: Final[Table[CostRecord]] = Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EventRecord:
+class EventRecord(Struct, frozen=True):
     """Something that was told of a server or a part of it."""
 
     time: Instant | None

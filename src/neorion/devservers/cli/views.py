@@ -1,8 +1,9 @@
 """What the commands that show servers do."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+
+from msgspec import Struct
 
 from neorion.devservers.cli.records import (
     COSTS,
@@ -40,8 +41,7 @@ async def watch(fleet: Fleet, out: Output) -> None:
                     pass
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(Struct, frozen=True):
     """One step on a server's way, as far as it is known."""
 
     name: str
@@ -49,8 +49,7 @@ class StepRecord:
     obstacle: str
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """All there is to know of a server."""
 
     server: ServerRecord

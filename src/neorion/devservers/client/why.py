@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from neorion.devservers.client.spans import span_text
 from neorion.devservers.client.steps import condition_of, is_observed, obstacle
-from neorion.devservers.decide import expiry
 from neorion.devservers.model import ConditionType, FlavorLimits, Phase, StopReason
 from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.devservers.model.words import span
@@ -63,6 +62,8 @@ def diagnosis(server: DevServer, warning: str = "") -> Diagnosis:
 
 def ends(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> tuple[str, ...]:
     """Everything that would stop the server, the nearest first where that is known."""
+    from neorion.devservers.decide import expiry  # noqa: PLC0415 -- it brings cron and time zones along
+
     if not server.spec.running:
         return _after_rest(server, now)
     lifecycle, status = server.spec.lifecycle, server.status

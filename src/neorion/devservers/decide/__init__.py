@@ -1,42 +1,54 @@
 """The rules of devservers: which objects a server needs, what its state is, when it stops.
 
-Pure functions of what was observed and the time. Nothing here reads a clock or the cluster.
+Pure functions of what was observed and the time. Nothing here reads a clock or the cluster. Names load when first used: a
+command line needs few of them.
 """
 
-from neorion.devservers.decide.cost import accrued
-from neorion.devservers.decide.decision import (
-    FINALIZER,
-    STOPPED_BECAUSE,
-    Decision,
-    Edit,
-    GoBack,
-    Note,
-    Observed,
-    Remove,
-    TurnOff,
-    TurnOn,
-)
-from neorion.devservers.decide.evidence import FRESH, Look, Reading, Sight, Sign, Source, follow, missed
-from neorion.devservers.decide.lifetime import expiry
-from neorion.devservers.decide.looking import next_look
-from neorion.devservers.decide.moving import Surroundings
-from neorion.devservers.decide.objects import (
-    HOME_DELETE_AFTER,
-    HOME_LABEL,
-    SCRIPTS_LABEL,
-    SERVER_LABEL,
-    Identity,
-    Manifest,
-    Settings,
-    home_name,
-    host_key_name,
-    host_key_secret,
-    service_name,
-)
-from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
-from neorion.devservers.decide.ration import ahead, most
-from neorion.devservers.decide.server import decide, unsure
-from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
+from typing import TYPE_CHECKING
+
+from neorion.keel.base import late
+
+if TYPE_CHECKING:
+    from neorion.devservers.decide.cost import accrued
+    from neorion.devservers.decide.decision import (
+        FINALIZER,
+        Decision,
+        Edit,
+        GoBack,
+        Note,
+        Observed,
+        Remove,
+        TurnOff,
+        TurnOn,
+    )
+    from neorion.devservers.decide.evidence import (
+        FRESH,
+        Look,
+        Reading,
+        Sight,
+        Sign,
+        Source,
+        follow,
+        missed,
+    )
+    from neorion.devservers.decide.lifetime import expiry
+    from neorion.devservers.decide.looking import next_look
+    from neorion.devservers.decide.moving import Surroundings
+    from neorion.devservers.decide.names import (
+        HOME_DELETE_AFTER,
+        HOME_LABEL,
+        SCRIPTS_LABEL,
+        SERVER_LABEL,
+        STOPPED_BECAUSE,
+        home_name,
+        host_key_name,
+        service_name,
+    )
+    from neorion.devservers.decide.objects import Identity, Manifest, Settings, host_key_secret
+    from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
+    from neorion.devservers.decide.ration import ahead, most
+    from neorion.devservers.decide.server import decide, unsure
+    from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
 
 __all__ = [
     "FINALIZER",
@@ -83,3 +95,63 @@ __all__ = [
     "unsure",
     "wants_host_key",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "cost": ("accrued",),
+        "decision": (
+            "FINALIZER",
+            "Decision",
+            "Edit",
+            "GoBack",
+            "Note",
+            "Observed",
+            "Remove",
+            "TurnOff",
+            "TurnOn",
+        ),
+        "evidence": (
+            "FRESH",
+            "Look",
+            "Reading",
+            "Sight",
+            "Sign",
+            "Source",
+            "follow",
+            "missed",
+        ),
+        "lifetime": ("expiry",),
+        "looking": ("next_look",),
+        "moving": ("Surroundings",),
+        "names": (
+            "HOME_DELETE_AFTER",
+            "HOME_LABEL",
+            "SCRIPTS_LABEL",
+            "SERVER_LABEL",
+            "STOPPED_BECAUSE",
+            "home_name",
+            "host_key_name",
+            "service_name",
+        ),
+        "objects": ("Identity", "Manifest", "Settings", "host_key_secret"),
+        "probe": (
+            "PROBE",
+            "SSH_PORT",
+            "WORDS_MAX",
+            "read",
+        ),
+        "ration": (
+            "ahead",
+            "most",
+        ),
+        "server": (
+            "decide",
+            "unsure",
+        ),
+        "ssh": (
+            "doubts_host_key",
+            "wants_host_key",
+        ),
+    },
+)

@@ -15,8 +15,6 @@ from neorion.keel.kube.core.pods import Resources
 
 # Keeps the object until its home is marked with the day it goes: nothing else would remember.
 FINALIZER = f"{GROUP}/home"
-# Written together with `running: false`, so that a later look knows who stopped the server.
-STOPPED_BECAUSE = f"{GROUP}/stopped-because"
 
 
 @dataclass(frozen=True)

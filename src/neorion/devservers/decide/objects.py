@@ -4,6 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from neorion.devservers.decide.names import (
+    HOME_LABEL,
+    SCRIPTS_LABEL,
+    SCRIPTS_NAME,
+    SERVER_LABEL,
+    home_name,
+    host_key_name,
+    keys_name,
+    service_name,
+)
 from neorion.devservers.decide.probe import SSH_PORT
 from neorion.devservers.decide.scripts import SCRIPTS
 from neorion.devservers.decide.tooling import AUTHORIZED_KEYS, HOST_KEY, equip
@@ -11,13 +21,6 @@ from neorion.devservers.model import GROUP, VERSION, DevServerFlavorSpec, DevSer
 
 Manifest = dict[str, Any]
 
-SERVER_LABEL = f"{GROUP}/server"
-# The mark of a home: it outlives its server, so nothing else ties the two together.
-HOME_LABEL = f"{GROUP}/home"
-SCRIPTS_LABEL = f"{GROUP}/scripts"
-SCRIPTS_NAME = "devserver-scripts"
-# When a home that lost its server goes. A server of the same name takes the home over, and the mark away.
-HOME_DELETE_AFTER = f"{GROUP}/delete-after"
 HOME = "/home/dev"
 SHARED = "/shared"
 SHM = "/dev/shm"  # noqa: S108 -- the shared memory of the container itself
@@ -129,22 +132,6 @@ def deployment(
     if queue is not None:
         body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = queue
     return body
-
-
-def home_name(server: str) -> str:
-    return f"{server}-home"
-
-
-def service_name(server: str) -> str:
-    return f"{server}-ssh"
-
-
-def keys_name(server: str) -> str:
-    return f"{server}-ssh-keys"
-
-
-def host_key_name(server: str) -> str:
-    return f"{server}-ssh-host"
 
 
 def resources_of(flavor: DevServerFlavorSpec) -> Manifest:

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import accrued
-from neorion.devservers.decide.decision import STOPPED_BECAUSE, Decision, Note, Observed, Remove, TurnOn
+from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
 from neorion.devservers.decide.lifetime import next_start, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
-from neorion.devservers.decide.objects import HOME_DELETE_AFTER, Settings
+from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
+from neorion.devservers.decide.objects import Settings
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
 from neorion.devservers.decide.working import earliest, working
@@ -69,7 +70,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
         phase=Phase.STOPPING if seen.pods else at_rest,
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
-        service_name=objects.service_name(seen.identity.name),
+        service_name=service_name(seen.identity.name),
         ssh_host_key=before.ssh_host_key,
         stopped_at=stopped_at,
         stop_reason=reason,

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import booked, opened
 from neorion.devservers.decide.decision import (
-    STOPPED_BECAUSE,
     Decision,
     Edit,
     GoBack,
@@ -26,6 +25,7 @@ from neorion.devservers.decide.lifetime import (
     schedule_fault,
 )
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
+from neorion.devservers.decide.names import STOPPED_BECAUSE
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.ration import rationed

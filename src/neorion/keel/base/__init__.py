@@ -19,6 +19,7 @@ from neorion.keel.base.errors import (
 )
 from neorion.keel.base.finding import Finding, Severity
 from neorion.keel.base.ids import NAME_MAX, Id, is_name
+from neorion.keel.base.late import late
 from neorion.keel.base.suggest import did_you_mean, nearest
 from neorion.keel.base.units import Duration, Instant, Quantity, UnitError
 
@@ -45,5 +46,6 @@ __all__ = [
     "UnitError",
     "did_you_mean",
     "is_name",
+    "late",
     "nearest",
 ]

@@ -1,10 +1,11 @@
 """Did you mean: the nearest of the words that would have been right."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415 -- only who is wrong pays for it
+
     found = get_close_matches(word.lower()[:100], {name.lower(): None for name in known}, n=1, cutoff=0.6)
     return next((name for name in known if found and name.lower() == found[0]), None)
 

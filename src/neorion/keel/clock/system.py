@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-import secrets
 import time
 
 from neorion.keel.base.units import Duration, Instant
 from neorion.keel.clock.protocols import Rng, SomeId
 from neorion.keel.clock.ulid import CHANCE_BITS, ulid
 
+# The kernel's, as `secrets` would ask it.
+_CHANCE = random.SystemRandom()
 # A loop that counts in milliseconds does not wait at all for less than half of one.
 _SHORTEST_S = 0.001
 
@@ -36,9 +37,11 @@ class SystemIds:
     """Ids from the machine's clock and the kernel's chance."""
 
     def new(self, kind: type[SomeId]) -> SomeId:
-        return kind.made_of(ulid(time.time_ns() // 1_000_000, secrets.randbits(CHANCE_BITS)))
+        return kind.made_of(ulid(time.time_ns() // 1_000_000, _CHANCE.getrandbits(CHANCE_BITS)))
 
     def secret(self) -> str:
+        import secrets  # noqa: PLC0415 -- it brings much along that few programs need
+
         return secrets.token_urlsafe(32)
 
 

@@ -14,8 +14,7 @@ from neorion.keel.kube.kinds import Kind, Manifest
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """Which objects, in the API's own words: `Select(labels="app=web,env in (a, b)", fields="spec.nodeName=n1")`."""
 
     labels: str = ""
@@ -63,22 +62,19 @@ class Bookmark(Struct, frozen=True, gc=False):
 WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmark
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """JSON merge patch: fields replace fields, null removes, lists are replaced whole."""
 
     body: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Strategic:
+class Strategic(Struct, frozen=True):
     """Merges lists by their keys. Built-in kinds only."""
 
     body: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class JsonPatch:
+class JsonPatch(Struct, frozen=True):
     """Operations in order, all or none: `{"op": "test", "path": "/spec/x", "value": 1}`."""
 
     operations: Sequence[Manifest]
@@ -95,8 +91,7 @@ class Propagation(StrEnum):
     ORPHAN = "Orphan"
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """How to delete. With `uid` or `version`, only if the object is still that one."""
 
     propagation: Propagation = Propagation.BACKGROUND
@@ -116,8 +111,7 @@ class Token:
     expires: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class LogRequest:
+class LogRequest(Struct, frozen=True):
     """Which lines of a pod's log. `container` may be left out where the pod has one."""
 
     container: str = ""

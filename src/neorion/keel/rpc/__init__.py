@@ -4,8 +4,9 @@ Knows how a call travels, never what it says: services live with the systems tha
 and the `gen` package made from it. Names load when first used: a command line that only calls never loads the server.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from neorion.keel.base import late
 
 if TYPE_CHECKING:
     from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal, Tokens
@@ -46,22 +47,18 @@ __all__ = [
     "sockets",
 ]
 
-_HOMES = {
-    "access": ("ANYONE", "KNOWN", "Authenticator", "Principal", "Tokens"),
-    "app": ("App",),
-    "client": ("Channel", "Transport", "connect", "sockets"),
-    "exchange": ("caller", "remaining"),
-    "limits": ("Limits",),
-    "memory": ("MemoryTransport",),
-    "plain": ("Handler", "Request", "Response", "Route", "json_response"),
-    "server": ("Server", "serve"),
-    "service": ("Service",),
-    "tls": ("ClientTls", "ServerTls"),
-}
-_HOME = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = late(
+    __name__,
+    {
+        "access": ("ANYONE", "KNOWN", "Authenticator", "Principal", "Tokens"),
+        "app": ("App",),
+        "client": ("Channel", "Transport", "connect", "sockets"),
+        "exchange": ("caller", "remaining"),
+        "limits": ("Limits",),
+        "memory": ("MemoryTransport",),
+        "plain": ("Handler", "Request", "Response", "Route", "json_response"),
+        "server": ("Server", "serve"),
+        "service": ("Service",),
+        "tls": ("ClientTls", "ServerTls"),
+    },
+)

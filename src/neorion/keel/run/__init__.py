@@ -1,14 +1,20 @@
 """Tasks and their ends: crews, loops, retries, processes.
 
-The only home of task creation. What a task does belongs elsewhere.
+The only home of task creation. What a task does belongs elsewhere. Names load when first used: a command line that only
+tries again needs no crew.
 """
 
+from typing import TYPE_CHECKING
+
+from neorion.keel.base import late
 from neorion.keel.run.apart import apart
-from neorion.keel.run.backoff import Backoff, retry
 from neorion.keel.run.companion import companion
-from neorion.keel.run.crew import Crew
-from neorion.keel.run.loop import Loop, Pace, Watch
-from neorion.keel.run.process import only_error, run_process
+
+if TYPE_CHECKING:
+    from neorion.keel.run.backoff import Backoff, retry
+    from neorion.keel.run.crew import Crew
+    from neorion.keel.run.loop import Loop, Pace, Watch
+    from neorion.keel.run.process import only_error, run_process
 
 __all__ = [
     "Backoff",
@@ -22,3 +28,13 @@ __all__ = [
     "retry",
     "run_process",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "backoff": ("Backoff", "retry"),
+        "crew": ("Crew",),
+        "loop": ("Loop", "Pace", "Watch"),
+        "process": ("only_error", "run_process"),
+    },
+)

@@ -1,7 +1,6 @@
 """Work in a process of its own, whose memory goes with it."""
 
 import os
-import pickle
 import sys
 from collections.abc import Callable
 from typing import NoReturn, TypeVar, cast
@@ -17,6 +16,8 @@ def apart(work: Callable[[], T]) -> T:
     For what loads much and leaves little, as strict models do that read a file once in a process that then lives for months.
     Only before the first thread and the first loop: they would be missing in the fork.
     """
+    import pickle  # noqa: PLC0415 -- few programs work apart
+
     ours, theirs = os.pipe()
     # What waits in a buffer now would be written by both.
     sys.stdout.flush()
@@ -44,6 +45,8 @@ def apart(work: Callable[[], T]) -> T:
 
 def _answer(work: Callable[[], T], pipe: int) -> NoReturn:
     """Whatever happens, the fork goes no further: what its parent is doing is not its to do."""
+    import pickle  # noqa: PLC0415 -- as above
+
     try:
         try:
             answer: tuple[T | None, Error | None] = (work(), None)

@@ -71,6 +71,15 @@ async def ask(door: Door, source: Source | None, **more: object) -> None:
             await get(client)
 
 
+@pytest.mark.parametrize(
+    "holder",
+    [StaticToken("secret"), Certificate("chain", "secret"), ExecPlugin(("login",), V1, {"KEY": "secret"})],
+    ids=["token", "key", "environment"],
+)
+def test_a_secret_is_not_in_the_text_of_what_holds_it(holder: object):
+    assert "secret" not in repr(holder)
+
+
 async def test_a_token_goes_with_each_request():
     await ask(Door("secret"), StaticToken("secret"))
 

@@ -1,9 +1,8 @@
 """Records as data for machines: the same values whatever the format, in ASCII so that any locale can carry them."""
 
-import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import PurePath
@@ -42,17 +41,29 @@ def plain(value: object) -> Plain:  # noqa: PLR0911 -- one line for each kind of
             return {_text(str(key)): plain(each) for key, each in entries.items()}
         case list() | tuple():
             return [plain(each) for each in cast("list[object]", value)]
-        case _ if is_dataclass(value):
-            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         case _:
-            raise TypeError(f"no way to show a {type(value).__name__}")
+            return {name: plain(getattr(value, name)) for name in _names(value)}
+
+
+def _names(record: object) -> Iterable[str]:
+    """Of the fields of a record: a msgspec Struct, recognised without loading msgspec for who has none, or a dataclass."""
+    names: tuple[str, ...] | None = getattr(record, "__struct_fields__", None)
+    if names is not None:
+        return names
+    if not is_dataclass(record):
+        raise TypeError(f"no way to show a {type(record).__name__}")
+    return (field.name for field in fields(record))
 
 
 def as_json(value: Plain) -> str:
+    import json  # noqa: PLC0415 -- only who asks for JSON pays for it
+
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
 def as_json_line(value: Plain) -> str:
+    import json  # noqa: PLC0415 -- only who asks for JSON pays for it
+
     return json.dumps(value, allow_nan=False, separators=(",", ":")) + "\n"
 
 

@@ -1,9 +1,10 @@
 """Where a cluster's API is, whom to trust there, and who we are to it: plain values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from neorion.keel.base import Duration
 
@@ -11,8 +12,7 @@ from neorion.keel.base import Duration
 EXEC_TIMEOUT = Duration.of(seconds=60)
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Struct, frozen=True):
     """Whose certificate the server must show: `ca` is PEM, and without it the system's authorities count."""
 
     ca: str = ""
@@ -20,46 +20,51 @@ class Trust:
     insecure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Struct, frozen=True):
     """A client certificate and its key, both PEM."""
 
     chain: str
-    key: str = field(repr=False)
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Certificate({self.chain!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class StaticToken:
+class StaticToken(Struct, frozen=True):
     """A token that never changes."""
 
-    text: str = field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return "StaticToken()"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenFile:
+class TokenFile(Struct, frozen=True):
     """A token that somebody else keeps fresh in a file, as the kubelet does for pods."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class ExecPlugin:
+class ExecPlugin(Struct, frozen=True):
     """A program that prints credentials: the way of clouds and single sign-on."""
 
     command: tuple[str, ...]
     api_version: str
-    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
     install_hint: str = ""
     # What the plugin is told about the cluster when it wants to know.
     cluster_info: Mapping[str, object] | None = None
     timeout: Duration = EXEC_TIMEOUT
 
+    def __repr__(self) -> str:
+        # What it is told in its environment may be secret.
+        return f"ExecPlugin({self.command!r}, {self.api_version!r})"
+
 
 Source: TypeAlias = StaticToken | TokenFile | ExecPlugin
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonation:
+class Impersonation(Struct, frozen=True):
     """Acting as somebody else, with that one's rights. Needs the right to impersonate."""
 
     user: str
@@ -68,8 +73,7 @@ class Impersonation:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """All it takes to speak to an API server."""
 
     server: str

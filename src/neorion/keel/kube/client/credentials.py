@@ -1,14 +1,13 @@
 """Who we are to the server, kept fresh: tokens from files, credentials from plugins."""
 
+import asyncio
 import ssl
-from dataclasses import dataclass
 
-import anyio
+from msgspec import Struct
 
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.clock import Clock
 from neorion.keel.kube.client.cluster import Certificate, Cluster, ExecPlugin, StaticToken, TokenFile
-from neorion.keel.kube.client.exec_plugin import run_plugin
 from neorion.keel.kube.client.tls import tls_context
 
 # The kubelet renews a pod's token long before it ends; a file is read again after this long, or when the server refuses.
@@ -17,16 +16,14 @@ FILE_FRESH_S = 60.0
 MARGIN_NS = 10 * 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What goes with a request: a header, and the TLS it travels in."""
 
     headers: dict[str, str]
     tls: ssl.SSLContext
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """An access and how long it is good for: by the wall clock, by the monotonic one, or for ever."""
 
     access: Access
@@ -40,7 +37,7 @@ class Credentials:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._lock = anyio.Lock()
+        self._lock = asyncio.Lock()
         self._held: Held | None = None
         self._tls: dict[Certificate | None, ssl.SSLContext] = {}
 
@@ -77,6 +74,8 @@ class Credentials:
                 text = await _token(source)
                 return Held(self._with(text), fresh_until=self._clock.monotonic() + FILE_FRESH_S)
             case ExecPlugin() as plugin:
+                from neorion.keel.kube.client.exec_plugin import run_plugin  # noqa: PLC0415 -- many have none
+
                 made = await run_plugin(plugin)
                 return Held(self._with(made.token, made.certificate), made.expires)
 
@@ -90,6 +89,8 @@ class Credentials:
 
 
 async def _token(source: TokenFile) -> str:
+    import anyio  # noqa: PLC0415 -- as above
+
     try:
         text = (await anyio.Path(source.path).read_text(encoding="utf-8")).strip()
     except (OSError, UnicodeDecodeError):

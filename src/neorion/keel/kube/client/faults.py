@@ -1,12 +1,14 @@
 """What can go wrong on the way to the server and back, as the error families of the house."""
 
+import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
 
-import aiohttp
 import msgspec
 
 from neorion.keel.base import Deadline, Duration, Error, Retry, Terminal
+from neorion.keel.kube.client.dial import Unreached
+from neorion.keel.kube.client.http import Garbled, Head
 from neorion.keel.kube.errors import Details, Status, refusal
 
 # A longer Retry-After is handed to the caller, who may have better things to do than to wait.
@@ -17,25 +19,19 @@ FOREIGN_TEXT_MAX = 200
 
 @contextmanager
 def translated(server: str) -> Generator[None]:
-    """Turns the HTTP client's errors into ours. Only around our own waits: a caller's timeout is not ours."""
+    """Turns what can happen to a connection into our errors. Only around our own waits: a caller's timeout is not ours."""
     try:
         yield
-    except aiohttp.ClientConnectorCertificateError as error:
+    except ssl.SSLCertVerificationError as error:
         raise Terminal(
             "kube.untrusted",
-            f"The certificate of {server} is not trusted: {error.certificate_error}.",
+            f"The certificate of {server} is not trusted: {error}.",
             hint="Check the cluster's certificate authority and the server's name.",
         ) from error
-    except aiohttp.ClientConnectorError as error:
+    except Unreached as error:
         raise Retry(
             "kube.unreachable",
-            f"The API server at {server} cannot be reached: {error.strerror or error.os_error}.",
-            hint="Check that it runs and that this machine may reach it.",
-        ) from error
-    except aiohttp.ConnectionTimeoutError as error:
-        raise Retry(
-            "kube.unreachable",
-            f"The API server at {server} cannot be reached: no connection in time.",
+            f"The API server at {server} cannot be reached: {error}.",
             hint="Check that it runs and that this machine may reach it.",
         ) from error
     except TimeoutError as error:
@@ -44,13 +40,13 @@ def translated(server: str) -> Generator[None]:
             f"The API server at {server} did not answer in time.",
             hint="Read the object before trying again: the request may have been carried out.",
         ) from error
-    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+    except OSError as error:
         raise Deadline(
             "kube.lost",
             f"The connection to {server} broke before the answer was complete.",
             hint="Read the object before trying again: the request may have been carried out.",
         ) from error
-    except aiohttp.ClientError as error:
+    except Garbled as error:
         raise Terminal(
             "kube.no_answer",
             f"What listens at {server} does not answer like an API server: {error}.",
@@ -58,17 +54,17 @@ def translated(server: str) -> Generator[None]:
         ) from error
 
 
-def refused(response: aiohttp.ClientResponse, body: bytes) -> Error:
+def refused(head: Head, body: bytes) -> Error:
     """The error that an answer stands for; proxies in between answer without a Status."""
-    told = response.headers.get("Retry-After", "")
+    told = head.headers.get("retry-after", "")
     after = Duration.of(seconds=int(told)) if told.isdecimal() and len(told) < 8 else None
     try:
         status = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = body[:FOREIGN_TEXT_MAX].decode(errors="replace").strip()
-        status = Status(message=text, reason=response.reason or "")
+        status = Status(message=text, reason=head.reason)
     return refusal(
-        Status(status.status, status.message, status.reason, response.status, status.details or Details()),
+        Status(status.status, status.message, status.reason, head.status, status.details or Details()),
         after,
     )
 

@@ -1,7 +1,6 @@
 """TLS towards the API server, from PEM texts."""
 
 import ssl
-import tempfile
 from pathlib import Path
 
 from neorion.keel.base import Invalid
@@ -29,6 +28,8 @@ def tls_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext
 
 
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
+    import tempfile  # noqa: PLC0415 -- who has a token needs none
+
     # OpenSSL's Python face loads certificates from files only: these live in a private folder for a moment.
     with tempfile.TemporaryDirectory() as folder:
         chain, key = Path(folder) / "chain", Path(folder) / "key"

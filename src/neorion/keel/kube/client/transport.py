@@ -1,37 +1,36 @@
 """Requests on their way: connections, credentials and retries."""
 
+import asyncio
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from urllib.parse import quote
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
-import aiohttp
-from yarl import URL
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.client.cluster import Cluster, Impersonation
+from neorion.keel.kube.client.connections import Answer, Connections
 from neorion.keel.kube.client.credentials import Access, Credentials
 from neorion.keel.kube.client.faults import refused, translated, worth_waiting
-from neorion.keel.kube.errors import Status, refusal
+from neorion.keel.kube.client.http import Head, Headers
 from neorion.keel.run import Backoff, retry
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.client.websocket import WebSocket
 
 # A short outage is ridden out here; a long one is the caller's to wait for.
 BACKOFF = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=6)
 # The server itself gives up after 60 s: a connection that takes longer is dead.
 REQUEST_S_MAX = 65.0
-CONNECT_S_MAX = 10.0
-# One for each request in flight and each open watch; what is more waits until one is free.
-CONNECTIONS_MAX = 128
 
 Params = Sequence[tuple[str, str]]
 
-ORDINARY = aiohttp.ClientTimeout(total=REQUEST_S_MAX, sock_connect=CONNECT_S_MAX)
-STREAMING = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S_MAX)
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One call. `repeatable`: doing it twice is as good as once, so a lost answer may be asked for again."""
 
     method: str
@@ -46,12 +45,12 @@ class Transport:
     """The way to one API server, as one user."""
 
     def __init__(
-        self, cluster: Cluster, session: aiohttp.ClientSession, clock: Clock, rng: Rng, agent: str
+        self, cluster: Cluster, connections: Connections, clock: Clock, rng: Rng, agent: str
     ) -> None:
         self.cluster = cluster
         self.clock = clock
         self.rng = rng
-        self._session = session
+        self._connections = connections
         self._agent = agent
         self._credentials = Credentials(cluster, clock)
         self.rehearses = False
@@ -67,14 +66,14 @@ class Transport:
     def acting_as(self, whom: Impersonation) -> "Transport":
         """The same connections and credentials, with another's rights."""
         cluster = replace(self.cluster, acting_as=whom)
-        other = Transport(cluster, self._session, self.clock, self.rng, self._agent)
+        other = Transport(cluster, self._connections, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
         other.rehearses = self.rehearses
         return other
 
     def rehearsing(self) -> "Transport":
         """The same connections and credentials; the server checks every write, answers as if, and keeps none."""
-        other = Transport(self.cluster, self._session, self.clock, self.rng, self._agent)
+        other = Transport(self.cluster, self._connections, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
         other.rehearses = True
         return other
@@ -84,9 +83,7 @@ class Transport:
 
         async def attempt() -> bytes | Error:
             try:
-                async with self.open(request, ORDINARY) as response:
-                    with translated(self.cluster.server):
-                        return await response.read()
+                return await self._called(request)
             except Retry as error:
                 if worth_waiting(error, repeatable=request.repeatable):
                     raise
@@ -97,108 +94,84 @@ class Transport:
             raise answer
         return answer
 
+    async def _called(self, request: Request) -> bytes:
+        access = await self._credentials.access()
+        head, body = await self._whole(request, access)
+        if head.status == 401 and self._credentials.refused(access):
+            head, body = await self._whole(request, await self._credentials.access())
+        if head.status >= 300:
+            raise refused(head, body)
+        return body
+
+    async def _whole(self, request: Request, access: Access) -> tuple[Head, bytes]:
+        with translated(self.cluster.server):
+            async with asyncio.timeout(REQUEST_S_MAX):
+                answer = await self._ask(request, access)
+                return answer.head, await answer.read()
+
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The body of an answer as it comes, in pieces. Nothing is retried but stale credentials."""
-        async with self.open(request, STREAMING) as response:
-            yield self._pieces(response)
+        async with self._opened(request) as answer:
+            yield self._pieces(answer)
 
-    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _pieces(self, answer: Answer) -> AsyncIterator[bytes]:
         while True:
             with translated(self.cluster.server):
-                piece = await response.content.readany()
+                piece = await answer.piece()
             if not piece:
                 return
             yield piece
 
     @asynccontextmanager
-    async def open(
-        self, request: Request, patience: aiohttp.ClientTimeout
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        with translated(self.cluster.server):
-            response = await self._send(request, patience)
-        async with response:
-            if response.status >= 300:
-                with translated(self.cluster.server):
-                    body = await response.read()
-                raise refused(response, body)
-            yield response
-
-    async def _send(self, request: Request, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        access = await self._credentials.access()
-        response = await self._request(request, access, patience)
-        if response.status == 401 and self._credentials.refused(access):
-            response.release()
-            response = await self._request(request, await self._credentials.access(), patience)
-        return response
-
-    async def _request(
-        self, request: Request, access: Access, patience: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
-        headers = [*self._headers, *access.headers.items()]
-        if request.body is not None:
-            headers.append(("Content-Type", request.content_type))
-        rehearsed = self.rehearses and request.method != "GET"
-        params = [*request.params, ("dryRun", "All")] if rehearsed else request.params
-        return await self._session.request(
-            request.method,
-            self._url(request.path, params),
-            data=request.body,
-            headers=headers,
-            timeout=patience,
-            allow_redirects=False,
-            ssl=access.tls,
-            server_hostname=self.cluster.trust.server_name or None,
-            proxy=self.cluster.proxy or None,
-        )
-
-    @asynccontextmanager
-    async def websocket(
-        self, path: str, params: Params, protocol: str
-    ) -> AsyncGenerator[aiohttp.ClientWebSocketResponse[bool]]:
+    async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator["WebSocket"]:
         """A WebSocket that speaks `protocol`."""
-        with translated(self.cluster.server):
-            access = await self._credentials.access()
-            try:
-                socket = await self._handshake(path, params, protocol, access)
-            except aiohttp.WSServerHandshakeError as error:
-                if error.status != 401 or not self._credentials.refused(access):
-                    raise await self._why_refused(path, params, error) from None
-                socket = await self._handshake(path, params, protocol, await self._credentials.access())
-        async with socket:
-            if socket.protocol != protocol:
+        from neorion.keel.kube.client import websocket  # noqa: PLC0415 -- most commands open none, and it takes its time to load
+
+        key = b64encode(self.rng.randrange(0, 2**128).to_bytes(16)).decode()
+        greeting = websocket.greeting(key, protocol)
+        async with self._opened(Request("GET", path, params), greeting) as answer:
+            if not websocket.accepted(answer.head, key, protocol):
                 raise Terminal(
                     "kube.protocol",
                     f"The API server does not speak {protocol}.",
                     hint="Use Kubernetes 1.33 or newer, and proxies that pass WebSockets.",
                 )
-            yield socket
+            socket = websocket.WebSocket(answer.connection.link, answer.connection.reading.behind)
+            try:
+                yield socket
+            finally:
+                socket.close()
 
-    async def _handshake(
-        self, path: str, params: Params, protocol: str, access: Access
-    ) -> aiohttp.ClientWebSocketResponse[bool]:
-        return await self._session.ws_connect(
-            self._url(path, params),
-            protocols=(protocol,),
-            headers=[*self._headers, *access.headers.items()],
-            ssl=access.tls,
-            server_hostname=self.cluster.trust.server_name or None,
-            proxy=self.cluster.proxy or None,
-        )
+    @asynccontextmanager
+    async def _opened(self, request: Request, more: Headers = ()) -> AsyncGenerator[Answer]:
+        """An answer whose body has yet to come; a refusal is read to its end and raised."""
+        access = await self._credentials.access()
+        answer = await self._begun(request, access, more)
+        if answer.head.status == 401 and self._credentials.refused(access):
+            answer.release()
+            answer = await self._begun(request, await self._credentials.access(), more)
+        async with answer:
+            if answer.head.status >= 300:
+                with translated(self.cluster.server):
+                    async with asyncio.timeout(REQUEST_S_MAX):
+                        body = await answer.read()
+                raise refused(answer.head, body)
+            yield answer
 
-    async def _why_refused(self, path: str, params: Params, error: aiohttp.WSServerHandshakeError) -> Error:
-        """A refused handshake comes without its words: the same address is asked again in plain HTTP for them."""
-        try:
-            await self.call(Request("GET", path, params))
-        except Error as told:
-            # That an upgrade is required is only the answer to this question.
-            if told.code != "kube.bad_request":
-                return told
-        return refusal(Status(code=error.status, reason=error.message))
+    async def _begun(self, request: Request, access: Access, more: Headers) -> Answer:
+        with translated(self.cluster.server):
+            return await self._ask(request, access, more)
 
-    def _url(self, path: str, params: Params) -> URL:
+    async def _ask(self, request: Request, access: Access, more: Headers = ()) -> Answer:
+        headers = [*self._headers, *access.headers.items(), *more]
+        if request.body is not None:
+            headers.append(("Content-Type", request.content_type))
+        rehearsed = self.rehearses and request.method != "GET"
+        params = [*request.params, ("dryRun", "All")] if rehearsed else request.params
         # Paths come quoted: a slash within a name must stay encoded.
-        return URL(self.cluster.server + path, encoded=True).extend_query(params)
+        path = f"{request.path}?{urlencode(params, quote_via=quote)}" if params else request.path
+        return await self._connections.ask(request.method, path, headers, request.body or b"", access.tls)
 
 
 def _impersonating(whom: Impersonation | None) -> list[tuple[str, str]]:

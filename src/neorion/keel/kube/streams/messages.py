@@ -1,24 +1,26 @@
-"""WebSocket messages as bytes. Nothing is buffered here: who does not read holds up the sender."""
+"""Messages of bytes into the cluster and back. Nothing is buffered here: who does not read holds up the sender."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from neorion.keel.base import Deadline
 from neorion.keel.kube.client.transport import Params, Transport
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.client.websocket import WebSocket
 
 
 class Messages:
     """A WebSocket into the cluster."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse[bool]) -> None:
+    def __init__(self, socket: "WebSocket") -> None:
         self._socket = socket
 
     async def send(self, message: bytes) -> None:
         try:
-            await self._socket.send_bytes(message)
-        except ConnectionError as error:
+            await self._socket.send(message)
+        except OSError as error:
             raise Deadline(
                 "kube.stream_lost",
                 "The stream into the pod broke.",
@@ -27,8 +29,10 @@ class Messages:
 
     async def receive(self) -> bytes | None:
         """The next message, or nothing when the peer has closed or is gone."""
-        message = await self._socket.receive()
-        return message.data if message.type is aiohttp.WSMsgType.BINARY else None
+        try:
+            return await self._socket.receive()
+        except OSError:
+            return None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while (message := await self.receive()) is not None:

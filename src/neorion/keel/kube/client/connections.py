@@ -1,0 +1,151 @@
+"""Connections that are kept between requests, and the answers that come over them."""
+
+import asyncio
+import ssl
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from neorion.keel.clock import Clock
+from neorion.keel.kube.client.dial import Dialer
+from neorion.keel.kube.client.http import Head, Reading, write_head
+from neorion.keel.kube.client.link import Link
+
+# One for each request in flight and each open watch; what is more waits until one is free.
+CONNECTIONS_MAX = 128
+# Longer than an idle moment of a controller, shorter than what the server and load balancers allow.
+IDLE_S_MAX = 60.0
+# Of these a server may be asked twice. Connections end while they rest, which is seen when the next request is on its way.
+_HARMLESS = frozenset({"GET", "PUT", "DELETE"})
+
+
+class Connection:
+    """A link to the server, what is read from it, the TLS it stands on, and since when it rests."""
+
+    def __init__(self, link: Link, tls: ssl.SSLContext) -> None:
+        self.link = link
+        self.reading = Reading()
+        self.tls = tls
+        self.rests_since: float | None = None
+
+    async def ask(self, request: bytes, *, may_be_silent: bool) -> Head | None:
+        """The head of the answer; none, if that may be, where the connection ends without one."""
+        try:
+            self.link.write(request)
+            return await self.link.head(self.reading)
+        except OSError:
+            if may_be_silent:
+                return None
+            raise
+
+
+class Answer:
+    """An answer: its head, and its body as it comes. Leaving its block gives the connection back."""
+
+    def __init__(self, connection: Connection, head: Head, home: "Connections") -> None:
+        self.head = head
+        self.connection = connection
+        self._reading = connection.reading
+        self._home: Connections | None = home
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    async def piece(self) -> bytes:
+        """The next part of the body; nothing after the last."""
+        while not (piece := self._reading.take()) and not self._reading.done:
+            if data := await self.connection.link.some():
+                self._reading.feed(data)
+            elif not self._reading.end():
+                raise ConnectionResetError("the connection ended in the middle of an answer")
+        return piece
+
+    async def read(self) -> bytes:
+        """The rest of the body, and the connection given back."""
+        try:
+            pieces: list[bytes] = []
+            while piece := await self.piece():
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Gives the connection back, for others to use if nothing of this answer is left in it."""
+        if self._home is not None:
+            self._home.take_back(self.connection, good=self._reading.done and self.head.stays)
+            self._home = None
+
+
+class Connections:
+    """All connections to one server."""
+
+    def __init__(self, dialer: Dialer, clock: Clock) -> None:
+        self.dialer = dialer
+        self._clock = clock
+        self._places = asyncio.Semaphore(CONNECTIONS_MAX)
+        # In the order in which they came to rest.
+        self._resting: deque[Connection] = deque()
+        self._open: set[Link] = set()
+
+    async def ask(
+        self, method: str, path: str, headers: list[tuple[str, str]], body: bytes, tls: ssl.SSLContext
+    ) -> Answer:
+        dialer = self.dialer
+        # The length of nothing is told where something could be.
+        length = [("Content-Length", str(len(body)))] if body or method != "GET" else []
+        request = write_head(method, dialer.prefix + path, [*dialer.headers, *headers, *length]) + body
+        await self._places.acquire()
+        connection: Connection | None = None
+        try:
+            while True:
+                connection = self._rested(tls) or await self._dialled(tls)
+                again = connection.rests_since is not None and method in _HARMLESS
+                head = await connection.ask(request, may_be_silent=again)
+                if head is not None:
+                    return Answer(connection, head, self)
+                connection.link.close()
+        except BaseException:
+            if connection is not None:
+                connection.link.close()
+            self._places.release()
+            raise
+
+    def take_back(self, connection: Connection, *, good: bool) -> None:
+        self._places.release()
+        if good and connection.link.rests:
+            connection.rests_since = self._clock.monotonic()
+            self._resting.append(connection)
+        elif connection.link.stands:
+            connection.link.close()
+
+    async def aclose(self) -> None:
+        links = [*self._open]
+        for link in links:
+            if link.stands:
+                link.close()
+        for link in links:
+            await link.gone()
+
+    def _rested(self, tls: ssl.SSLContext) -> Connection | None:
+        """One that may be used again: that which rested least, so that in time the others go."""
+        oldest = self._clock.monotonic() - IDLE_S_MAX
+        while self._resting and (self._resting[0].rests_since or 0) < oldest:
+            self._resting.popleft().link.close()
+        while self._resting:
+            connection = self._resting.pop()
+            if connection.link.rests and connection.tls is tls:
+                return connection
+            connection.link.close()
+        return None
+
+    async def _dialled(self, tls: ssl.SSLContext) -> Connection:
+        link = await self.dialer.dial(tls)
+        self._open.add(link)
+        link.when_closed(self._open.discard)
+        return Connection(link, tls)

@@ -1,0 +1,142 @@
+"""The way to a server: its address, the proxy before it, and TLS."""
+
+import asyncio
+import socket
+import ssl
+from base64 import b64encode
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from neorion.keel.base import Invalid
+from neorion.keel.kube.client.cluster import Cluster
+from neorion.keel.kube.client.http import Garbled, Reading, write_head
+from neorion.keel.kube.client.link import Link
+
+CONNECT_S_MAX = 10.0
+# After a silence of 30 s the kernel asks whether the peer is there, and gives the connection up half a minute later. A
+# watch on a dead machine ends that way. It is no ping of ours, because those go unanswered while output waits to be read.
+KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
+# How long an address may be silent before the next one is tried beside it, as RFC 8305 has it.
+NEXT_ADDRESS_S = 0.25
+
+
+class Unreached(Exception):
+    """No connection came about."""
+
+
+class Dialer:
+    """Opens connections to one server. Requests are written for it: some proxies want to read the whole address."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._server = _split(cluster.server, "server")
+        self._proxy = _split(cluster.proxy, "proxy") if cluster.proxy else None
+        self._name = cluster.trust.server_name or self._server.hostname or ""
+        self._secure = self._server.scheme == "https"
+        self.host = self._server.netloc.rpartition("@")[2]
+        self.prefix = self._server.path.rstrip("/")
+        self.headers: list[tuple[str, str]] = [("Host", self.host)]
+        if self._proxy is not None and not self._secure:
+            self.prefix = f"http://{self.host}{self.prefix}"
+            self.headers += _proxy_login(self._proxy)
+
+    async def dial(self, tls: ssl.SSLContext) -> Link:
+        try:
+            async with asyncio.timeout(CONNECT_S_MAX):
+                if self._proxy is None:
+                    return await _link(self._server, tls if self._secure else None, self._name)
+                return await self._through(self._proxy, tls)
+        except TimeoutError:
+            raise Unreached("no connection in time") from None
+        except ssl.SSLCertVerificationError:
+            raise
+        except OSError as error:
+            raise Unreached(str(error.strerror or error)) from error
+
+    async def _through(self, proxy: SplitResult, tls: ssl.SSLContext) -> Link:
+        context = ssl.create_default_context() if proxy.scheme == "https" else None
+        link = await _link(proxy, context, proxy.hostname or "")
+        if not self._secure:
+            return link
+        try:
+            await self._let_through(link, proxy)
+            await link.start_tls(tls, self._name)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    async def _let_through(self, link: Link, proxy: SplitResult) -> None:
+        target = f"{_bracketed(self._server)}:{_port(self._server)}"
+        link.write(write_head("CONNECT", target, [("Host", target), *_proxy_login(proxy)]))
+        head = await link.head(Reading())
+        if head.status != 200:
+            raise Garbled(f"the proxy says {head.status} {head.reason}")
+
+
+async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Link:
+    loop = asyncio.get_running_loop()
+    made = await _socket(loop, place.hostname or "", _port(place))
+    try:
+        for option, value in KEEPALIVE:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        _, link = await loop.create_connection(
+            Link, sock=made, ssl=tls, server_hostname=name if tls is not None else None
+        )
+    except BaseException:
+        made.close()
+        raise
+    return link
+
+
+async def _socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    try:
+        # An address that is a number needs nobody's answer, nor the thread that waits for it.
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    if len(found) > 1:
+        import aiohappyeyeballs  # noqa: PLC0415 -- most servers have one address
+
+        return await aiohappyeyeballs.start_connection(  # pyright: ignore[reportUnknownMemberType] -- its addresses have no types
+            found, happy_eyeballs_delay=NEXT_ADDRESS_S, loop=loop
+        )
+    family, kind, protocol, _, address = found[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        await loop.sock_connect(made, address)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _split(address: str, what: str) -> SplitResult:
+    try:
+        found = urlsplit(address)
+        good = found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise Invalid(
+            "kube.address",
+            f'"{address}" is no address of a {what}.',
+            hint="Write one such as https://host:6443.",
+        )
+    return urlsplit(address)
+
+
+def _port(place: SplitResult) -> int:
+    return place.port or (443 if place.scheme == "https" else 80)
+
+
+def _bracketed(place: SplitResult) -> str:
+    host = place.hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _proxy_login(proxy: SplitResult) -> list[tuple[str, str]]:
+    if not proxy.username:
+        return []
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return [("Proxy-Authorization", f"Basic {b64encode(login.encode()).decode()}")]

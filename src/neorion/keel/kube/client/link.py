@@ -1,0 +1,146 @@
+"""A connection as bytes both ways, without more buffers than a loop's own."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+from neorion.keel.kube.client.http import Head, Reading
+
+# What comes while nobody reads; beyond this the peer has to wait.
+_WAITING_MAX = 256 * 1024
+# For a peer that does not read.
+_LEAVING_S = 2.0
+
+
+class Link(asyncio.Protocol):
+    """One connection. One task reads; any may write."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._came: list[bytes] = []
+        self._waiting = 0
+        self._paused = False
+        self._ended = False
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._transport: asyncio.Transport | None = None
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None  # noqa: S101 -- a loop connects before it gives the link away
+        return self._transport
+
+    @property
+    def stands(self) -> bool:
+        return not self._ended
+
+    @property
+    def rests(self) -> bool:
+        """Whether it still stands, and nothing came that nobody asked for."""
+        return not self._ended and not self._came
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._came.append(data)
+        self._waiting += len(data)
+        if self._waiting > _WAITING_MAX and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+        _wake(self._reader)
+
+    def eof_received(self) -> None:
+        self._ended = True
+        _wake(self._reader)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended = True
+        self._error = exc
+        _wake(self._reader)
+        _wake(self._room)
+        _wake(self._closed)
+
+    def pause_writing(self) -> None:
+        self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        _wake(self._room)
+        self._room = None
+
+    async def some(self) -> bytes:
+        """What has come, as soon as there is something; nothing at the end."""
+        while not self._came:
+            if self._error is not None:
+                raise ConnectionResetError("the connection broke") from self._error
+            if self._ended:
+                return b""
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        data = b"".join(self._came)
+        self._came.clear()
+        self._waiting = 0
+        if self._paused and not self._ended:
+            self._paused = False
+            self.transport.resume_reading()
+        return data
+
+    async def head(self, reading: Reading) -> Head:
+        """The beginning of the next answer."""
+        reading.expect()
+        while reading.head is None:
+            data = await self.some()
+            if not data:
+                raise ConnectionResetError("the connection ended before an answer began")
+            reading.feed(data)
+        return reading.head
+
+    def write(self, data: bytes) -> None:
+        if self._ended:
+            raise ConnectionResetError("the connection has ended")
+        self.transport.write(data)
+
+    async def drain(self) -> None:
+        """Returns when there is room for more."""
+        while self._room is not None and not self._ended:
+            await asyncio.shield(self._room)
+
+    async def start_tls(self, context: ssl.SSLContext, name: str) -> None:
+        """From here on in TLS, with whom this connection leads to."""
+        made = await self._loop.start_tls(self.transport, self, context, server_hostname=name)
+        if made is None:
+            raise ConnectionResetError("the connection ended before TLS began")
+        self._transport = made
+
+    def close(self) -> None:
+        """At once: what is on its way may be lost."""
+        self._ended = True
+        self.transport.abort()
+
+    def finish(self) -> None:
+        """As soon as what is on its way has left."""
+        self._ended = True
+        self.transport.close()
+
+    def when_closed(self, tell: Callable[["Link"], object]) -> None:
+        self._closed.add_done_callback(lambda _: tell(self))
+
+    async def gone(self) -> None:
+        """Returns when nothing is left of it. What is on its way has a moment to leave."""
+        try:
+            async with asyncio.timeout(_LEAVING_S):
+                await asyncio.shield(self._closed)
+        except TimeoutError:
+            self.close()
+            await asyncio.shield(self._closed)
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
