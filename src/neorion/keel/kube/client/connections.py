@@ -8,24 +8,23 @@ from typing import Self
 
 from neorion.keel.clock import Clock
 from neorion.keel.kube.client.dial import Dialer
-from neorion.keel.kube.client.http import HEAD_END, HEAD_MAX, Head, body_of, read_head, write_head
+from neorion.keel.kube.client.http import Head, Reading, write_head
 from neorion.keel.kube.client.link import Link
 
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
 # Longer than an idle moment of a controller, shorter than what the server and load balancers allow.
 IDLE_S_MAX = 60.0
-# Patience is asked for; the answer itself follows.
-_PATIENCE = (b"HTTP/1.1 100", b"HTTP/1.1 102", b"HTTP/1.1 103")
 # Of these a server may be asked twice. Connections end while they rest, which is seen when the next request is on its way.
 _HARMLESS = frozenset({"GET", "PUT", "DELETE"})
 
 
 class Connection:
-    """A link to the server, the TLS it stands on, and since when it rests."""
+    """A link to the server, what is read from it, the TLS it stands on, and since when it rests."""
 
     def __init__(self, link: Link, tls: ssl.SSLContext) -> None:
         self.link = link
+        self.reading = Reading()
         self.tls = tls
         self.rests_since: float | None = None
 
@@ -33,14 +32,11 @@ class Connection:
         """The head of the answer; none, if that may be, where the connection ends without one."""
         try:
             self.link.write(request)
-            block = await self.link.until(HEAD_END, HEAD_MAX)
-            while block.startswith(_PATIENCE):
-                block = await self.link.until(HEAD_END, HEAD_MAX)
+            return await self.link.head(self.reading)
         except OSError:
             if may_be_silent:
                 return None
             raise
-        return read_head(block)
 
 
 class Answer:
@@ -49,7 +45,7 @@ class Answer:
     def __init__(self, connection: Connection, head: Head, home: "Connections") -> None:
         self.head = head
         self.connection = connection
-        self._body = body_of(head)
+        self._reading = connection.reading
         self._home: Connections | None = home
 
     async def __aenter__(self) -> Self:
@@ -62,14 +58,12 @@ class Answer:
 
     async def piece(self) -> bytes:
         """The next part of the body; nothing after the last."""
-        while not self._body.done:
-            data = await self.connection.link.some()
-            if not data and not self._body.end():
+        while not (piece := self._reading.take()) and not self._reading.done:
+            if data := await self.connection.link.some():
+                self._reading.feed(data)
+            elif not self._reading.end():
                 raise ConnectionResetError("the connection ended in the middle of an answer")
-            piece = self._body.feed(data)
-            if piece or not data:
-                return piece
-        return b""
+        return piece
 
     async def read(self) -> bytes:
         """The rest of the body, and the connection given back."""
@@ -84,7 +78,7 @@ class Answer:
     def release(self) -> None:
         """Gives the connection back, for others to use if nothing of this answer is left in it."""
         if self._home is not None:
-            self._home.take_back(self.connection, good=self._body.done and self.head.stays)
+            self._home.take_back(self.connection, good=self._reading.done and self.head.stays)
             self._home = None
 
 
@@ -127,15 +121,16 @@ class Connections:
         if good and connection.link.rests:
             connection.rests_since = self._clock.monotonic()
             self._resting.append(connection)
-        else:
+        elif connection.link.stands:
             connection.link.close()
 
     async def aclose(self) -> None:
         links = [*self._open]
         for link in links:
-            link.close()
+            if link.stands:
+                link.close()
         for link in links:
-            await link.closed()
+            await link.gone()
 
     def _rested(self, tls: ssl.SSLContext) -> Connection | None:
         """One that may be used again: that which rested least, so that in time the others go."""

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from neorion.keel.base import Invalid
 from neorion.keel.kube.client.cluster import Cluster
-from neorion.keel.kube.client.http import HEAD_END, HEAD_MAX, Garbled, read_head, write_head
+from neorion.keel.kube.client.http import Garbled, Reading, write_head
 from neorion.keel.kube.client.link import Link
 
 CONNECT_S_MAX = 10.0
@@ -67,7 +67,7 @@ class Dialer:
     async def _let_through(self, link: Link, proxy: SplitResult) -> None:
         target = f"{_bracketed(self._server)}:{_port(self._server)}"
         link.write(write_head("CONNECT", target, [("Host", target), *_proxy_login(proxy)]))
-        head = read_head(await link.until(HEAD_END, HEAD_MAX))
+        head = await link.head(Reading())
         if head.status != 200:
             raise Garbled(f"the proxy says {head.status} {head.reason}")
 

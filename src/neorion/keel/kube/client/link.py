@@ -5,10 +5,12 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from neorion.keel.kube.client.http import Garbled
+from neorion.keel.kube.client.http import Head, Reading
 
 # What comes while nobody reads; beyond this the peer has to wait.
 _WAITING_MAX = 256 * 1024
+# For a peer that does not read.
+_LEAVING_S = 2.0
 
 
 class Link(asyncio.Protocol):
@@ -89,21 +91,15 @@ class Link(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
-    async def until(self, mark: bytes, most: int) -> bytes:
-        """All up to and with `mark`."""
-        data = b""
-        while (found := data.find(mark)) < 0:
-            if len(data) > most:
-                raise Garbled("it has no beginning that ends")
-            piece = await self.some()
-            if not piece:
+    async def head(self, reading: Reading) -> Head:
+        """The beginning of the next answer."""
+        reading.expect()
+        while reading.head is None:
+            data = await self.some()
+            if not data:
                 raise ConnectionResetError("the connection ended before an answer began")
-            data += piece
-        end = found + len(mark)
-        if rest := data[end:]:
-            self._came.insert(0, rest)
-            self._waiting += len(rest)
-        return data[:end]
+            reading.feed(data)
+        return reading.head
 
     def write(self, data: bytes) -> None:
         if self._ended:
@@ -127,12 +123,22 @@ class Link(asyncio.Protocol):
         self._ended = True
         self.transport.abort()
 
+    def finish(self) -> None:
+        """As soon as what is on its way has left."""
+        self._ended = True
+        self.transport.close()
+
     def when_closed(self, tell: Callable[["Link"], object]) -> None:
         self._closed.add_done_callback(lambda _: tell(self))
 
-    async def closed(self) -> None:
-        """Returns when nothing is left of it."""
-        await asyncio.shield(self._closed)
+    async def gone(self) -> None:
+        """Returns when nothing is left of it. What is on its way has a moment to leave."""
+        try:
+            async with asyncio.timeout(_LEAVING_S):
+                await asyncio.shield(self._closed)
+        except TimeoutError:
+            self.close()
+            await asyncio.shield(self._closed)
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

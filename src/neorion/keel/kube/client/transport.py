@@ -1,6 +1,7 @@
 """Requests on their way: connections, credentials and retries."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -125,17 +126,18 @@ class Transport:
     @asynccontextmanager
     async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator["WebSocket"]:
         """A WebSocket that speaks `protocol`."""
-        from neorion.keel.kube.client.websocket import WebSocket, accepted, greeting, new_key  # noqa: PLC0415 -- few need it
+        from neorion.keel.kube.client import websocket  # noqa: PLC0415 -- most commands open none, and it takes its time to load
 
-        key = new_key(self.rng)
-        async with self._opened(Request("GET", path, params), greeting(key, protocol)) as answer:
-            if not accepted(answer.head, key, protocol):
+        key = b64encode(self.rng.randrange(0, 2**128).to_bytes(16)).decode()
+        greeting = websocket.greeting(key, protocol)
+        async with self._opened(Request("GET", path, params), greeting) as answer:
+            if not websocket.accepted(answer.head, key, protocol):
                 raise Terminal(
                     "kube.protocol",
                     f"The API server does not speak {protocol}.",
                     hint="Use Kubernetes 1.33 or newer, and proxies that pass WebSockets.",
                 )
-            socket = WebSocket(answer.connection.link, self.rng)
+            socket = websocket.WebSocket(answer.connection.link, answer.connection.reading.behind)
             try:
                 yield socket
             finally:

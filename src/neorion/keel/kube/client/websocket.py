@@ -1,23 +1,16 @@
-"""The client's half of WebSockets (RFC 6455), on a link that a server has agreed to change over."""
+"""The client's half of WebSockets, on a link that a server has agreed to change over."""
 
-import struct
-from base64 import b64encode
-from hashlib import sha1
+from collections import deque
 
-from neorion.keel.clock import Rng
-from neorion.keel.kube.client.http import Garbled, Head, Headers
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Protocol, Side, State
+from websockets.utils import accept_key
+
+from neorion.keel.kube.client.http import Head, Headers
 from neorion.keel.kube.client.link import Link
 
 # The kubelet's pieces have 32 KiB; nothing on its streams comes near this.
 MESSAGE_MAX = 4 * 2**20
-_MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_CONTINUED, _BINARY, _CLOSE, _PING, _PONG = 0, 2, 8, 9, 10
-_FINAL, _RESERVED, _KIND, _MASKED = 0x80, 0x70, 0x0F, 0x80
-
-
-def new_key(rng: Rng) -> str:
-    """Sixteen bytes that the server has to prove it has read: no secret."""
-    return b64encode(rng.randrange(0, 2**128).to_bytes(16)).decode()
 
 
 def greeting(key: str, protocol: str) -> Headers:
@@ -32,109 +25,69 @@ def greeting(key: str, protocol: str) -> Headers:
 
 def accepted(head: Head, key: str, protocol: str) -> bool:
     """Whether the server has read the greeting and speaks the protocol."""
-    proof = b64encode(sha1(key.encode() + _MAGIC, usedforsecurity=False).digest()).decode()
     told = head.headers.get
     return (
         head.status == 101
-        and told("sec-websocket-accept") == proof
+        and told("sec-websocket-accept") == accept_key(key)
         and told("sec-websocket-protocol") == protocol
     )
-
-
-def frame(kind: int, data: bytes, mask: bytes) -> bytes:
-    """One whole message. What a client sends is masked, so that no proxy can take it for a request."""
-    size = len(data)
-    if size < 126:
-        head = struct.pack("!BB", _FINAL | kind, _MASKED | size)
-    elif size < 2**16:
-        head = struct.pack("!BBH", _FINAL | kind, _MASKED | 126, size)
-    else:
-        head = struct.pack("!BBQ", _FINAL | kind, _MASKED | 127, size)
-    # As one large number: there is no quicker way in Python.
-    key = (mask * (size // 4 + 1))[:size]
-    masked = (int.from_bytes(data) ^ int.from_bytes(key)).to_bytes(size)
-    return head + mask + masked
-
-
-class Frames:
-    """Frames out of bytes, however those were cut."""
-
-    def __init__(self) -> None:
-        self._data = b""
-        self._at = 0
-
-    def feed(self, data: bytes) -> None:
-        self._data = self._data[self._at :] + data
-        self._at = 0
-
-    def next(self) -> tuple[int, bool, bytes] | None:
-        """The kind of the next frame, whether it ends its message, and its data; none before it is whole."""
-        data, start = self._data, self._at + 2
-        if len(data) < start:
-            return None
-        first, size = data[start - 2], data[start - 1]
-        if first & _RESERVED or size & _MASKED:
-            raise Garbled("a frame is marked as no server may mark it")
-        if size >= 126:
-            begin, start = start, start + (2 if size == 126 else 8)
-            if len(data) < start:
-                return None
-            size = int.from_bytes(data[begin:start])
-        if size > MESSAGE_MAX:
-            raise Garbled(f"a frame has {size} bytes")
-        end = start + size
-        if len(data) < end:
-            return None
-        self._at = end
-        return first & _KIND, bool(first & _FINAL), data[start:end]
 
 
 class WebSocket:
     """Messages of bytes, both ways. One task receives; any may send."""
 
-    def __init__(self, link: Link, rng: Rng) -> None:
+    def __init__(self, link: Link, behind: bytes) -> None:
         self._link = link
-        self._rng = rng
-        self._frames = Frames()
+        self._protocol = Protocol(Side.CLIENT, state=State.OPEN, max_size=MESSAGE_MAX)
+        self._frames: deque[Frame] = deque()
+        # Of a message that comes in several frames.
         self._begun: list[bytes] = []
-        self._size = 0
+        # Read when somebody receives: who still speaks is not held up by a goodbye that came with the greeting.
+        self._behind = behind
 
     async def send(self, message: bytes) -> None:
-        self._write(_BINARY, message)
+        if self._protocol.state is not State.OPEN:
+            raise ConnectionResetError("the peer has closed")
+        self._protocol.send_binary(message)
+        self._flush()
         await self._link.drain()
 
     async def receive(self) -> bytes | None:
         """The next message, or nothing when the peer has closed, is gone, or speaks of something else."""
         while True:
-            while (found := self._frames.next()) is not None:
-                kind, final, data = found
-                if kind == _PING:
-                    self._write(_PONG, data)
-                elif kind in {_BINARY, _CONTINUED}:
-                    if (message := self._joined(data, final=final)) is not None:
+            while self._frames:
+                frame = self._frames.popleft()
+                if frame.opcode in {Opcode.BINARY, Opcode.CONT}:
+                    self._begun.append(bytes(frame.data))
+                    if frame.fin:
+                        message = b"".join(self._begun)
+                        self._begun.clear()
                         return message
-                elif kind != _PONG:
+                elif frame.opcode in {Opcode.TEXT, Opcode.CLOSE}:
                     return None
-            data = await self._link.some()
+            if self._protocol.state is not State.OPEN:
+                return None
+            data = self._behind or await self._link.some()
+            self._behind = b""
             if not data:
                 return None
-            self._frames.feed(data)
+            self._take(data)
 
     def close(self) -> None:
-        """Says goodbye to who is still there."""
-        if self._link.stands:
-            self._write(_CLOSE, struct.pack("!H", 1000))
+        """Says goodbye to who is still there, after all that was sent."""
+        if not self._link.stands:
+            return
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close(1000)
+            self._flush()
+        self._link.finish()
 
-    def _joined(self, data: bytes, *, final: bool) -> bytes | None:
-        self._begun.append(data)
-        self._size += len(data)
-        if self._size > MESSAGE_MAX:
-            raise Garbled(f"a message has more than {MESSAGE_MAX} bytes")
-        if not final:
-            return None
-        message = b"".join(self._begun)
-        self._begun, self._size = [], 0
-        return message
+    def _take(self, data: bytes) -> None:
+        self._protocol.receive_data(data)
+        # Pings are answered by themselves.
+        self._flush()
+        self._frames.extend(event for event in self._protocol.events_received() if isinstance(event, Frame))
 
-    def _write(self, kind: int, data: bytes) -> None:
-        self._link.write(frame(kind, data, self._rng.randrange(0, 2**32).to_bytes(4)))
+    def _flush(self) -> None:
+        if data := b"".join(self._protocol.data_to_send()):
+            self._link.write(data)

@@ -2,17 +2,19 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from neorion.keel.base import Deadline
-from neorion.keel.kube.client.http import Garbled
 from neorion.keel.kube.client.transport import Params, Transport
-from neorion.keel.kube.client.websocket import WebSocket
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.client.websocket import WebSocket
 
 
 class Messages:
     """A WebSocket into the cluster."""
 
-    def __init__(self, socket: WebSocket) -> None:
+    def __init__(self, socket: "WebSocket") -> None:
         self._socket = socket
 
     async def send(self, message: bytes) -> None:
@@ -29,7 +31,7 @@ class Messages:
         """The next message, or nothing when the peer has closed or is gone."""
         try:
             return await self._socket.receive()
-        except (OSError, Garbled):
+        except OSError:
             return None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

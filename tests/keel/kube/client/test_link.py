@@ -1,0 +1,56 @@
+"""How a connection ends."""
+
+import asyncio
+
+import anyio
+import pytest
+from anyio.abc import ByteStream
+
+from neorion.keel.kube.client.link import Link
+from tests.keel.kube.client.test_connections import listening
+
+pytestmark = pytest.mark.anyio
+# More than the buffers of two kernels hold.
+MUCH = 16 * 2**20
+
+
+async def linked(address: str) -> Link:
+    host, _, port = address.removeprefix("http://").partition(":")
+    _, link = await asyncio.get_running_loop().create_connection(Link, host, int(port))
+    return link
+
+
+async def test_what_was_sent_before_the_end_arrives():
+    finished, came, whole = anyio.Event(), 0, anyio.Event()
+
+    async def serve(stream: ByteStream) -> None:
+        nonlocal came
+        await finished.wait()
+        async for piece in stream:
+            came += len(piece)
+        whole.set()
+
+    async with listening(serve) as address:
+        link = await linked(address)
+        link.write(b"x" * MUCH)
+        link.finish()
+        finished.set()
+        with anyio.fail_after(30):
+            await whole.wait()
+            await link.gone()
+    assert came == MUCH
+
+
+async def test_who_never_reads_holds_nobody_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("neorion.keel.kube.client.link._LEAVING_S", 0.05)
+
+    async def deaf(stream: ByteStream) -> None:
+        del stream
+        await anyio.sleep_forever()
+
+    async with listening(deaf) as address:
+        link = await linked(address)
+        link.write(b"x" * MUCH)
+        link.finish()
+        with anyio.fail_after(30):
+            await link.gone()
