@@ -7,6 +7,7 @@ import pytest
 from anyio.abc import ByteStream
 
 from neorion.keel.kube.client.link import Link
+from neorion.keel.kube.client.websocket import WebSocket
 from tests.keel.kube.client.test_connections import listening
 
 pytestmark = pytest.mark.anyio
@@ -54,3 +55,16 @@ async def test_who_never_reads_holds_nobody_up(monkeypatch: pytest.MonkeyPatch):
         link.finish()
         with anyio.fail_after(30):
             await link.gone()
+
+
+async def test_the_last_message_is_heard_of_who_is_gone_already():
+    async def serve(stream: ByteStream) -> None:
+        await stream.send(b"\x82\x04last" + b"\x88\x02\x03\xe8")
+
+    async with listening(serve) as address:
+        link = await linked(address)
+        with anyio.fail_after(30):
+            await link.gone()
+        socket = WebSocket(link, b"")
+        assert await socket.receive() == b"last"
+        assert await socket.receive() is None

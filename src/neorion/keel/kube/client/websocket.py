@@ -84,8 +84,9 @@ class WebSocket:
 
     def _take(self, data: bytes) -> None:
         self._protocol.receive_data(data)
-        # Pings are answered by themselves.
-        self._flush()
+        # Pings and goodbyes are answered by the protocol itself, if anybody is left to hear it.
+        if self._link.stands:
+            self._flush()
         self._frames.extend(event for event in self._protocol.events_received() if isinstance(event, Frame))
 
     def _flush(self) -> None:
