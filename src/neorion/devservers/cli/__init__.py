@@ -1,7 +1,7 @@
 """The command line of development servers, `devctl` or `neorion devctl`.
 
 Speaks to a cluster through the client alone; no kubectl is needed. What a command declares stands in one module and
-what it does in another, which is imported when it is called: the client brings a whole HTTP stack along.
+what it does in another, which is imported when it is called: the client brings the loop and TLS along.
 """
 
 import gc

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import sys
 from base64 import b64encode
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -14,7 +15,8 @@ from neorion.keel.kube.client.link import Link
 CONNECT_S_MAX = 10.0
 # After a silence of 30 s the kernel asks whether the peer is there, and gives the connection up half a minute later. A
 # watch on a dead machine ends that way. It is no ping of ours, because those go unanswered while output waits to be read.
-KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
+_SILENCE = socket.TCP_KEEPALIVE if sys.platform == "darwin" else socket.TCP_KEEPIDLE
+KEEPALIVE = ((_SILENCE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
 # How long an address may be silent before the next one is tried beside it, as RFC 8305 has it.
 NEXT_ADDRESS_S = 0.25
 
