@@ -37,6 +37,18 @@ async def test_tasks_that_wait_are_demand_with_their_gpus(tmp_path: Path):
         assert (await source(there, gpus=0).demand("training")).pending == 10
 
 
+async def test_a_gang_counts_in_whole_nodes_and_the_largest_decides(tmp_path: Path):
+    async with office(tmp_path) as there:
+        for name, replicas, gpus in (("/ada/wide", 5, 4), ("/ada/small", 2, 8)):
+            request = job(name, replicas, gpus)
+            assert request.spec is not None
+            request.spec.gang = "slice"
+            await there.jobs("ada").submit(request)
+        # Two of four GPUs fit on a node of eight: five are three nodes.
+        assert (await source(there).demand("training")).gang == 3
+        assert (await source(there, gpus=0).demand("training")).gang == 0
+
+
 async def test_a_task_that_runs_waits_no_more_and_one_that_is_cancelled_is_forgotten(tmp_path: Path):
     async with office(tmp_path) as there:
         first = (await there.jobs("ada").submit(asking("/ada/one"))).id

@@ -22,6 +22,7 @@ def shown_job(desk: Desk, job: Job) -> pb.Job:
         entry=" ".join(entry.argv) if isinstance(entry, Command) else "a Python function",
         band=job.spec.band.name.lower(),
         parent=job.parent,
+        gang=job.spec.placement.gang,
     )
 
 

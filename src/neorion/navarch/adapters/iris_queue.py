@@ -9,6 +9,7 @@ import pyqwest
 
 from neorion.keel.base import Denied, Duration, Invalid, Retry
 from neorion.keel.config import Secret
+from neorion.navarch.decide.gang import largest_gang
 from neorion.navarch.model import Demand
 from neorion.navarch.ports import DemandSource
 
@@ -32,6 +33,7 @@ class _Job(msgspec.Struct, frozen=True):
 
     tasks: dict[str, int] = {}
     resources: _Resources = _Resources()
+    gang: str = ""
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -69,6 +71,7 @@ class IrisDemand:
         if pool != self._settings.pool:
             return known
         pending, running, gpus = 0, 0, 0
+        gangs: list[list[int]] = []
         for job in await self._jobs():
             if self._gpus and not job.resources.gpus:
                 continue
@@ -76,11 +79,14 @@ class IrisDemand:
             pending += waiting
             running += job.tasks.get("running", 0)
             gpus += waiting * job.resources.gpus
+            if job.gang:
+                gangs.append([job.resources.gpus] * waiting)
         return replace(
             known,
             pending=pending + (known.pending or 0),
             running=running + (known.running or 0),
             pending_gpus=gpus + (known.pending_gpus or 0),
+            gang=max(known.gang, largest_gang(gangs, self._gpus)),
         )
 
     async def _jobs(self) -> list[_Job]:

@@ -15,7 +15,7 @@ from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.navarch.adapters.kube import KubeDemand
 from neorion.navarch.adapters.kube.kinds import WORKLOAD
-from neorion.navarch.adapters.kube.queue import nodes_for
+from neorion.navarch.decide.gang import nodes_for
 from neorion.navarch.model import Demand
 
 pytestmark = pytest.mark.anyio

@@ -17,6 +17,7 @@ from neorion.keel.kube.core import POD, Pod
 from neorion.keel.kube.core.pods import Container, PodSpec
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.kube.kinds import WORKLOAD, PodSet, Workload
+from neorion.navarch.decide.gang import largest_gang
 from neorion.navarch.model import Demand
 
 log = logger(__name__)
@@ -63,7 +64,7 @@ class KubeDemand:
             pending=len(waiting),
             running=sum(bool(pod.spec.node_name) for pod in pods),
             pending_gpus=sum(one.gpus for one in waiting),
-            gang=largest_gang(waiting, self._gpus(pool)),
+            gang=largest_gang(_gangs(waiting), self._gpus(pool)),
         )
 
 
@@ -79,27 +80,12 @@ async def has_kueue(api: Api) -> bool:
     return True
 
 
-def largest_gang(waiting: Iterable[Waiting], gpus_per_node: int) -> int:
-    """In nodes; 0 where there is none, or where nobody can say what fits on a node."""
+def _gangs(waiting: Iterable[Waiting]) -> Iterable[Sequence[int]]:
     gangs: dict[str, list[int]] = {}
     for one in waiting:
         if one.gang:
             gangs.setdefault(one.gang, []).append(one.gpus)
-    if gpus_per_node <= 0:
-        return 0
-    return max((nodes_for(sizes, gpus_per_node) for sizes in gangs.values()), default=0)
-
-
-def nodes_for(sizes: Sequence[int], gpus_per_node: int) -> int:
-    """How many nodes these pods fill, the large ones placed first."""
-    free: list[int] = []
-    for size in sorted(sizes, reverse=True):
-        place = next((index for index, left in enumerate(free) if left >= size), None)
-        if place is None:
-            free.append(gpus_per_node - size)
-        else:
-            free[place] -= size
-    return len(free)
+    return gangs.values()
 
 
 def gpus_of(spec: PodSpec) -> int:
