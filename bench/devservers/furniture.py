@@ -14,7 +14,7 @@ import aiohttp
 import msgspec
 
 from bench.devservers.operator import SPEC
-from bench.devservers.sides import NAMESPACE
+from bench.devservers.sides import NAMESPACE, together
 from bench.devservers.world import RUNNING, SINCE, pod_of
 from neorion.devservers.act.servers import moment
 from neorion.devservers.decide import FINALIZER, Observed, Settings, decide
@@ -50,10 +50,11 @@ async def furnished(api: Client, size: int, born: str) -> Iterator[Manifest]:
 
     def each() -> Iterator[Manifest]:
         for number in range(size):
-            name = f"dev-{number:05d}"
-            meta = {"name": name, "namespace": NAMESPACE, "finalizers": [FINALIZER]}
+            key = together(number)
+            name = key.name
+            meta = {"name": name, "namespace": key.namespace, "finalizers": [FINALIZER]}
             server = {**made, "metadata": {**meta, **_born(f"server {name}", born)}}
-            bare = pod_of(name)
+            bare = pod_of(key)
             meta = {**bare["metadata"], **_born(f"pod {name}", born)}
             pod = {"apiVersion": "v1", "kind": "Pod", **bare, "metadata": meta, "status": RUNNING}
             yield {"server": server, "flavor": flavor, "pod": pod}

@@ -17,7 +17,7 @@ from typing import Final
 import anyio
 import yaml
 
-from bench.devservers.sides import NAMESPACE, built, ours, reference, side
+from bench.devservers.sides import NAMESPACE, Place, built, ours, reference, side, spread
 from bench.devservers.world import World
 from bench.kit import Report
 from bench.peers import Absent
@@ -29,10 +29,10 @@ from neorion.drydock.simulated import Group
 from neorion.drydock.storage import publish_storage, storage_part
 from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Meta, condition
+from neorion.keel.kube import Added, Key, Meta, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.control import Informers, Lane
-from neorion.keel.kube.core import DEFINITION, SERVICE, Namespace
+from neorion.keel.kube.core import DEFINITION, SERVICE, SERVICE_ACCOUNT, Namespace
 from neorion.keel.kube.core import NAMESPACE as NAMESPACE_KIND
 
 SIZES = [int(size) for size in os.environ.get("NEORION_BENCH_SERVERS", "100,1000").split(",")]
@@ -95,8 +95,8 @@ class Eye:
     def __init__(self, api: Client) -> None:
         self.api = api
         self.informers = Informers(api, SystemClock(), system_rng())
-        self.servers = self.informers.of(SERVERS, NAMESPACE)
-        self.services = self.informers.of(SERVICE, NAMESPACE)
+        self.servers = self.informers.of(SERVERS)
+        self.services = self.informers.of(SERVICE)
         self.done = set[Key]()
         self._changed = anyio.Event()
         self.servers.listen(self._count)
@@ -136,11 +136,26 @@ async def prepare(cluster: Cluster, api: Client) -> None:
     await api.create(FLAVORS, {"metadata": {"name": "bench"}, "spec": {"resources": resources}})
 
 
+async def settle(api: Client, size: int) -> None:
+    """The namespaces of the servers, with what Kubernetes puts into each."""
+    names = {spread(number).namespace for number in range(size)}
+    for name in sorted(names):
+        await api.create(NAMESPACE_KIND, Namespace(Meta(name=name)))
+    with anyio.fail_after(PATIENCE_S):
+        async with api.watch(SERVICE_ACCOUNT) as events:
+            async for event in events:
+                if isinstance(event, Added):
+                    names.discard(event.object.meta.namespace)
+                if not names:
+                    return
+
+
 async def create(api: Client, size: int) -> None:
     limit = anyio.Semaphore(AT_ONCE)
 
     async def make(number: int) -> None:
-        meta = {"name": f"dev-{number:05d}", "namespace": NAMESPACE}
+        key = spread(number)
+        meta = {"name": key.name, "namespace": key.namespace}
         async with limit:
             await api.create(SERVERS, {"metadata": meta, "spec": dict(SPEC)})
 
@@ -149,10 +164,14 @@ async def create(api: Client, size: int) -> None:
             group.start_soon(make, number)
 
 
-async def answer(eye: Eye, process: Popen, size: int, run: Run) -> None:
+def service(server: Key) -> Key:
+    return Key(server.namespace, f"{server.name}-ssh")
+
+
+async def answer(eye: Eye, process: Popen, size: int, run: Run, place: Place) -> None:
     """Services are deleted one at a time: from sending the deletion until another is seen from outside."""
     for number in range(DELETED):
-        key = Key(NAMESPACE, f"dev-{number * size // DELETED:05d}-ssh")
+        key = service(place(number * size // DELETED))
         old = eye.services.get(key)
         assert old is not None
         began = time.monotonic()
@@ -169,7 +188,7 @@ async def answer(eye: Eye, process: Popen, size: int, run: Run) -> None:
 async def restart(eye: Eye, command: list[str], name: str, size: int, run: Run) -> None:
     """Some services, spread over all servers, are deleted while nobody operates; all back means all servers seen."""
     step = max(1, size // DELETED)
-    keys = [Key(NAMESPACE, f"dev-{number:05d}-ssh") for number in range(0, size, step)]
+    keys = [service(spread(number)) for number in range(0, size, step)]
     for key in keys:
         await eye.api.delete(SERVICE, key.name, key.namespace)
     await eye.until(lambda: not any(eye.services.get(key) for key in keys))
@@ -202,6 +221,7 @@ async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int,
         anyio.create_task_group() as group,
     ):
         await prepare(cluster, api)
+        await settle(api, size)
         if stage.played:
             for part in ("kube-controller-manager", "kube-scheduler"):
                 await cluster.stop(part)
@@ -211,7 +231,7 @@ async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int,
         await eye.informers.wait_synced()
         with side(name, command(cluster)) as process:
             await _work(eye, cluster, process, size, run)
-            await answer(eye, process, size, run)
+            await answer(eye, process, size, run, spread)
         await restart(eye, command(cluster), name, size, run)
         group.cancel_scope.cancel()
     print(f"{name} {size:,}: {run}", flush=True)

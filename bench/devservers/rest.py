@@ -12,13 +12,12 @@ from datetime import UTC, datetime
 import anyio
 
 from bench.devservers.furniture import Manifest, furnished, ours_at_rest, put, reference_at_rest
-from bench.devservers.operator import DELETED, STEADY_S, Eye, Figures, Run, answer, prepare, tell
-from bench.devservers.sides import NAMESPACE, built, ours, reference, side
+from bench.devservers.operator import DELETED, STEADY_S, Eye, Figures, Run, answer, prepare, service, tell
+from bench.devservers.sides import built, ours, reference, side, together
 from bench.kit import Report
 from bench.process import cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.yard import Wishes, Yard
-from neorion.keel.kube import Key
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.core import SERVICE
 
@@ -51,7 +50,7 @@ async def one_run(name: str, command: Callable[[Cluster], list[str]], furnish: F
 
 async def _start(eye: Eye, command: list[str], name: str, size: int, run: Run) -> None:
     """Some Services, spread over all servers, are missing when it starts: all back means all servers seen."""
-    keys = [Key(NAMESPACE, f"dev-{number * size // DELETED:05d}-ssh") for number in range(DELETED)]
+    keys = [service(together(number * size // DELETED)) for number in range(DELETED)]
     for key in keys:
         await eye.api.delete(SERVICE, key.name, key.namespace)
     await eye.until(lambda: not any(eye.services.get(key) for key in keys))
@@ -66,7 +65,7 @@ async def _start(eye: Eye, command: list[str], name: str, size: int, run: Run) -
         before = await eye.writes()
         await anyio.sleep(STEADY_S)
         run.idle_writes = await eye.writes() - before
-        await answer(eye, process, size, run)
+        await answer(eye, process, size, run, together)
 
 
 async def measure(report: Report) -> None:

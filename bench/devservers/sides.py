@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,8 +17,12 @@ from neorion.drydock.binaries import Shelf, hush
 from neorion.drydock.binaries.build import build
 from neorion.drydock.binaries.products import Product
 from neorion.drydock.cluster import Cluster
+from neorion.keel.kube import Key
 
+# The operator's own.
 NAMESPACE: Final = "bench"
+# As a lab has them, a namespace for each person: Kubernetes' controllers go through all of one for every change in it.
+PER_NAMESPACE: Final = 10
 REFERENCE: Final = Product(
     "reference",
     "sigs.k8s.io/controller-runtime",
@@ -26,9 +30,20 @@ REFERENCE: Final = Product(
     ("reference",),
     tools=Path(__file__).parent,
 )
+Place = Callable[[int], Key]
 _PORT: Final = 18_980
 _OURS: Final = [sys.executable, "-m", "neorion.devservers"]
 _COMPILED: Final = Path("/tmp/bench-devservers-compiled")  # noqa: S108 -- made anew from the sources whenever they change
+
+
+def spread(number: int) -> Key:
+    """A server where its owner's servers are."""
+    return Key(f"dev-{number // PER_NAMESPACE:04d}", f"dev-{number:05d}")
+
+
+def together(number: int) -> Key:
+    """A server where all the others are."""
+    return Key(NAMESPACE, f"dev-{number:05d}")
 
 
 async def built() -> Path:
@@ -41,13 +56,13 @@ async def built() -> Path:
 
 def ours(cluster: Cluster) -> list[str]:
     file = cluster.layout.folder / "operator.yaml"
-    file.write_text(f"namespace: {NAMESPACE}\nscope: {NAMESPACE}\nport: {_PORT}\ndefault_image: any\n")
+    file.write_text(f"namespace: {NAMESPACE}\nport: {_PORT}\ndefault_image: any\n")
     files = ["--config", str(file), "--kubeconfig", str(cluster.kubeconfig)]
     return [*_OURS, "operator", "--log", "json", *files]
 
 
 def reference(cluster: Cluster, program: Path) -> list[str]:
-    return [str(program), str(cluster.kubeconfig), NAMESPACE, json.dumps(dict(SCRIPTS))]
+    return [str(program), str(cluster.kubeconfig), "", json.dumps(dict(SCRIPTS))]
 
 
 @contextmanager

@@ -1,18 +1,16 @@
 """What Kubernetes' controllers, its scheduler and its kubelets would do for a server, done at once and by the fewest writes."""
 
-from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 
-from bench.devservers.sides import NAMESPACE
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model.objects import BODIES
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Exists, Key, Merge, Meta
+from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.control import Controller, Informers, own_key
-from neorion.keel.kube.core import CLAIM, POD, SERVICE_ACCOUNT, ServiceAccount
+from neorion.keel.kube.core import CLAIM, POD
 
 # Of a pod that runs, as a kubelet would tell it; whoever reads it cares for no other times.
 SINCE: Final = "2026-01-01T00:00:00Z"
@@ -39,10 +37,14 @@ RUNNING: Final = {
 }
 
 
-def pod_of(server: str) -> dict[str, Any]:
+def pod_of(server: Key) -> dict[str, Any]:
     container = {"name": "dev", "image": "any", "resources": _RESOURCES}
     return {
-        "metadata": {"name": f"{server}-0", "namespace": NAMESPACE, "labels": {SERVER_LABEL: server}},
+        "metadata": {
+            "name": f"{server.name}-0",
+            "namespace": server.namespace,
+            "labels": {SERVER_LABEL: server.name},
+        },
         "spec": {"nodeName": "any", "automountServiceAccountToken": False, "containers": [container]},
     }
 
@@ -54,19 +56,15 @@ class World:
         self._api = api
         clock, rng = SystemClock(), system_rng()
         self._informers = Informers(api, clock, rng)
-        self._claims = self._informers.of(CLAIM, NAMESPACE)
-        self._bodies = self._informers.of(BODIES, NAMESPACE)
-        self._pods = self._informers.of(POD, NAMESPACE)
+        self._claims = self._informers.of(CLAIM)
+        self._bodies = self._informers.of(BODIES)
+        self._pods = self._informers.of(POD)
         self._binder = Controller("binder", self._bind, clock, rng)
         self._binder.watch(self._claims, own_key)
         self._runner = Controller("runner", self._start, clock, rng)
         self._runner.watch(self._bodies, own_key)
 
     async def run(self) -> None:
-        # Made by a controller elsewhere, and no pod comes without it.
-        account = ServiceAccount(meta=Meta(name="default", namespace=NAMESPACE))
-        with suppress(Exists):
-            await self._api.create(SERVICE_ACCOUNT, account)
         async with anyio.create_task_group() as group:
             for part in (self._informers.run, self._binder.run, self._runner.run):
                 group.start_soon(part)
@@ -78,8 +76,8 @@ class World:
             await self._api.patch(CLAIM, key.name, Merge({"status": status}), key.namespace, "status")
 
     async def _start(self, key: Key) -> None:
-        pod = Key(key.namespace, pod_of(key.name)["metadata"]["name"])
+        pod = Key(key.namespace, pod_of(key)["metadata"]["name"])
         if self._bodies.get(key) is None or self._pods.get(pod) is not None:
             return
-        await self._api.create(POD, pod_of(key.name))
+        await self._api.create(POD, pod_of(key))
         await self._api.patch(POD, pod.name, Merge({"status": RUNNING}), pod.namespace, "status")
