@@ -1,19 +1,14 @@
 """From memory to the store: changes are noted at once and made durable together."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.model import JobId
 from neorion.iris.state.codec import Record, encode
-from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.run import Backoff, retry
-from neorion.keel.store import Store, Tx
+from neorion.keel.store import Store, Tx, WriteBehind
 
 TABLES = ("job", "task", "attempt", "worker", "slice", "blob", "audit")
-# Rows are written again until the store takes them: an upsert may be repeated, and memory cannot take back what it knows.
-_PATIENCE = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
 
 
 @dataclass(slots=True)
@@ -42,22 +37,11 @@ class _Batch:
                 tx.execute(_ERASE[table], (f"{job}/", f"{job}0"))
 
 
-class Journal:
-    """Holds what memory knows and the store does not yet.
-
-    Memory is ahead of the store by what is noted here, so nothing outside may learn of a change before `durable` has
-    returned: a crash forgets both. Several changes of one record are one write.
-    """
+class Journal(WriteBehind[_Batch]):
+    """What memory knows of jobs and machines and the store does not yet."""
 
     def __init__(self, store: Store, clock: Clock, rng: Rng) -> None:
-        self._store = store
-        self._clock = clock
-        self._rng = rng
-        self._batch = _Batch()
-        self._noted = 0
-        self._written = 0
-        self._dirty = asyncio.Event()
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        super().__init__(store, clock, rng, _Batch)
         # Told how long each commit took.
         self.committed: Callable[[float], None] = lambda _seconds: None
 
@@ -71,36 +55,10 @@ class Journal:
         self._batch.erased.append(job)
         self._changed()
 
-    async def durable(self) -> None:
-        """Returns when all that was noted so far is in the store."""
-        if self._written >= self._noted:
-            return
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._noted, done))
-        await done
-
-    async def run(self) -> None:
-        """Writes what is noted, all of it at once, while the next changes gather."""
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            batch, self._batch, goal = self._batch, _Batch(), self._noted
-            began = self._clock.monotonic()
-            await retry(lambda batch=batch: self._store.write(batch.write), _PATIENCE, self._clock, self._rng)
-            self.committed(self._clock.monotonic() - began)
-            self._written = goal
-            self._tell(goal)
-
-    def _changed(self) -> None:
-        self._noted += 1
-        self._dirty.set()
-
-    def _tell(self, goal: int) -> None:
-        ready = [done for noted, done in self._waiting if noted <= goal]
-        self._waiting = [(noted, done) for noted, done in self._waiting if noted > goal]
-        for done in ready:
-            if not done.done():
-                done.set_result(None)
+    async def _commit(self, batch: _Batch) -> None:
+        began = self._clock.monotonic()
+        await super()._commit(batch)
+        self.committed(self._clock.monotonic() - began)
 
 
 _PUT = {

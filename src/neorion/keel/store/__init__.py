@@ -4,6 +4,7 @@ SQLite for one machine, PostgreSQL when it is outgrown, the same promises from b
 share; tables, and what rows mean, belong to the users of this room.
 """
 
+from neorion.keel.store.behind import WriteBehind
 from neorion.keel.store.engine import end_process
 from neorion.keel.store.history import Event, History
 from neorion.keel.store.lane import InlineLane, Lane, ThreadLane
@@ -25,6 +26,7 @@ __all__ = [
     "ThreadLane",
     "Tx",
     "Value",
+    "WriteBehind",
     "end_process",
     "migrations_in",
     "open_store",

@@ -1,0 +1,76 @@
+import asyncio
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.run import Backoff, retry
+from neorion.keel.store.protocols import Store, Tx
+
+# Rows are written again until the store takes them: an upsert may be repeated, and memory cannot take back what it knows.
+_PATIENCE: Final = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
+
+
+class Batch(Protocol):
+    """Changes that go to the store together, in one transaction."""
+
+    def write(self, tx: Tx) -> None: ...
+
+
+B = TypeVar("B", bound=Batch)
+
+
+class WriteBehind(Generic[B]):
+    """Holds what memory knows and the store does not yet.
+
+    Memory is ahead of the store by what is in `batch`, so nothing outside may learn of a change before `durable` has
+    returned: a crash forgets both. Several changes of one record are one write.
+    """
+
+    def __init__(self, store: Store, clock: Clock, rng: Rng, fresh: Callable[[], B]) -> None:
+        self._store = store
+        self._clock = clock
+        self._rng = rng
+        self._fresh = fresh
+        self._batch = fresh()
+        self._noted = 0
+        self._written = 0
+        self._dirty = asyncio.Event()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    @property
+    def noted(self) -> int:
+        """Grows with every change: who remembers it can tell whether there was one."""
+        return self._noted
+
+    async def durable(self) -> None:
+        """Returns when all that was noted so far is in the store."""
+        if self._written >= self._noted:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._noted, done))
+        await done
+
+    async def run(self) -> None:
+        """Writes what is noted, all of it at once, while the next changes gather."""
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            batch, self._batch, goal = self._batch, self._fresh(), self._noted
+            await self._commit(batch)
+            self._written = goal
+            self._tell(goal)
+
+    async def _commit(self, batch: B) -> None:
+        await retry(lambda: self._store.write(batch.write), _PATIENCE, self._clock, self._rng)
+
+    def _changed(self) -> None:
+        self._noted += 1
+        self._dirty.set()
+
+    def _tell(self, goal: int) -> None:
+        ready = [done for noted, done in self._waiting if noted <= goal]
+        self._waiting = [(noted, done) for noted, done in self._waiting if noted > goal]
+        for done in ready:
+            if not done.done():
+                done.set_result(None)
