@@ -1,6 +1,6 @@
 """A controller in memory, and its callers: each with a token of their own."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,10 +76,12 @@ def joining(piece: str) -> pb.JoinRequest:
     return pb.JoinRequest(slice=piece, host="host", total=total)
 
 
-def asking(name: str, *, replicas: int = 1, cpu_milli: int = 1000) -> pb.SubmitRequest:
+def asking(
+    name: str, *, replicas: int = 1, cpu_milli: int = 1000, argv: Sequence[str] = ("true",)
+) -> pb.SubmitRequest:
     spec = pb.JobSpec(
         name=name,
-        entry=Oneof("command", pb.Command(argv=["true"])),
+        entry=Oneof("command", pb.Command(argv=list(argv))),
         resources=pb.Resources(cpu_milli=cpu_milli),
         replicas=replicas,
     )

@@ -1,5 +1,6 @@
 """A token speaks for its owner and for nobody else."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,62 @@ async def test_a_user_submits_and_cancels_below_their_own_name_alone(tmp_path: P
             await there.jobs("ada").cancel(pb.CancelRequest(job="/bob/job", dry_run=True))
         assert (await there.jobs("ada").get(pb.GetRequest(job="/bob/job"))).state == "pending"
         assert (await there.jobs("root").cancel(pb.CancelRequest(job="/bob/job"))).jobs == ["/bob/job"]
+
+
+async def test_what_a_job_says_is_for_its_owner_and_administrators(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join("by-hand")
+        await there.jobs("bob").submit(asking("/bob/job", argv=["train", "--key=secret"]))
+        task = await there.started("/bob/job")
+        log = pb.LogChunk(attempt=task.attempt, text=b"written")
+        seen = pb.Seen(attempt=task.attempt, phase="ended", kind="exit", code=3, message="said", log=log)
+        await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
+        for name in ("bob", "root"):
+            job = (await there.jobs(name).wait(pb.WaitRequest(job="/bob/job"))).job
+            assert job and job.ending
+            assert (job.entry, job.ending.message) == ("train --key=secret", "said")
+            logs = [one.text async for one in there.jobs(name).logs(pb.LogsRequest(job="/bob/job"))]
+            assert logs == [b"written"]
+        ada = there.jobs("ada")
+        with pytest.raises(Denied) as refused:
+            await ada.wait(pb.WaitRequest(job="/bob/job"))
+        assert refused.value.code == "iris.not_yours"
+        with pytest.raises(Denied):
+            [one async for one in ada.logs(pb.LogsRequest(job="/bob/job"))]
+
+
+async def test_others_see_a_job_and_how_it_fares_but_not_what_it_says(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join("by-hand")
+        await there.jobs("bob").submit(asking("/bob/job", argv=["train", "--key=secret"]))
+        task = await there.started("/bob/job")
+        value = pb.Blob(digest=hashlib.sha256(b"value").hexdigest(), body=b"value")
+        seen = pb.Seen(
+            attempt=task.attempt,
+            phase="ended",
+            kind="exit",
+            code=3,
+            message="said",
+            result=value,
+            result_bytes=5,
+        )
+        await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
+        ada = there.jobs("ada")
+        changes = [one async for one in ada.watch(pb.WatchRequest(job="/bob/job"))]
+        jobs = [
+            await ada.get(pb.GetRequest(job="/bob/job")),
+            *(await ada.list(pb.ListRequest())).jobs,
+            *(change.job for change in changes if change.job),
+        ]
+        tasks = [
+            *(await ada.tasks(pb.TasksRequest(job="/bob/job"))).tasks,
+            *(task for change in changes for task in change.tasks),
+        ]
+        assert [(job.name, job.state, job.entry) for job in jobs] == [("/bob/job", "failed", "")] * 3
+        ends = [one.ending for one in (*jobs, *tasks)]
+        assert [(end.cause, end.code, end.message, end.result) for end in ends if end] == [
+            ("exit_code", 3, "", "")
+        ] * 5
 
 
 async def test_only_administrators_manage_workers_and_read_the_audit_log(tmp_path: Path):
