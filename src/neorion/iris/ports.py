@@ -1,4 +1,4 @@
-"""What iris needs from outside: a way to run tasks, and a place to get machines from."""
+"""What iris needs from outside: a way to run tasks, a place to get machines from, and places to keep things."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -135,6 +135,17 @@ class Runtime(Protocol):
 
     def log(self, attempt: AttemptId) -> PurePath:
         """The file that holds what the attempt writes to its standard output and error."""
+        ...
+
+
+class KeptSecret(Protocol):
+    """A secret that people hand on, where they find it."""
+
+    @property
+    def value(self) -> str: ...
+
+    def renew(self) -> None:
+        """Another one in its place, durable when it returns."""
         ...
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 from protobuf import Oneof
 
-from neorion.iris.act.badges import JOINER, Callers
+from neorion.iris.act.badges import Callers
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.meters import Measured
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
@@ -17,7 +17,6 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
 from neorion.iris.serve.desk import Desk
-from neorion.iris.serve.rights import BY_HAND
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import App, Channel, MemoryTransport, Principal, Tokens, connect
@@ -30,9 +29,18 @@ ACCOUNTS = Tokens(
         "root": Principal("root", frozenset({"admin", "user"})),
         "ada": Principal("ada", frozenset({"user"})),
         "bob": Principal("bob", frozenset({"user"})),
-        BY_HAND: Principal(BY_HAND, frozenset({JOINER})),
     }
 )
+
+
+@dataclass
+class HandedOn:
+    """The token for machines started by hand."""
+
+    value: str = "by-hand"
+
+    def renew(self) -> None:
+        self.value += "-again"
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ def asking(
 @asynccontextmanager
 async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Office]:
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
-    settings = settings or Settings(folder, secret="a secret")
+    settings = replace(settings or Settings(folder, secret="a secret"), by_hand=HandedOn())
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Crew(clock, rng) as crew,

@@ -41,7 +41,8 @@ async def test_what_a_job_says_is_for_its_owner_and_administrators(tmp_path: Pat
         await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
         for name in ("bob", "root"):
             job = (await there.jobs(name).wait(pb.WaitRequest(job="/bob/job"))).job
-            assert job and job.ending
+            assert job is not None
+            assert job.ending is not None
             assert (job.entry, job.ending.message) == ("train --key=secret", "said")
             logs = [one.text async for one in there.jobs(name).logs(pb.LogsRequest(job="/bob/job"))]
             assert logs == [b"written"]
@@ -202,6 +203,24 @@ async def test_a_revoked_token_is_refused_and_its_work_goes_elsewhere_when_the_l
             if change.tasks and change.tasks[0].attempt not in ("", task.attempt):
                 assert change.tasks[0].worker == good.worker
                 break
+
+
+async def test_a_revoked_machine_that_was_started_by_hand_does_not_join_again(tmp_path: Path):
+    async with office(tmp_path) as there:
+        bad, good = await there.join("by-hand"), await there.join("by-hand", "by-hand-2")
+        await there.cluster("root").revoke(pb.RevokeRequest(worker=bad.worker))
+        for piece in ("by-hand-1", "by-hand-3"):
+            with pytest.raises(Unauthenticated):
+                await there.join("by-hand", piece)
+        await there.worker(good.token).report(pb.ReportRequest(worker=good.worker))
+        assert (await there.join("by-hand-again", "by-hand-3")).worker not in (bad.worker, good.worker)
+
+
+async def test_revoking_a_machine_of_a_slice_leaves_the_others_their_token(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join(there.slice("slice-1"), "slice-1")
+        await there.cluster("root").revoke(pb.RevokeRequest(worker=joined.worker))
+        await there.join("by-hand")
 
 
 async def test_tokens_outlive_a_restart_and_die_with_what_they_speak_for(tmp_path: Path):

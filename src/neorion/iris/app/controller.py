@@ -28,6 +28,7 @@ from neorion.iris.model.gen.iris_connect import (
     WorkerServiceASGIApplication,
 )
 from neorion.iris.model.lease import Lease
+from neorion.iris.ports import KeptSecret
 from neorion.iris.serve.cluster import Cluster
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
@@ -61,7 +62,7 @@ WITH_WORK = USERS | {TASK}
 class Settings:
     """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
 
-    `secret` is what the tokens of workers follow from. `database` is the address of a PostgreSQL; without it there is a
+    `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
     SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
     `folder`.
     """
@@ -72,6 +73,7 @@ class Settings:
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     secret: str = field(default="", repr=False)
+    by_hand: KeptSecret | None = None
     database: str = field(default="", repr=False)
     blobs: str = ""
     caps: Caps = field(default=Caps())
@@ -149,7 +151,7 @@ def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> De
         orphans=Orphans(deck.book, blobs, arrivals),
         shelf=shelf,
         retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=Badges(settings.secret, deck.book),
+        badges=Badges(settings.secret, deck.book, settings.by_hand),
         audit=Audit(deck, last_deed),
         watchers=watchers,
         started=deck.clock.now(),

@@ -1,6 +1,6 @@
 """What a caller may do beyond their role: change and read their own, and speak for themselves."""
 
-from neorion.iris.act.badges import JOINER, WORKER
+from neorion.iris.act.badges import BY_HAND, JOINER, WORKER
 from neorion.iris.model import JobName, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.state import Book
@@ -9,8 +9,6 @@ from neorion.keel.rpc import caller
 
 ADMIN = "admin"
 USER = "user"
-# Who joins with the token for machines that were started by hand.
-BY_HAND = "by-hand"
 
 
 def owns(name: JobName) -> bool:
