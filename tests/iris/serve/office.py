@@ -107,7 +107,8 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
         metrics = Metrics()
         deck = Deck.over(store, clock, ids, rng, Measured(metrics))
         desk = await start(settings, deck, store, crew, _unwatched)
-        app = App(services(desk), ids=ids, authenticator=Callers(desk.badges, ACCOUNTS))
+        callers = Callers(desk.badges, ACCOUNTS)
+        app = App(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
         with anyio.fail_after(60):
             async with MemoryTransport(app) as transport:
                 yield Office(desk, metrics, transport)

@@ -105,7 +105,13 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
             desk = await start(settings, deck, store, crew, watch)
             accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
             callers = accounts and TaskTokens(deck.book, accounts)
-            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=callers)
+            app = App(
+                services(desk),
+                routes(desk, metrics),
+                ids=ids,
+                authenticator=callers,
+                on_denied=desk.audit.denied,
+            )
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()

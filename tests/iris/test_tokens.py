@@ -1,12 +1,15 @@
-"""A worker that was shut out stays out, and its work goes on elsewhere."""
+"""Tokens of real processes: a worker that was shut out stays out, and what a role may not do is on record."""
 
+import json
 import os
+import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from neorion.iris.client import IrisClient
+from neorion.keel.base import Denied
 from tests.iris.cli.calling import PROGRAM
 from tests.iris.processes import cluster
 
@@ -16,7 +19,7 @@ pytestmark = pytest.mark.timeout(240)
 def _where() -> str:
     """Where its second attempt runs: the first one does not end by itself."""
     if os.environ["IRIS_ATTEMPT_NUMBER"] == "1":
-        time.sleep(600)
+        signal.pause()
     return os.environ["IRIS_WORKER_ID"]
 
 
@@ -36,3 +39,15 @@ def test_a_machine_started_by_hand_is_shut_out_for_good(tmp_path: Path):
         # By now the other one has tried to join again, with its own token and with the one it was started with.
         assert [worker.id for worker in client.workers()] == [good]
         assert (there.controller.folder / "worker.token").read_text() != old
+
+
+def test_a_role_that_may_not_submit_is_on_record(tmp_path: Path):
+    with cluster(tmp_path, workers=0) as (there, _):
+        token = (there.controller.folder / "worker.token").read_text()
+        with IrisClient.remote(there.url, token=token) as machine, pytest.raises(Denied):
+            machine.submit("true", "sly")
+        shown = subprocess.run(
+            [*PROGRAM, "audit", "--controller", there.url, "-o", "json"], check=True, capture_output=True
+        )
+        (entry,) = json.loads(shown.stdout)
+        assert (entry["who"], entry["what"], entry["outcome"]) == ("by-hand", "Submit", "rpc.role")
