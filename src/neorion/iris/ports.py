@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Protocol
+from typing import Final, Protocol
 
 from neorion.iris.model import (
     AttemptId,
@@ -19,6 +19,10 @@ from neorion.iris.model import (
     SliceState,
 )
 from neorion.keel.base import Duration
+
+# A platform that starts workers may give each this variable. A runtime hands it on to whatever of its own outlives the worker,
+# so that the platform finds all that belongs to a machine.
+MACHINE_MARK: Final = "IRIS_MACHINE"
 
 
 @dataclass(frozen=True, slots=True)
