@@ -42,6 +42,7 @@ def _ranks(book: Book, attempt: Attempt) -> dict[str, str]:
         "RANK": rank,
         "WORLD_SIZE": world,
         "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
         "MASTER_ADDR": host,
         "MASTER_PORT": port,
         "PET_NNODES": world,
