@@ -60,6 +60,8 @@ class Reason:
     def hint(self) -> str:
         if self.near:
             return f'did you mean "{self.near}"?'
+        if self.never and self.code in _NEEDS_SOME and not self.best:
+            return _REFUSAL_HINT_WITHOUT
         if self.never:
             return self._say(_REFUSAL_HINTS.get(self.code, ""))
         if self.code in _NEEDS_SOME and not self.best:
@@ -187,6 +189,7 @@ _NEEDS_SOME = (
 )
 _HINT_WITHOUT = "it starts when something that runs has ended; see what does: iris job list"
 
+_REFUSAL_HINT_WITHOUT = "this cluster has none; see what it has: iris worker list, iris slice list"
 _REFUSALS = {
     WaitCode.NO_WORKERS: "There is no worker, and no scale group that could make one.",
     WaitCode.GPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
