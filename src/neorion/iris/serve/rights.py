@@ -19,7 +19,10 @@ def owns(name: JobName) -> bool:
 
 def check_owner(name: JobName) -> None:
     if not owns(name):
-        raise _not_yours(name, f"use a name below /{caller().name}, or ask {name.user} or an administrator")
+        who = caller().name
+        raise _not_yours(
+            name, f"use a name below /{who}, which IRIS_USER={who} does for you; or ask {name.user}"
+        )
 
 
 def check_reader(name: JobName) -> None:
