@@ -28,6 +28,8 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
             for name, port in zip(spec.ports, attempt.ports, strict=False)
         }
     )
+    if attempt.gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, attempt.gpus))
     if spec.placement.gang:
         variables.update(_ranks(book, attempt))
     return variables
