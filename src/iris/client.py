@@ -1,5 +1,23 @@
 """The client, by the name users type."""
 
-from neorion.iris.client import Args, AsyncIrisClient, AsyncJob, IrisClient, Job, JobCancelled, JobFailed
+from neorion.iris.client import (
+    Args,
+    AsyncIrisClient,
+    AsyncJob,
+    Environment,
+    IrisClient,
+    Job,
+    JobCancelled,
+    JobFailed,
+)
 
-__all__ = ["Args", "AsyncIrisClient", "AsyncJob", "IrisClient", "Job", "JobCancelled", "JobFailed"]
+__all__ = [
+    "Args",
+    "AsyncIrisClient",
+    "AsyncJob",
+    "Environment",
+    "IrisClient",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+]

@@ -15,6 +15,7 @@ from neorion.iris.adapters.blobs.objects import ObjectBlobs
 from neorion.iris.model import Digest
 from neorion.iris.ports import BlobFiles
 from neorion.keel.base import Invalid
+from tests import gcs
 from tests.bucket import BUCKET, s3
 
 pytestmark = pytest.mark.anyio
@@ -30,17 +31,24 @@ def bucket() -> Iterator[dict[str, str]]:
         yield environment
 
 
-@pytest.fixture(params=["folder", "memory", "s3"])
+@pytest.fixture(scope="session")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with gcs.gcs(tmp_path_factory.mktemp("google")) as environment:
+        yield environment
+
+
+@pytest.fixture(params=["folder", "memory", "s3", "gs"])
 def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobFiles:
     match request.param:
         case "folder":
             return open_blobs(f"file://{tmp_path}/blobs", tmp_path)
         case "memory":
             return ObjectBlobs(MemoryStore(), "memory")
-        case _:
-            for name, value in request.getfixturevalue("bucket").items():
+        case place:
+            found = request.getfixturevalue("bucket" if place == "s3" else "google")
+            for name, value in found.items():
                 monkeypatch.setenv(name, value)
-            return open_blobs(f"s3://{BUCKET}/{tmp_path.name}", tmp_path)
+            return open_blobs(f"{place}://{BUCKET}/{tmp_path.name}", tmp_path)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

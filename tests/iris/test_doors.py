@@ -25,6 +25,14 @@ def test_the_programs_of_the_documents_take_their_flags(room: str):
     assert "--config" in wrong.stderr
 
 
+def test_a_runtime_of_the_documents_that_is_not_served_is_refused_by_name():
+    program = [sys.executable, "-m", "iris.cluster.worker.main", "serve", "--runtime", "containerd"]
+    told = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert told.returncode != 0
+    assert "This version runs tasks as processes, not with containerd." in told.stderr
+    assert "iris.unserved" in told.stderr
+
+
 @pytest.mark.parametrize("name", iris.client.__all__)
 def test_the_client_is_the_one_behind_the_door(name: str):
     assert getattr(iris.client, name) is getattr(neorion.iris.client, name)

@@ -1,11 +1,11 @@
-"""What iris needs from outside: a way to run tasks, and a place to get machines from."""
+"""What iris needs from outside: a way to run tasks, a place to get machines from, and places to keep things."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Protocol
+from typing import Final, Protocol
 
 from neorion.iris.model import (
     AttemptId,
@@ -19,6 +19,10 @@ from neorion.iris.model import (
     SliceState,
 )
 from neorion.keel.base import Duration
+
+# A platform that starts workers may give each this variable. A runtime hands it on to whatever of its own outlives the worker,
+# so that the platform finds all that belongs to a machine.
+MACHINE_MARK: Final = "IRIS_MACHINE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,17 @@ class Runtime(Protocol):
 
     def log(self, attempt: AttemptId) -> PurePath:
         """The file that holds what the attempt writes to its standard output and error."""
+        ...
+
+
+class KeptSecret(Protocol):
+    """A secret that people hand on, where they find it."""
+
+    @property
+    def value(self) -> str: ...
+
+    def renew(self) -> None:
+        """Another one in its place, durable when it returns."""
         ...
 
 

@@ -10,17 +10,14 @@ from pathlib import Path
 import anyio
 
 from neorion.iris.app.cluster import Cluster, ClusterFile, cluster
-from neorion.iris.client import AsyncIrisClient, AsyncJob
-from neorion.iris.model import SliceId
-from neorion.keel.base import Duration
+from neorion.iris.client import AsyncIrisClient
 from neorion.keel.cli.kit import Output
-from neorion.keel.clock import Clock, SystemClock
+from neorion.keel.clock import SystemClock
 from neorion.keel.config import loads
 from neorion.keel.telemetry.setup import Form, setup
+from neorion.stack.story import Story
 
-SHARDS = 24
-_LOOK_EVERY = Duration.of(ms=50)
-_WORDS = {"READY": "is ready", "FAILED": "has lost its machine", "DELETING": "is given back"}
+SHARDS = 32
 _FILE = """
 platform: { local: {} }
 controller: { local: {} }
@@ -56,24 +53,23 @@ def run_demo(out: Output) -> None:
 
 
 async def _play(out: Output) -> None:
-    out.text("A GPU cluster on this machine: the processes are real, the GPUs are pretended.\n\n")
+    out.text(
+        "A GPU cluster on this machine: the processes are real, the GPUs are pretended. Nothing of it stays behind.\n"
+        f"The job is one Python function over {SHARDS} shards. Each wants 8 H100s, which is all of a machine.\n\n"
+    )
     async with _running() as running, AsyncIrisClient.remote(running.address, token=running.token) as client:
-        story = _Story(out, client, SystemClock())
-        story.tell(f"controller at {running.address}; no machines yet")
+        story = Story(out, client, SystemClock(), running.platform.lose)
+        story.tell(f"a controller answers at {running.address}; there is no machine yet")
         job = await client.start_map(
             shard_loss, list(range(SHARDS)), "demo", chunk=1, resources={"gpu": "H100:8", "memory": "1Gi"}
         )
-        story.tell(f"submitted {job.name}: {SHARDS} shards, each wants 8 H100")
-        await story.follow(job, running)
+        story.tell(f"submitted {job.name}; it waits for machines", "submitted")
+        await story.follow(job, SHARDS)
         values: list[list[float]] = await client.wait(job)
-        story.tell(f"every shard's value is here; the mean loss is {sum(v for (v,) in values) / SHARDS:.4f}")
+        loss = sum(value for (value,) in values) / SHARDS
+        story.tell(f"every shard's value is here: the mean loss is {loss:.4f}", "results")
         await story.wait_for_idle()
-        tasks = await client.tasks(job.id)
-    again = sum(task.losses for task in tasks)
-    out.text(
-        f"\n{len(values)} results from {sum(task.tries for task in tasks)} attempts: {again} of them lost with a machine,"
-        " run again elsewhere, and charged to nobody.\n"
-    )
+        out.text(story.summary(len(values), await client.tasks(job.id)))
 
 
 @asynccontextmanager
@@ -85,58 +81,3 @@ async def _running() -> AsyncGenerator[Cluster]:
             finally:
                 with anyio.CancelScope(shield=True):
                     await running.platform.shutdown()
-
-
-class _Story:
-    """Tells each thing once, with the time since the beginning."""
-
-    def __init__(self, out: Output, client: AsyncIrisClient, clock: Clock) -> None:
-        self._out = out
-        self._client = client
-        self._clock = clock
-        self._began = clock.monotonic()
-        self._slices: dict[str, str] = {}
-        self._told = 0
-        self._reason = ""
-        self._lost = ""
-
-    def tell(self, text: str) -> None:
-        self._out.text(f"{self._clock.monotonic() - self._began:5.1f}s  {text}\n")
-
-    async def follow(self, job: AsyncJob, running: Cluster) -> None:
-        """Until the job has ended; a third of the way a machine is taken away."""
-        while True:
-            status = await job.status()
-            await self._look_at_slices()
-            done = status.tasks.get("succeeded", 0)
-            reason = status.reason.sentence if status.reason else ""
-            if reason != self._reason and not done:
-                self._reason = reason
-                self.tell(f"it waits: {reason}")
-            if done >= self._told + SHARDS // 4:
-                self._told = done
-                self.tell(f"{done} of {SHARDS} shards are done, {status.tasks.get('running', 0)} run")
-            if not self._lost and done >= SHARDS // 3:
-                self._lost = next(name for name, state in self._slices.items() if state == "READY")
-                self.tell(f"the power of slice {_short(self._lost)} is cut")
-                await running.platform.lose(SliceId(self._lost))
-            if status.ended_ms:
-                return
-            await self._clock.sleep(_LOOK_EVERY)
-
-    async def wait_for_idle(self) -> None:
-        while self._slices:
-            await self._look_at_slices()
-            await self._clock.sleep(_LOOK_EVERY)
-        self.tell("there is nothing more to do, and nothing runs any more")
-
-    async def _look_at_slices(self) -> None:
-        now = {piece.id: piece.state for piece in await self._client.slices()}
-        for name, state in now.items():
-            if self._slices.get(name) != state and state in _WORDS:
-                self.tell(f"slice {_short(name)} {_WORDS[state]}")
-        self._slices = now
-
-
-def _short(name: str) -> str:
-    return name[-4:]

@@ -10,8 +10,9 @@ from obstore.store import MemoryStore
 from neorion.iris.adapters.blobs import FolderBlobs, open_blobs
 from neorion.iris.adapters.blobs.objects import ObjectBlobs
 from neorion.iris.model import Digest
-from neorion.keel.base import Invalid, Retry, Terminal
+from neorion.keel.base import Denied, Invalid, Retry, Terminal
 from tests.bucket import BUCKET, s3
+from tests.gcs import gcs, stranger
 
 BODY = b"content"
 DIGEST = Digest(hashlib.sha256(BODY).hexdigest())
@@ -69,6 +70,20 @@ async def test_an_object_that_is_not_what_its_name_says_is_never_given_out():
     with pytest.raises(Terminal) as refused:
         await ObjectBlobs(store, "memory").get(DIGEST)
     assert refused.value.code == "iris.blob_damaged"
+
+
+@pytest.mark.anyio
+async def test_a_bucket_that_does_not_know_us_says_what_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with gcs(tmp_path) as known:
+        for name, value in stranger(tmp_path, known).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(Denied) as refused:
+            await open_blobs(f"gs://{BUCKET}/x", tmp_path).put(DIGEST, BODY)
+    assert refused.value.code == "iris.blobs_denied"
+    assert refused.value.sentence.startswith("gs://blobs/x does not let us in: ")
+    assert refused.value.hint == "check the controller's credentials for the bucket"
 
 
 @pytest.mark.anyio

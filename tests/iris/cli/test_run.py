@@ -106,6 +106,35 @@ def test_a_signal_cancels_the_job_and_its_process_ends(start: Start, iris: Iris,
     assert json.loads(iris("job", "describe", f"signal-{number}", "-o", "json").out)["state"] == "cancelled"
 
 
+def test_some_tasks_may_fail_where_that_is_said(iris: Iris):
+    command = ("--no-bundle", "--replicas", "2", "--", "sh", "-c", "exit $IRIS_TASK_INDEX")
+    assert iris("run", *command).code == 1
+    assert iris("run", "--max-failed-tasks", "1", *command).code == 0
+
+
+def test_the_same_key_is_the_same_job(iris: Iris):
+    command = (
+        "run",
+        "--no-bundle",
+        "--detach",
+        "-o",
+        "json",
+        "--key",
+        "nightly",
+        "--name",
+        "nightly",
+        "--",
+        "true",
+    )
+    first, second = (json.loads(iris(*command).out)["id"] for _ in range(2))
+    assert first == second
+
+
+def test_a_port_is_told_by_its_name(iris: Iris):
+    done = iris("run", "--no-bundle", "--port", "web", "--", "sh", "-c", "echo $IRIS_PORT_WEB")
+    assert done.out.strip().isdecimal()
+
+
 def test_what_runs_too_long_is_a_timeout(iris: Iris):
     assert iris("run", "--timeout", "300ms", "--", "sleep", "30").code == Exit.TIMEOUT
 

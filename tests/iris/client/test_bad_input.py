@@ -77,6 +77,11 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "an argument that cannot be pickled": (submit(print, args=(LOCK,)), "iris.unpicklable", PLAIN),
     "an item that cannot be pickled": (lambda client: client.map(print, [LOCK]), "iris.unpicklable", PLAIN),
     "arguments for a command": (submit(args=(1,)), "iris.arguments", "put them into the command"),
+    "a misspelt part of an environment": (
+        submit(environment={"package": ["x"]}),
+        "iris.option",
+        'did you mean "packages"?',
+    ),
     "a misspelt option": (submit(retires=3), "iris.option", 'did you mean "retries"?'),
     "an option of map for submit": (
         submit(chunk=3),

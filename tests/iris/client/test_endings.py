@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from neorion.iris.client import IrisClient
+from neorion.iris.client import IrisClient, JobFailed
+from neorion.iris.model import Cause
+from neorion.iris.model.gen import iris_pb as pb
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -24,3 +26,20 @@ def test_what_ends_programs_ends_no_client(
     with pytest.raises(raised):
         client.map(end, [argument], "ends-map")
     assert client.wait(client.submit(abs, "goes-on", args=(-1,)), timeout=60) == 1
+
+
+@pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.DONE])
+def test_every_end_is_one_sentence(cause: Cause):
+    ending = pb.Ending(cause=cause, code=7, message='There is no program "x" on this worker.')
+    sentence = JobFailed(pb.Job(name="/ada/job"), ending).sentence
+    assert sentence.startswith("/ada/job ")
+    assert sentence.endswith(".")
+    assert not sentence.endswith("..")
+    assert "_" not in sentence
+
+
+def test_what_could_not_start_says_why():
+    ending = pb.Ending(cause="not_built", code=127, message='There is no program "x" on this worker.')
+    assert JobFailed(pb.Job(name="/ada/job"), ending).sentence == (
+        '/ada/job could not be started: There is no program "x" on this worker.'
+    )

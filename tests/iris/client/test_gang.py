@@ -44,7 +44,7 @@ def test_a_gang_of_two_meets_where_its_environment_says(client: IrisClient):
 
 # What torch's elastic launcher reads for its flags (PET_<FLAG>), and what it gives its processes.
 TORCHRUN = {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
-PROCESS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
+PROCESS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 
 def test_torchrun_finds_its_flags_and_a_bare_process_its_rank(client: IrisClient):
@@ -60,3 +60,11 @@ def test_torchrun_finds_its_flags_and_a_bare_process_its_rank(client: IrisClient
         assert int(found["MASTER_PORT"]) not in (0, int(found["IRIS_PORT_METRICS"]))
     for name in ("MASTER_ADDR", "MASTER_PORT", "PET_MASTER_ADDR", "PET_MASTER_PORT"):
         assert first[name] == second[name]
+
+
+def test_every_task_of_a_gang_has_the_arguments(client: IrisClient):
+    def scaled(number: int, *, factor: int) -> int:
+        return number * factor + int(os.environ["RANK"])
+
+    job = client.gang(scaled, "scaled", replicas=2, args=(20,), kwargs={"factor": 2})
+    assert client.wait(job, timeout=90) == [40, 41]

@@ -8,6 +8,7 @@ import pytest
 
 from neorion.iris.client import IrisClient
 from tests.bucket import BUCKET, s3
+from tests.gcs import gcs
 from tests.iris.processes import Cluster
 
 pytestmark = pytest.mark.timeout(360)
@@ -52,6 +53,21 @@ def test_an_argument_and_a_bundle_come_out_of_a_bucket(in_bucket: Cluster):
         assert (
             client.wait(client.submit(length, "argument", args=(b"x" * 5_000_000,)), timeout=60) == 5_000_000
         )
+
+
+def test_a_job_whose_blobs_are_googles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def twice(body: bytes) -> bytes:
+        return body * 2
+
+    home = tmp_path / "iris"
+    with gcs(tmp_path) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        more = f"storage: {{ bundle_prefix: 'gs://{BUCKET}/iris' }}\n"
+        with Cluster(home, workers=1, more=more) as found, IrisClient.remote(found.url) as client:
+            job = client.submit(twice, "twice", args=(b"x" * 5_000_000,))
+            assert client.wait(job, timeout=60) == b"x" * 10_000_000
+            assert not list((found.controller.folder / "blobs").glob("*"))
 
 
 def note(path: str, who: str) -> str:

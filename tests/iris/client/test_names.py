@@ -1,8 +1,9 @@
-"""Names that are made for jobs without one."""
+"""Names that are made for jobs without one, and below whom they stand."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neorion.iris.client.home import home
 from neorion.iris.client.names import made_name
 from neorion.iris.model import JobName
 from neorion.keel.clock import SystemIds
@@ -12,3 +13,15 @@ from neorion.keel.clock import SystemIds
 def test_a_made_name_is_a_name_whatever_it_was_made_of(stem: str):
     name = made_name(stem, SystemIds())
     assert JobName(f"/ann/{name}").last == name
+
+
+def test_jobs_stand_below_whom_the_caller_names_or_the_environment():
+    task = {
+        "IRIS_ATTEMPT_UID": "a",
+        "IRIS_JOB_NAME": "/ann/job",
+        "IRIS_CONTROLLER": "http://c:1",
+        "IRIS_TOKEN": "t",
+    }
+    assert home("http://c:1", None, "", {"IRIS_USER": "ada"}).prefix == "/ada"
+    assert home("http://c:1", None, "bob", {"IRIS_USER": "ada"}).prefix == "/bob"
+    assert home("http://c:1", None, "", {"IRIS_USER": "ada"} | task).prefix == "/ann/job"

@@ -71,6 +71,15 @@ def test_without_workers_there_is_not_much_to_say():
     assert (found.code, found.sentence) == (WaitCode.NO_WORKERS, "There is no worker yet.")
 
 
+@pytest.mark.parametrize("code", WaitCode)
+@pytest.mark.parametrize("best", [0, 1])
+def test_every_wait_says_what_would_help(code: WaitCode, best: int):
+    assert Reason(code, 8, best, "thing").hint
+    for never in (False, True):
+        # Nobody is told to ask for nothing.
+        assert best or " 0 " not in f" {Reason(code, 8, best, 'thing', never=never).hint} "
+
+
 def test_every_code_has_a_sentence_and_amounts_that_differ_read_differently():
     for code in WaitCode:
         for never in (False, True):

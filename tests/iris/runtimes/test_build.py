@@ -216,6 +216,37 @@ async def test_setup_runs_in_the_working_directory_and_is_seen_as_building(
     assert log_of(runtime, order) == "preparing\nmade\n"
 
 
+# What is dear is made once and kept; a pause lets whoever does not wait for it run into it.
+ONCE = "test -e $IRIS_ENV_DIR/made || { echo building; sleep 0.2; touch $IRIS_ENV_DIR/made; }"
+
+
+async def test_what_setup_keeps_is_made_once_for_all_who_ask_for_the_same(
+    runtime: ProcessRuntime, orders: Orders
+):
+    same = [
+        replace(orders.shell("ls $IRIS_ENV_DIR"), environment=Environment(setup=(ONCE,))) for _ in range(3)
+    ]
+    other = replace(orders.shell("ls $IRIS_ENV_DIR"), environment=Environment(setup=(ONCE, "true")))
+    for order in (*same, other):
+        await runtime.start(order)
+    for order in (*same, other):
+        assert (await ended(runtime, order.attempt)).well
+    assert sorted(log_of(runtime, order) for order in same) == ["building\nmade\n", "made\n", "made\n"]
+    assert log_of(runtime, other) == "building\nmade\n"
+
+
+async def test_a_setup_that_failed_is_begun_alone_again(
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+):
+    setup = (f"{ONCE}; test -e {tmp_path}/right",)
+    first = replace(orders.command("true"), environment=Environment(setup=setup))
+    assert (await run(runtime, first)).kind is EndKind.NOT_STARTED
+    (tmp_path / "right").touch()
+    second = replace(orders.shell("ls $IRIS_ENV_DIR"), environment=Environment(setup=setup))
+    assert (await run(runtime, second)).well
+    assert log_of(runtime, second) == "made\n"
+
+
 async def test_a_failed_setup_is_not_started_and_shows_its_last_lines(
     runtime: ProcessRuntime, orders: Orders
 ):

@@ -1,14 +1,14 @@
 """A controller in memory, and its callers: each with a token of their own."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 from protobuf import Oneof
 
-from neorion.iris.act.badges import JOINER, Callers
+from neorion.iris.act.badges import Callers
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.meters import Measured
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
@@ -17,7 +17,6 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
 from neorion.iris.serve.desk import Desk
-from neorion.iris.serve.rights import BY_HAND
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import App, Channel, MemoryTransport, Principal, Tokens, connect
@@ -30,9 +29,18 @@ ACCOUNTS = Tokens(
         "root": Principal("root", frozenset({"admin", "user"})),
         "ada": Principal("ada", frozenset({"user"})),
         "bob": Principal("bob", frozenset({"user"})),
-        BY_HAND: Principal(BY_HAND, frozenset({JOINER})),
     }
 )
+
+
+@dataclass
+class HandedOn:
+    """The token for machines started by hand."""
+
+    value: str = "by-hand"
+
+    def renew(self) -> None:
+        self.value += "-again"
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,12 @@ def joining(piece: str) -> pb.JoinRequest:
     return pb.JoinRequest(slice=piece, host="host", total=total)
 
 
-def asking(name: str, *, replicas: int = 1, cpu_milli: int = 1000) -> pb.SubmitRequest:
+def asking(
+    name: str, *, replicas: int = 1, cpu_milli: int = 1000, argv: Sequence[str] = ("true",)
+) -> pb.SubmitRequest:
     spec = pb.JobSpec(
         name=name,
-        entry=Oneof("command", pb.Command(argv=["true"])),
+        entry=Oneof("command", pb.Command(argv=list(argv))),
         resources=pb.Resources(cpu_milli=cpu_milli),
         replicas=replicas,
     )
@@ -89,7 +99,7 @@ def asking(name: str, *, replicas: int = 1, cpu_milli: int = 1000) -> pb.SubmitR
 @asynccontextmanager
 async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Office]:
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
-    settings = settings or Settings(folder, secret="a secret")
+    settings = replace(settings or Settings(folder, secret="a secret"), by_hand=HandedOn())
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Crew(clock, rng) as crew,
@@ -97,7 +107,8 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
         metrics = Metrics()
         deck = Deck.over(store, clock, ids, rng, Measured(metrics))
         desk = await start(settings, deck, store, crew, _unwatched)
-        app = App(services(desk), ids=ids, authenticator=Callers(desk.badges, ACCOUNTS))
+        callers = Callers(desk.badges, ACCOUNTS)
+        app = App(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
         with anyio.fail_after(60):
             async with MemoryTransport(app) as transport:
                 yield Office(desk, metrics, transport)

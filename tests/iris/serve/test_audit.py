@@ -42,6 +42,29 @@ async def test_every_call_that_changes_something_is_on_record(tmp_path: Path):
         assert await told(there, who="bob", limit=1) == [("bob", "Drain", joined.worker, "iris.admins_only")]
 
 
+async def test_a_call_that_a_role_may_not_make_is_on_record(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join("by-hand")
+        for token in ("by-hand", joined.token):
+            with pytest.raises(Denied):
+                await there.jobs(token).submit(asking("/ada/job"))
+            with pytest.raises(Denied):
+                await there.cluster(token).revoke(pb.RevokeRequest(worker=joined.worker))
+        with pytest.raises(Denied):
+            await there.join("ada")
+        with pytest.raises(Denied):
+            await there.jobs("by-hand").list(pb.ListRequest())
+    async with office(tmp_path) as there:
+        assert await told(there) == [
+            ("ada", "Join", "", "rpc.role"),
+            (joined.worker, "Revoke", "", "rpc.role"),
+            (joined.worker, "Submit", "", "rpc.role"),
+            ("by-hand", "Revoke", "", "rpc.role"),
+            ("by-hand", "Submit", "", "rpc.role"),
+            ("by-hand", "Join", "host", "done"),
+        ]
+
+
 async def test_a_question_is_not_on_record(tmp_path: Path):
     async with office(tmp_path) as there:
         request = asking("/ada/job")

@@ -1,5 +1,6 @@
 """A token speaks for its owner and for nobody else."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,63 @@ async def test_a_user_submits_and_cancels_below_their_own_name_alone(tmp_path: P
             await there.jobs("ada").cancel(pb.CancelRequest(job="/bob/job", dry_run=True))
         assert (await there.jobs("ada").get(pb.GetRequest(job="/bob/job"))).state == "pending"
         assert (await there.jobs("root").cancel(pb.CancelRequest(job="/bob/job"))).jobs == ["/bob/job"]
+
+
+async def test_what_a_job_says_is_for_its_owner_and_administrators(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join("by-hand")
+        await there.jobs("bob").submit(asking("/bob/job", argv=["train", "--key=secret"]))
+        task = await there.started("/bob/job")
+        log = pb.LogChunk(attempt=task.attempt, text=b"written")
+        seen = pb.Seen(attempt=task.attempt, phase="ended", kind="exit", code=3, message="said", log=log)
+        await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
+        for name in ("bob", "root"):
+            job = (await there.jobs(name).wait(pb.WaitRequest(job="/bob/job"))).job
+            assert job is not None
+            assert job.ending is not None
+            assert (job.entry, job.ending.message) == ("train --key=secret", "said")
+            logs = [one.text async for one in there.jobs(name).logs(pb.LogsRequest(job="/bob/job"))]
+            assert logs == [b"written"]
+        ada = there.jobs("ada")
+        with pytest.raises(Denied) as refused:
+            await ada.wait(pb.WaitRequest(job="/bob/job"))
+        assert refused.value.code == "iris.not_yours"
+        with pytest.raises(Denied):
+            [one async for one in ada.logs(pb.LogsRequest(job="/bob/job"))]
+
+
+async def test_others_see_a_job_and_how_it_fares_but_not_what_it_says(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join("by-hand")
+        await there.jobs("bob").submit(asking("/bob/job", argv=["train", "--key=secret"]))
+        task = await there.started("/bob/job")
+        value = pb.Blob(digest=hashlib.sha256(b"value").hexdigest(), body=b"value")
+        seen = pb.Seen(
+            attempt=task.attempt,
+            phase="ended",
+            kind="exit",
+            code=3,
+            message="said",
+            result=value,
+            result_bytes=5,
+        )
+        await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
+        ada = there.jobs("ada")
+        changes = [one async for one in ada.watch(pb.WatchRequest(job="/bob/job"))]
+        jobs = [
+            await ada.get(pb.GetRequest(job="/bob/job")),
+            *(await ada.list(pb.ListRequest())).jobs,
+            *(change.job for change in changes if change.job),
+        ]
+        tasks = [
+            *(await ada.tasks(pb.TasksRequest(job="/bob/job"))).tasks,
+            *(task for change in changes for task in change.tasks),
+        ]
+        assert [(job.name, job.state, job.entry) for job in jobs] == [("/bob/job", "failed", "")] * 3
+        ends = [one.ending for one in (*jobs, *tasks)]
+        assert [(end.cause, end.code, end.message, end.result) for end in ends if end] == [
+            ("exit_code", 3, "", "")
+        ] * 5
 
 
 async def test_only_administrators_manage_workers_and_read_the_audit_log(tmp_path: Path):
@@ -145,6 +203,24 @@ async def test_a_revoked_token_is_refused_and_its_work_goes_elsewhere_when_the_l
             if change.tasks and change.tasks[0].attempt not in ("", task.attempt):
                 assert change.tasks[0].worker == good.worker
                 break
+
+
+async def test_a_revoked_machine_that_was_started_by_hand_does_not_join_again(tmp_path: Path):
+    async with office(tmp_path) as there:
+        bad, good = await there.join("by-hand"), await there.join("by-hand", "by-hand-2")
+        await there.cluster("root").revoke(pb.RevokeRequest(worker=bad.worker))
+        for piece in ("by-hand-1", "by-hand-3"):
+            with pytest.raises(Unauthenticated):
+                await there.join("by-hand", piece)
+        await there.worker(good.token).report(pb.ReportRequest(worker=good.worker))
+        assert (await there.join("by-hand-again", "by-hand-3")).worker not in (bad.worker, good.worker)
+
+
+async def test_revoking_a_machine_of_a_slice_leaves_the_others_their_token(tmp_path: Path):
+    async with office(tmp_path) as there:
+        joined = await there.join(there.slice("slice-1"), "slice-1")
+        await there.cluster("root").revoke(pb.RevokeRequest(worker=joined.worker))
+        await there.join("by-hand")
 
 
 async def test_tokens_outlive_a_restart_and_die_with_what_they_speak_for(tmp_path: Path):

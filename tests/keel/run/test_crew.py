@@ -41,6 +41,21 @@ async def test_a_loop_ticks_at_once_and_then_by_its_timer(world: World):
 
 
 @seeds(20)
+async def test_a_tick_that_knows_when_the_next_one_matters_shortens_the_rest(world: World):
+    at: list[float] = []
+
+    async def tick() -> Duration | None:
+        at.append(round(world.clock.monotonic(), 3))
+        return {1: Duration.of(seconds=3), 2: Duration.of(minutes=1)}.get(len(at))
+
+    async with Crew(world.clock, world.rng) as crew:
+        crew.loop(Loop("ship.watch", tick, EVERY, world.clock, world.rng))
+        await world.sleep(25)
+        crew.stop()
+    assert at == [0, 3, 13, 23]
+
+
+@seeds(20)
 async def test_many_wakes_are_one_tick_and_a_wake_during_a_tick_is_not_lost(world: World):
     ticks = Ticks(world)
     loop = make_loop(world, ticks)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pyqwest
 import pytest
 
+from neorion.iris.act.badges import BY_HAND
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.serve.rights import BY_HAND
 from neorion.keel.base import Error
 from neorion.keel.config import Secret
 from neorion.navarch.adapters.iris_queue import IrisDemand, IrisSettings

@@ -6,9 +6,12 @@ from contextlib import asynccontextmanager
 from neorion.iris.act.deck import Deck
 from neorion.iris.model.record import Deed
 from neorion.iris.state import note_deed
-from neorion.keel.base import Error
+from neorion.keel.base import Denied, Error
+from neorion.keel.rpc import Principal
 
 DONE = "done"
+# Methods that change something. Workers' reports do too, by the thousand: what follows from them is in the records.
+_CHANGES = ("Submit", "Cancel", "Drain", "Revoke", "Join")
 # A name in a request may be as long as a request; what is kept of it is enough to recognise it.
 _TARGET_CHARS_MAX = 512
 
@@ -45,6 +48,13 @@ class Audit:
         self.last += 1
         deed = Deed(self.last, self._deck.clock.now(), who, what, target, outcome)
         note_deed(self._deck.journal, deed)
+
+    async def denied(self, who: Principal, path: str, error: Denied) -> None:
+        """Whose role does not allow a call is heard no further, so what it was about is not known."""
+        what = path.rpartition("/")[2]
+        if what in _CHANGES:
+            self.note(who.name, what, "", error.code)
+            await self._deck.journal.durable()
 
     @asynccontextmanager
     async def entry(self, who: str, what: str, target: str) -> AsyncGenerator[Entry]:

@@ -4,23 +4,28 @@ import hashlib
 import hmac
 
 from neorion.iris.model import SliceId, SliceState, WorkerId
+from neorion.iris.ports import KeptSecret
 from neorion.iris.state import Book
 from neorion.keel.rpc import Authenticator, Principal
 
 # Roles beside those of people: who may become a worker, and who is one.
 JOINER = "joiner"
 WORKER = "worker"
+# Who joins with the token for machines that were started by hand.
+BY_HAND = "by-hand"
 
 
 class Badges:
     """Makes and knows tokens: `worker.ID.PROOF`. The proof follows from the id and a secret, so nothing needs to be kept.
 
-    Without a secret there are none: whoever reaches the port is believed.
+    Without a secret there are none: whoever reaches the port is believed. Machines started by hand share one token, until they
+    have joined and have their own.
     """
 
-    def __init__(self, secret: str, book: Book) -> None:
+    def __init__(self, secret: str, book: Book, by_hand: KeptSecret | None = None) -> None:
         self._secret = secret.encode()
         self._book = book
+        self._by_hand = by_hand
 
     def of_slice(self, piece: SliceId) -> str:
         """With it a machine of this slice may join, and do nothing else."""
@@ -29,7 +34,14 @@ class Badges:
     def of_worker(self, worker: WorkerId) -> str:
         return self._badge("worker", worker)
 
+    def renew_by_hand(self) -> None:
+        """What machines were started with is worth nothing any more; those that have joined go on."""
+        if self._by_hand is not None:
+            self._by_hand.renew()
+
     def owner(self, token: str) -> Principal | None:
+        if self._by_hand is not None and hmac.compare_digest(self._by_hand.value.encode(), token.encode()):
+            return Principal(BY_HAND, frozenset({JOINER}))
         kind, _, rest = token.partition(".")
         name, _, _ = rest.rpartition(".")
         if not self._secret or not hmac.compare_digest(self._badge(kind, name).encode(), token.encode()):

@@ -103,7 +103,8 @@ class Dispatch:
             environment=wire.environment_message(spec.environment),
             variables=variables_of(self._book, attempt),
             resources=wire.resources_message(spec.resources),
-            pool=job.id if spec.warm else "",
+            # A process that has opened its GPUs keeps them: it is shared only by those who have the same.
+            pool="/".join((job.id, *map(str, attempt.gpus))) if spec.warm else "",
             run_limit_ms=spec.limits.run.ns // 1_000_000 if spec.limits.run else 0,
             blobs=[pb.Blob(digest=digest, body=body) for digest, body in small if body is not None],
         )

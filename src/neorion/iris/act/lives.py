@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -89,6 +90,7 @@ class Lives:
             worker=worker,
             assigned=now,
             ports=ports,
+            gpus=self._free_gpus(worker, self._book.jobs[job].spec.resources.gpus),
             meet=meet,
             secret=self._deck.ids.secret(),
         )
@@ -97,6 +99,15 @@ class Lives:
         self._settle(job)
         self._moves.starts.append(attempt)
         self.moved.set()
+
+    def _free_gpus(self, worker: WorkerId, count: int) -> tuple[int, ...]:
+        """Tasks that share a worker do not share its GPUs; who is stopping still holds its own."""
+        if not count:
+            return ()
+        placed = self._book.placed[worker]
+        held = {gpu for attempt in placed for gpu in self._book.attempts[attempt].gpus}
+        free = (gpu for gpu in range(self._book.workers[worker].total.gpus) if gpu not in held)
+        return tuple(islice(free, count))
 
     def progress(self, attempt: Attempt, state: AttemptState) -> None:
         """The worker builds it, or runs it."""

@@ -28,6 +28,8 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
             for name, port in zip(spec.ports, attempt.ports, strict=False)
         }
     )
+    if attempt.gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, attempt.gpus))
     if spec.placement.gang:
         variables.update(_ranks(book, attempt))
     return variables
@@ -42,6 +44,7 @@ def _ranks(book: Book, attempt: Attempt) -> dict[str, str]:
         "RANK": rank,
         "WORLD_SIZE": world,
         "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
         "MASTER_ADDR": host,
         "MASTER_PORT": port,
         "PET_NNODES": world,

@@ -10,16 +10,15 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from neorion.iris.act.badges import JOINER
 from neorion.iris.act.scale import Autoscaler, Home
 from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, caps, scale_groups
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
 from neorion.iris.app.controller import Settings, controller
+from neorion.iris.app.secrets import SecretFile, write_secret
 from neorion.iris.app.served import check_served
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file
-from neorion.iris.serve.rights import BY_HAND
-from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
 from neorion.keel.rpc import Principal, Tokens
 from neorion.keel.run import Crew, Loop, Pace
@@ -82,20 +81,20 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
     local_platform = check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
-    secret, by_hand, key = (
-        _kept_secret(folder / name, ids) for name in ("admin.token", "worker.token", "badges.key")
+    admin, by_hand, key = (
+        SecretFile(folder / name, ids) for name in ("admin.token", "worker.token", "badges.key")
     )
     owners = {
         account.token.reveal(): Principal(user, frozenset({"admin", "user"} if account.admin else {"user"}))
         for user, account in file.auth.users.items()
     }
-    owners[secret] = Principal("admin", frozenset({"admin", "user"}))
-    owners[by_hand] = Principal(BY_HAND, frozenset({JOINER}))
+    owners[admin.value] = Principal("admin", frozenset({"admin", "user"}))
     settings = Settings(
         folder,
         *place,
         authenticator=Tokens(owners),
-        secret=key,
+        secret=key.value,
+        by_hand=by_hand,
         database=file.storage.database.reveal() if file.storage.database else "",
         blobs=file.storage.bundle_prefix,
         caps=caps(file),
@@ -103,7 +102,7 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
         lease=Lease.within(file.controller.worker_timeout),
     )
     async with controller(settings, clock, rng, ids) as running:
-        _leave_token(running.address, secret)
+        _leave_token(running.address, admin.value)
         local = LocalSettings(
             folder / "slices",
             running.address,
@@ -130,32 +129,16 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
                 parts.spawn("iris.scale.work", scaler.work)
                 parts.loop(scaling)
                 try:
-                    yield Cluster(running.address, secret, platform)
+                    yield Cluster(running.address, admin.value, platform)
                 finally:
                     parts.cancel()
-
-
-def _kept_secret(path: Path, ids: Ids) -> str:
-    """The same after a restart: workers that outlive the controller show it again."""
-    if not path.exists():
-        _write_secret(path, ids.secret())
-    return path.read_text()
 
 
 def _leave_token(address: str, secret: str) -> None:
     """For clients of the same user on this machine."""
     path = Path(token_file(os.environ, int(address.rpartition(":")[2])))
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_secret(path, secret)
-
-
-def _write_secret(path: Path, secret: str) -> None:
-    """Appears whole, and only its owner may read it."""
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secret)
-    fresh.replace(path)
+    write_secret(path, secret)
 
 
 async def _end_with_stdin(crew: Crew) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName
 from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.worker import run_worker
@@ -65,7 +65,12 @@ def controller_serve(
 
 @worker.command("serve", cls=Command)
 @_config
-@click.option("--runtime", help="How tasks are run.", type=click.Choice(["process"]))
+@click.option(
+    "--runtime",
+    default=RuntimeName.PROCESS.value,
+    help="How tasks are run.",
+    type=click.Choice([runtime.value for runtime in RuntimeName]),
+)
 @click.option("--controller", "address", default="", help="Where the controller answers.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the worker keeps its files.")
 @click.option("--slice", "piece", default="slice-by-hand", help="The slice this machine belongs to.")
@@ -81,6 +86,12 @@ def controller_serve(
 def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Run a worker until it is told to stop."""
     setup(Form(options["log"]))
+    if options["runtime"] != RuntimeName.PROCESS:
+        raise Invalid(
+            "iris.unserved",
+            f"This version runs tasks as processes, not with {options['runtime']}.",
+            hint="leave --runtime out, or say --runtime process",
+        )
     address = options["address"] or os.environ.get("IRIS_CONTROLLER_ADDRESS", "")
     if not address:
         address = _address_in(options["config"])

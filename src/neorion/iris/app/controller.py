@@ -9,6 +9,7 @@ from neorion.iris.act.arrivals import Arrivals
 from neorion.iris.act.audit import Audit
 from neorion.iris.act.badges import JOINER, WORKER, Badges, Callers
 from neorion.iris.act.blobs import Blobs
+from neorion.iris.act.deadline import Deadlines
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
@@ -21,13 +22,14 @@ from neorion.iris.act.schedule import Scheduler
 from neorion.iris.act.shelf import LogShelf
 from neorion.iris.act.watch import Watchers
 from neorion.iris.adapters.blobs import open_blobs
-from neorion.iris.model import Caps, WorkerShape
+from neorion.iris.model import Caps, JobId, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
     JobServiceASGIApplication,
     WorkerServiceASGIApplication,
 )
 from neorion.iris.model.lease import Lease
+from neorion.iris.ports import KeptSecret
 from neorion.iris.serve.cluster import Cluster
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
@@ -46,8 +48,8 @@ SCHEMA = "neorion.iris.state.schema"
 _SCHEDULE = Pace(Duration.of(seconds=10))
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
 _GRACE = Duration.of(seconds=2)
-# Limits are given in seconds at the least.
-_DEADLINES = Pace(Duration.of(seconds=0.5))
+# It knows itself when to look; as above.
+_DEADLINES = Pace(Duration.of(seconds=10))
 # Jobs are kept for days, but their number grows by the minute.
 _RETENTION = Pace(Duration.of(minutes=1))
 # A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
@@ -61,7 +63,7 @@ WITH_WORK = USERS | {TASK}
 class Settings:
     """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
 
-    `secret` is what the tokens of workers follow from. `database` is the address of a PostgreSQL; without it there is a
+    `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
     SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
     `folder`.
     """
@@ -72,6 +74,7 @@ class Settings:
     authenticator: Authenticator | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     secret: str = field(default="", repr=False)
+    by_hand: KeptSecret | None = None
     database: str = field(default="", repr=False)
     blobs: str = ""
     caps: Caps = field(default=Caps())
@@ -103,7 +106,13 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
             desk = await start(settings, deck, store, crew, watch)
             accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
             callers = accounts and TaskTokens(deck.book, accounts)
-            app = App(services(desk), routes(desk, metrics), ids=ids, authenticator=callers)
+            app = App(
+                services(desk),
+                routes(desk, metrics),
+                ids=ids,
+                authenticator=callers,
+                on_denied=desk.audit.denied,
+            )
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
                 yield Running(server.address, desk, watch)
             crew.cancel()
@@ -122,7 +131,9 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     crew.loop(placing)
     watching = Pace(settings.lease.renew_every * 0.5)
     crew.loop(Loop("iris.watch", desk.look_after_workers, watching, clock, rng, watch))
-    crew.loop(Loop("iris.deadlines", desk.look_at_the_time, _DEADLINES, clock, rng, watch))
+    waits = Loop("iris.deadlines", desk.deadlines.tick, _DEADLINES, clock, rng, watch)
+    desk.deadlines.wake = waits.wake
+    crew.loop(waits)
     crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
     crew.loop(Loop("iris.orphans", desk.orphans.tick, _ORPHANS, clock, rng, watch))
     return desk
@@ -134,12 +145,18 @@ def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> De
     arrivals = Arrivals(settings.folder / "arriving", blobs, deck.clock)
     shelf = LogShelf(settings.folder / "logs")
     dispatch = Dispatch(deck, blobs)
-    watchers = Watchers()
-    deck.book.stirred = watchers.stir
+    watchers, deadlines = Watchers(), Deadlines(deck, lives)
+
+    def stirred(job: JobId, index: int | None) -> None:
+        watchers.stir(job, index)
+        deadlines.stirred(job, index)
+
+    deck.book.stirred = stirred
     return Desk(
         deck=deck,
         store=store,
         lives=lives,
+        deadlines=deadlines,
         dispatch=dispatch,
         herald=Herald(deck, lives, dispatch, shelf),
         scheduler=Scheduler(deck, lives, settings.caps),
@@ -149,7 +166,7 @@ def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> De
         orphans=Orphans(deck.book, blobs, arrivals),
         shelf=shelf,
         retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=Badges(settings.secret, deck.book),
+        badges=Badges(settings.secret, deck.book, settings.by_hand),
         audit=Audit(deck, last_deed),
         watchers=watchers,
         started=deck.clock.now(),

@@ -8,7 +8,7 @@ from neorion.keel.cli.kit import Output
 
 
 @click.command("audit", cls=Command)
-@click.option("--user", "who", default="", help="Only what this one did.")
+@click.option("--user", "who", allow_from_autoenv=False, default="", help="Only what this one did.")
 @click.option("--limit", default=50, type=click.IntRange(1, 1000), help="At most so many entries.")
 @controller_option
 def audit_command(out: Output, controller: str, who: str, limit: int) -> None:

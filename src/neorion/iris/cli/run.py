@@ -26,14 +26,19 @@ class Wanted(TypedDict):
     env: tuple[str, ...]
     require: tuple[str, ...]
     prefer: tuple[str, ...]
+    spread: str | None
     priority: str | None
     retries: int | None
+    preemption_retries: int | None
+    max_failed_tasks: int
     timeout: str | None
     scheduling_timeout: str | None
+    ports: tuple[str, ...]
     packages: tuple[str, ...]
     setup: tuple[str, ...]
     bundle: bool
     exclude: tuple[str, ...]
+    key: str | None
     detach: bool
     dry_run: bool
 
@@ -60,14 +65,26 @@ class Wanted(TypedDict):
 @_many("--env", metavar="KEY=VALUE", help="A variable for the command; may be given more than once.")
 @_many("--require", metavar="RULE", help='Only workers like this: "zone=lga1", "gpu-memory>=80".')
 @_many("--prefer", metavar="RULE", help="Rather workers like this.")
+@click.option("--spread", metavar="ATTRIBUTE", help="Rather on workers that differ in this.")
 @click.option("--priority", type=Choices(BANDS), metavar="BAND", help="production, interactive or batch.")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Tries after a failure.")
+@click.option(
+    "--preemption-retries",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Tries after it lost its worker or its place; 100 if none is given.",
+)
+@click.option(
+    "--max-failed-tasks", type=click.IntRange(min=0), default=0, metavar="N", help="Tasks that may fail."
+)
 @click.option("--timeout", metavar="TIME", help='How long it may run, as in "30m" or "2h".')
 @click.option("--scheduling-timeout", metavar="TIME", help="How long it may wait for a place.")
+@_many("--port", "ports", metavar="NAME", help="A port for each task, told as IRIS_PORT_NAME.")
 @_many("--package", "packages", metavar="NAME", help="A Python package the command needs.")
 @_many("--setup", metavar="COMMAND", help="A shell command to run before it.")
 @click.option("--bundle/--no-bundle", default=True, help="Send the working directory along.")
 @_many("--exclude", metavar="GLOB", help="Leave such files out of it.")
+@click.option("--key", allow_from_autoenv=False, help="The same key twice is the same job.")
 @click.option("--detach", is_flag=True, allow_from_autoenv=False, help="Do not wait for the end.")
 @dry_run_option
 @controller_option

@@ -59,7 +59,9 @@ _SUBMITTED: Final[Table[Submitted]] = Table(
 async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: Wanted) -> int:
     packed = bundle(Path.cwd(), wanted["exclude"]) if wanted["bundle"] else Bundle(b"", "", 0)
     spec = _spec(client, command, wanted, packed)
-    request = pb.SubmitRequest(spec=spec, key=SystemIds().secret(), dry_run=wanted["dry_run"])
+    request = pb.SubmitRequest(
+        spec=spec, key=wanted["key"] or SystemIds().secret(), dry_run=wanted["dry_run"]
+    )
     if packed.digest and not wanted["dry_run"]:
         await _send(client, out, packed)
     # From here on a signal is about the job.
@@ -117,12 +119,17 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packe
         setup=wanted["setup"],
         require=wanted["require"],
         prefer=wanted["prefer"],
+        spread=wanted["spread"] or "",
         priority=wanted["priority"] or "",
         timeout=wanted["timeout"] or 0,
         scheduling_timeout=wanted["scheduling_timeout"] or 0,
+        max_failed_tasks=wanted["max_failed_tasks"],
+        ports=wanted["ports"],
     )
     if wanted["retries"] is not None:
         options["retries"] = wanted["retries"]
+    if wanted["preemption_retries"] is not None:
+        options["preemption_retries"] = wanted["preemption_retries"]
     spec = spec_of(
         command,
         client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds())),

@@ -3,10 +3,10 @@
 import click
 
 from neorion.iris.cli.options import controller_option
-from neorion.keel.cli import App
-from neorion.keel.cli.kit import Output
+from neorion.keel.cli import App, yes_option
+from neorion.keel.cli.kit import Output, confirm
 
-worker = App("worker", help="See workers, and empty them of work.")
+worker = App("worker", help="See workers, empty them of work, and shut them out.")
 
 _worker = click.argument("name", metavar="WORKER")
 
@@ -38,6 +38,22 @@ def drain_command(out: Output, controller: str, name: str) -> None:
 def undrain_command(out: Output, controller: str, name: str) -> None:
     """Give a drained worker work again."""
     _drain(out, controller, name, undo=True)
+
+
+@worker.command("revoke")
+@_worker
+@yes_option
+@controller_option
+def revoke_command(out: Output, controller: str, name: str, *, yes: bool) -> None:
+    """Shut a worker out for good; its tasks are tried elsewhere when its lease is over."""
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.records import NAMES, Named  # noqa: PLC0415 -- as above
+    from neorion.iris.model.gen import iris_pb as pb  # noqa: PLC0415 -- as above
+
+    confirm(f"Shut {name} out for good?", yes=yes)
+    ask(out, controller, lambda client: client.cluster.revoke(pb.RevokeRequest(worker=name)))
+    out.say(f"{name} is shut out.")
+    out.show([Named(name)], NAMES)
 
 
 def _drain(out: Output, controller: str, name: str, *, undo: bool) -> None:

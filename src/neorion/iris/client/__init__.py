@@ -5,9 +5,19 @@ Uses the public RPC alone. Values of tasks are unpickled here and nowhere else o
 
 from neorion.iris.client.aio import AsyncIrisClient
 from neorion.iris.client.connection import AsyncJob
-from neorion.iris.client.options import Options
+from neorion.iris.client.options import Environment, Options
 from neorion.iris.client.result import JobCancelled, JobFailed
 from neorion.iris.client.sync import IrisClient, Job
 from neorion.iris.model.each import Args
 
-__all__ = ["Args", "AsyncIrisClient", "AsyncJob", "IrisClient", "Job", "JobCancelled", "JobFailed", "Options"]
+__all__ = [
+    "Args",
+    "AsyncIrisClient",
+    "AsyncJob",
+    "Environment",
+    "IrisClient",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "Options",
+]

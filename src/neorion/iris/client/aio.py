@@ -16,6 +16,7 @@ from neorion.iris.client.names import made_name
 from neorion.iris.client.options import MapOptions, Options, Payload, Work, check_options, spec_of
 from neorion.iris.client.progress import Progress, telling
 from neorion.iris.model.each import Each
+from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import connect
@@ -68,27 +69,46 @@ class AsyncIrisClient(Connection):
         **options: Unpack[Options],
     ) -> AsyncJob:
         """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
-        check_options(options, Options.__annotations__)
         payload = Payload()
+        spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
+        return await self.send(spec, payload, options.get("key", ""))
+
+    async def gang(
+        self,
+        work: Work,
+        name: str,
+        *,
+        replicas: int,
+        within: str = "slice",
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncJob:
+        """Tasks that start together or not at all, on workers that share their `within`."""
+        payload = Payload()
+        spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
+        spec.gang = within
+        return await self.send(spec, payload, options.get("key", ""))
+
+    def _spec(
+        self,
+        work: Work,
+        name: str,
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        replicas: int,
+        options: Options,
+        payload: Payload,
+    ) -> pb.JobSpec:
+        check_options(options, Options.__annotations__)
         spec = spec_of(work, self.path(name), options, payload)
         spec.replicas = replicas
-        if args or kwargs:
+        if any(given):
             if not callable(work):
                 raise Invalid(
                     "iris.arguments", "Only a function takes arguments.", hint="put them into the command"
                 )
-            spec.inputs = [payload.pickled((args, kwargs or {}), "An argument")] * replicas
-        return await self.send(spec, payload, options.get("key", ""))
-
-    async def gang(
-        self, work: Work, name: str, *, replicas: int, within: str = "slice", **options: Unpack[Options]
-    ) -> AsyncJob:
-        """Tasks that start together or not at all, on workers that share their `within`."""
-        check_options(options, Options.__annotations__)
-        payload = Payload()
-        spec = spec_of(work, self.path(name), options, payload)
-        spec.replicas, spec.gang = replicas, within
-        return await self.send(spec, payload, options.get("key", ""))
+            spec.inputs = [payload.pickled(given, "An argument")] * replicas
+        return spec
 
     @overload
     def map(

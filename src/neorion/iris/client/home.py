@@ -29,7 +29,7 @@ def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) 
     here = inside and where == env["IRIS_CONTROLLER"]
     # The token of a task is for its own controller, and for no other that its code may talk to.
     found = token or (None if inside and not here else env.get("IRIS_TOKEN")) or _left_token(where, env)
-    below = f"/{user}" if user else env["IRIS_JOB_NAME"] if here else f"/{_user()}"
+    below = f"/{user}" if user else env["IRIS_JOB_NAME"] if here else f"/{env.get('IRIS_USER') or _user()}"
     return Home(where, found, below)
 
 

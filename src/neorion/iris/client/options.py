@@ -16,14 +16,21 @@ from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_me
 Work = Callable[..., Any] | str | Sequence[str]
 
 
-class Options(TypedDict, total=False):
+class Environment(TypedDict, total=False):
+    """What several jobs may share: variables, Python packages, and shell commands before the start."""
+
+    env: Mapping[str, str]
+    packages: Sequence[str]
+    setup: Sequence[str]
+
+
+class Options(Environment, total=False):
     """Every option of `submit`, `map` and `gang`. All may be left out."""
 
     # {"cpu": 2, "memory": "8Gi", "disk": "10Gi", "gpu": "H100:8"}; one core and 1Gi where nothing is said.
     resources: Mapping[str, str | float]
-    env: Mapping[str, str]
-    packages: Sequence[str]
-    setup: Sequence[str]
+    # What the job says itself is added to it; its variables win.
+    environment: Environment
     # "zone=us-east-1a", "gpu-memory>=80"; `prefer` only orders what fits.
     require: Sequence[str]
     prefer: Sequence[str]
@@ -92,11 +99,7 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
         entry=_entry(work, payload),
         resources=_resources(options.get("resources", {})),
         replicas=1,
-        environment=pb.Environment(
-            variables=dict(options.get("env", {})),
-            packages=list(options.get("packages", ())),
-            setup=list(options.get("setup", ())),
-        ),
+        environment=_environment(options),
         constraints=[
             pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required)
             for c in constraints
@@ -113,6 +116,16 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
     if "preemption_retries" in options:
         spec.retries_after_loss = options["preemption_retries"]
     return spec
+
+
+def _environment(options: Options) -> pb.Environment:
+    shared = options.get("environment", {})
+    check_options(shared, Environment.__annotations__)
+    return pb.Environment(
+        variables={**shared.get("env", {}), **options.get("env", {})},
+        packages=[*shared.get("packages", ()), *options.get("packages", ())],
+        setup=[*shared.get("setup", ()), *options.get("setup", ())],
+    )
 
 
 def _entry(work: Work, payload: Payload) -> Entry:

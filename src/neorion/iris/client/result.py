@@ -36,13 +36,20 @@ _STORIES = {
     "cancelled": "was cancelled",
     "job_over": "was cancelled",
     "worker_lost": "lost its worker too often",
+    "lost_before_start": "lost its worker before it started",
     "preempted": "was pushed aside too often",
+    "gang_restart": "was stopped to start again with its gang",
+    "gang_broken": "cannot start whole again: a task of its gang has ended",
+    "not_built": "could not be started",
 }
+# What their stories leave open, the worker tells.
+_EXPLAINED = ("not_built",)
 
 
 def _story(ending: pb.Ending) -> str:
-    told = _STORIES.get(ending.cause)
-    return told.format(code=ending.code) if told else ending.message or ending.cause or "failed"
+    told = _STORIES.get(ending.cause, "failed").format(code=ending.code)
+    why = ending.message.rstrip(".") if ending.cause in _EXPLAINED else ""
+    return f"{told}: {why}" if why else told
 
 
 class Results:

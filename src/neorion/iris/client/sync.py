@@ -112,10 +112,22 @@ class IrisClient:
         return Job(self, inner)
 
     def gang(
-        self, work: Work, name: str, *, replicas: int, within: str = "slice", **options: Unpack[Options]
+        self,
+        work: Work,
+        name: str,
+        *,
+        replicas: int,
+        within: str = "slice",
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        **options: Unpack[Options],
     ) -> Job:
         """Tasks that start together or not at all, on workers that share their `within`."""
-        inner = self._call(lambda: self._inner.gang(work, name, replicas=replicas, within=within, **options))
+        inner = self._call(
+            lambda: self._inner.gang(
+                work, name, replicas=replicas, within=within, args=args, kwargs=kwargs, **options
+            )
+        )
         return Job(self, inner)
 
     @overload

@@ -60,11 +60,13 @@ class Reason:
     def hint(self) -> str:
         if self.near:
             return f'did you mean "{self.near}"?'
+        if self.never and self.code in _NEEDS_SOME and not self.best:
+            return _REFUSAL_HINT_WITHOUT
         if self.never:
             return self._say(_REFUSAL_HINTS.get(self.code, ""))
         if self.code in _NEEDS_SOME and not self.best:
-            return ""
-        return self._say(_HINTS.get(self.code, ""))
+            return _HINT_WITHOUT
+        return self._say(_HINTS[self.code])
 
     def _say(self, text: str) -> str:
         want, best = _AMOUNTS.get(self.code, (str, str))
@@ -149,12 +151,25 @@ _SENTENCES = {
     WaitCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; it is tried again after a pause.",
 }
 
+_SOONER = "it starts when {want} are free at once; asking for {best} could start it sooner"
+_BY_ITSELF = "it goes on by itself"
 _HINTS = {
+    WaitCode.NO_WORKERS: "it starts when a worker joins; see what is on its way: iris slice list",
     WaitCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
     WaitCode.GPU_VARIANT: "see what there is with: iris worker list",
-    WaitCode.GPU_SHORT: "it starts when {want} are free at once; asking for {best} could start it sooner",
+    WaitCode.GPU_SHORT: _SOONER,
+    WaitCode.CPU_SHORT: _SOONER,
+    WaitCode.MEMORY_SHORT: _SOONER,
+    WaitCode.DISK_SHORT: _SOONER,
     WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
     WaitCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
+    WaitCode.SETTLING: _BY_ITSELF,
+    WaitCode.PREEMPTING: _BY_ITSELF,
+    WaitCode.HOLDING: "it starts at the latest when all that runs there has ended",
+    WaitCode.HELD: "it goes on when that one runs; what asks for less may find room elsewhere",
+    WaitCode.BOOTING: "it starts by itself; see how far they are: iris slice list --group {subject}",
+    WaitCode.NO_GROUP: "wait for a worker that would do to come free, or add a scale group that makes such workers",
+    WaitCode.GROUP_DELAY: _BY_ITSELF + "; scale_up_delay of the cluster file says how soon",
     WaitCode.USER_CAP: "wait for a task of yours to end, or cancel one",
     WaitCode.USER_CPU: "wait for a task of yours to end, or cancel one",
     WaitCode.USER_MEMORY: "wait for a task of yours to end, or cancel one",
@@ -165,8 +180,16 @@ _HINTS = {
     WaitCode.GROUP_BACKOFF: "see why with: iris slice list --group {subject}",
 }
 # Hints that tell to ask for what there is make no sense where there is nothing.
-_NEEDS_SOME = (WaitCode.GPU_SHORT, WaitCode.GANG_SHORT)
+_NEEDS_SOME = (
+    WaitCode.GPU_SHORT,
+    WaitCode.CPU_SHORT,
+    WaitCode.MEMORY_SHORT,
+    WaitCode.DISK_SHORT,
+    WaitCode.GANG_SHORT,
+)
+_HINT_WITHOUT = "it starts when something that runs has ended; see what does: iris job list"
 
+_REFUSAL_HINT_WITHOUT = "this cluster has none; see what it has: iris worker list, iris slice list"
 _REFUSALS = {
     WaitCode.NO_WORKERS: "There is no worker, and no scale group that could make one.",
     WaitCode.GPU_SHORT: "It needs {want} on one worker; the largest has {best}.",

@@ -72,6 +72,8 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     started: Instant | None = None
     ended: Instant | None = None
     ports: tuple[int, ...] = ()
+    # Which of the worker's GPUs are its own, by their numbers.
+    gpus: tuple[int, ...] = ()
     # Where a gang meets: its first task's host and port.
     meet: str = ""
     doom: StopCause = StopCause.NONE

@@ -96,6 +96,9 @@ class Cluster(ClusterService):
             self._book.put_worker(replace(worker, revoked=True, draining=True))
             if (piece := self._book.slices.get(worker.slice)) is not None:
                 self._book.put_slice(replace(piece, revoked=True))
+            else:
+                # It could come back under another name with the token it was started with.
+                self._desk.badges.renew_by_hand()
             entry.done()
             await self._desk.deck.journal.durable()
             self._desk.dispatch.hang_up(worker.id)

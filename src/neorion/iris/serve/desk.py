@@ -7,7 +7,7 @@ from neorion.iris.act.arrivals import Arrivals
 from neorion.iris.act.audit import Audit
 from neorion.iris.act.badges import Badges
 from neorion.iris.act.blobs import Blobs
-from neorion.iris.act.deadline import give_up_late
+from neorion.iris.act.deadline import Deadlines
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.dispatch import Dispatch
 from neorion.iris.act.herald import Herald
@@ -31,6 +31,7 @@ class Desk:
     deck: Deck
     store: Store
     lives: Lives
+    deadlines: Deadlines
     dispatch: Dispatch
     herald: Herald
     scheduler: Scheduler
@@ -52,10 +53,6 @@ class Desk:
     async def look_after_workers(self) -> None:
         """Finds workers that fell silent."""
         self.reports.watch()
-
-    async def look_at_the_time(self) -> None:
-        """Finds tasks that waited longer than they may."""
-        give_up_late(self.deck, self.lives)
 
     def reason(self, job: JobId) -> Reason | None:
         """Why some of its tasks wait, or None if none does."""

@@ -16,7 +16,7 @@ from neorion.iris.model.record import Attempt, Job
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.kin import calling_task, check_child, check_reach
-from neorion.iris.serve.rights import check_owner
+from neorion.iris.serve.rights import check_owner, check_reader
 from neorion.iris.serve.shown import shown_job, shown_task
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
@@ -76,6 +76,7 @@ class Jobs(JobService):
 
     async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
         job = self._find(request.job)
+        check_reader(job.spec.name)
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
                 await self._desk.deck.bells.listen(job.id).wait()
@@ -172,6 +173,7 @@ class Jobs(JobService):
 
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
         job = self._find(request.job)
+        check_reader(job.spec.name)
         while request.follow and self._untried(job, request.task):
             await self._desk.deck.curtains.listen(job.id).wait()
         attempt = await self._attempt(job, request)

@@ -1,6 +1,6 @@
-"""What a caller may do beyond their role: change their own, and speak for themselves."""
+"""What a caller may do beyond their role: change and read their own, and speak for themselves."""
 
-from neorion.iris.act.badges import JOINER, WORKER
+from neorion.iris.act.badges import BY_HAND, JOINER, WORKER
 from neorion.iris.model import JobName, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.state import Book
@@ -9,18 +9,27 @@ from neorion.keel.rpc import caller
 
 ADMIN = "admin"
 USER = "user"
-# Who joins with the token for machines that were started by hand.
-BY_HAND = "by-hand"
+
+
+def owns(name: JobName) -> bool:
+    """Jobs below /NAME are NAME's; an administrator acts for everybody."""
+    who = caller()
+    return USER not in who.roles or ADMIN in who.roles or who.name == name.user
 
 
 def check_owner(name: JobName) -> None:
-    """Jobs below /NAME are NAME's; an administrator acts for everybody."""
-    who = caller()
-    if USER in who.roles and ADMIN not in who.roles and who.name != name.user:
-        raise Denied(
-            "iris.not_yours",
-            f"{name} belongs to {name.user}, and you are {who.name}.",
-            hint=f"use a name below /{who.name}, or ask {name.user} or an administrator",
+    if not owns(name):
+        who = caller().name
+        raise _not_yours(
+            name, f"use a name below /{who}, which IRIS_USER={who} does for you; or ask {name.user}"
+        )
+
+
+def check_reader(name: JobName) -> None:
+    """What a job writes and returns is its owner's: it may hold secrets, and a value is code for whoever unpickles it."""
+    if not owns(name):
+        raise _not_yours(
+            name, f"ask {name.user} or an administrator; how it fares is shown by: iris why {name}"
         )
 
 
@@ -63,3 +72,7 @@ def joining(book: Book, request: pb.JoinRequest) -> WorkerId:
 def _check_slice(own: str, request: pb.JoinRequest) -> None:
     if own != request.slice:
         raise Denied("iris.other_slice", f"A machine of {own} cannot join {request.slice[:80]}.")
+
+
+def _not_yours(name: JobName, hint: str) -> Denied:
+    return Denied("iris.not_yours", f"{name} belongs to {name.user}, and you are {caller().name}.", hint=hint)

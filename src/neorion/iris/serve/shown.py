@@ -1,25 +1,28 @@
-"""Records as clients see them."""
+"""Records as clients see them: everybody that they are and how they fare, their owners also what they say."""
+
+from msgspec.structs import replace
 
 from neorion.iris.model import wire
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.record import Job, Task
+from neorion.iris.model.record import Ending, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.rights import owns
 
 
 def shown_job(desk: Desk, job: Job) -> pb.Job:
-    entry = job.spec.entry
+    own = owns(job.spec.name)
     return pb.Job(
         id=job.id,
         name=job.spec.name,
         state=job.state,
         submitted_ms=wire.ms(job.submitted),
         ended_ms=wire.ms(job.ended),
-        ending=wire.ending_message(job.ending),
+        ending=_shown_ending(job.ending, own=own),
         tasks={state.value: count for state, count in desk.deck.book.counts[job.id].items() if count},
         reason=wire.reason_message(desk.reason(job.id)),
         resources=wire.resources_message(job.spec.resources),
-        entry=" ".join(entry.argv) if isinstance(entry, Command) else "a Python function",
+        entry=_entry(job) if own else "",
         band=job.spec.band.name.lower(),
         parent=job.parent,
         gang=job.spec.placement.gang,
@@ -27,7 +30,8 @@ def shown_job(desk: Desk, job: Job) -> pb.Job:
 
 
 def shown_task(desk: Desk, task: Task) -> pb.Task:
-    attempt = desk.deck.book.attempts.get(task.attempt)
+    book = desk.deck.book
+    attempt = book.attempts.get(task.attempt)
     return pb.Task(
         job=task.job,
         index=task.index,
@@ -38,5 +42,14 @@ def shown_task(desk: Desk, task: Task) -> pb.Task:
         losses=task.losses,
         worker=attempt.worker if attempt else "",
         since_ms=wire.ms(task.since),
-        ending=wire.ending_message(task.ending),
+        ending=_shown_ending(task.ending, own=owns(book.jobs[task.job].spec.name)),
     )
+
+
+def _entry(job: Job) -> str:
+    entry = job.spec.entry
+    return " ".join(entry.argv) if isinstance(entry, Command) else "a Python function"
+
+
+def _shown_ending(ending: Ending, *, own: bool) -> pb.Ending:
+    return wire.ending_message(ending if own else replace(ending, message="", result="", result_bytes=0))

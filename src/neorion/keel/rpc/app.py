@@ -5,7 +5,7 @@ they may, the body, the handler. Whatever fails on the way becomes one typed err
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -32,6 +32,10 @@ _DRAIN_AFTER: Final = Duration.of(seconds=1)
 _CLEANUP_S: Final = 2.0
 
 
+# Who was refused, which path, and with what.
+OnDenied = Callable[[Principal, str, Denied], Awaitable[None]]
+
+
 class App:
     """An ASGI application of services and routes.
 
@@ -47,8 +51,11 @@ class App:
         ids: Ids,
         authenticator: Authenticator | None = None,
         limits: Limits | None = None,
+        on_denied: OnDenied | None = None,
     ) -> None:
+        """`on_denied` hears of each known caller without the role for a method, before the caller does."""
         self.limits = limits or Limits()
+        self._on_denied = on_denied
         self.authenticator = authenticator
         self._ids = ids
         self._body_span = self.limits.body_time.seconds
@@ -114,7 +121,7 @@ class App:
         try:
             exchange.within(_span(exchange, method), self._body_span)
             _check_form(exchange, method)
-            await self._authorise(exchange, method.allow)
+            await self._authorise_call(exchange, method.allow)
             body = await exchange.read_body(limits.body_bytes)
             if method.direct is not None and method.direct.fits(exchange):
                 await method.direct.answer(exchange, body)
@@ -153,6 +160,14 @@ class App:
         del live[exchange]
         if self.draining:
             self._left.set()
+
+    async def _authorise_call(self, exchange: Exchange, allow: frozenset[str]) -> None:
+        try:
+            await self._authorise(exchange, allow)
+        except Denied as error:
+            if self._on_denied is not None:
+                await self._on_denied(exchange.principal, exchange.scope["path"], error)
+            raise
 
     async def _authorise(self, exchange: Exchange, allow: frozenset[str]) -> None:
         if self.authenticator is None:

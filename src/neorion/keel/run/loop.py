@@ -36,14 +36,15 @@ class Pace:
 class Loop:
     """Runs `tick` at once, then whenever woken, and at least every `pace.every`.
 
-    A wake carries no data and many wakes are one: the tick reads the whole truth each time. A tick that fails is logged
+    A wake carries no data and many wakes are one: the tick reads the whole truth each time. A tick that knows when the next
+    one matters returns how long that is; it shortens the rest and never lengthens it. A tick that fails is logged
     and retried by the next tick, later and later while it goes on failing; a wake does not shorten that wait.
     """
 
     def __init__(
         self,
         name: str,
-        tick: Callable[[], Awaitable[None]],
+        tick: Callable[[], Awaitable[Duration | None]],
         pace: Pace,
         clock: Clock,
         rng: Rng,
@@ -57,6 +58,7 @@ class Loop:
         self._watch = watch
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._due: Duration | None = None
 
     def wake(self) -> None:
         """From the loop's own thread; other threads go through `call_soon_threadsafe`."""
@@ -82,7 +84,7 @@ class Loop:
     async def _turn(self) -> bool:
         began = self._clock.monotonic()
         try:
-            await self._tick()
+            self._due = await self._tick()
         except Exception as error:  # noqa: BLE001 -- whatever it was, the next tick tries again
             log.failure("tick failed", error, loop=self.name)
             self._watch(self.name, self._clock.monotonic() - began, failed=True)
@@ -92,7 +94,10 @@ class Loop:
 
     async def _rest(self) -> None:
         # The timer is one more that wakes: a cancelled wait would cost several times as much.
-        timer = asyncio.get_running_loop().call_later(self._pace.every.seconds, self._woken.set)
+        rest = self._pace.every.seconds
+        if self._due is not None:
+            rest = min(rest, max(0.0, self._due.seconds))
+        timer = asyncio.get_running_loop().call_later(rest, self._woken.set)
         try:
             await self._woken.wait()
         finally:

@@ -212,7 +212,7 @@ class Account(Model):
 
 
 class Auth(Model):
-    """Who may use the cluster. Without accounts everybody who reaches the port may."""
+    """Who may use the cluster. Without accounts only its administrator may."""
 
     users: dict[User, Account] = Field(default_factory=dict, description="Accounts by user name.")
 

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.iris.model import Resources, SliceId
-from neorion.iris.ports import SliceOrder
-
-# In the environment of the worker and of all that it starts: how what belongs to a machine is found again.
-_MARK = "IRIS_MACHINE"
+from neorion.iris.ports import MACHINE_MARK, SliceOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class Machine:
     @property
     def mark(self) -> tuple[str, str]:
         """The variable of this machine and of no other on this computer, whoever made it."""
-        return _MARK, str(self.folder)
+        return MACHINE_MARK, str(self.folder)
 
 
 # The program of a machine. Its standard input is the token and then the end; without a token it must end by itself.

@@ -49,7 +49,15 @@ class Files:
 
     @property
     def _folders(self) -> tuple[Path, ...]:
-        return (self.attempts, self.results, self.logs, self.packages, self.pools, self.trash)
+        return (
+            self.attempts,
+            self.results,
+            self.logs,
+            self.packages,
+            self.environments,
+            self.pools,
+            self.trash,
+        )
 
     @property
     def socket(self) -> Path:
@@ -83,6 +91,11 @@ class Files:
     @property
     def packages(self) -> Path:
         return self.root / "packages"
+
+    @property
+    def environments(self) -> Path:
+        """What setup commands keep for those who come after them."""
+        return self.root / "environments"
 
     @property
     def pools(self) -> Path:

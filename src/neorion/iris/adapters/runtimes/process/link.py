@@ -14,6 +14,7 @@ from neorion.iris.adapters.runtimes.process import logs, surroundings, wire
 from neorion.iris.adapters.runtimes.process.files import Files
 from neorion.iris.adapters.runtimes.process.short import short_name
 from neorion.iris.adapters.runtimes.process.wire import Done, Refusal, Request, State, Told
+from neorion.iris.ports import MACHINE_MARK
 from neorion.keel.base import Conflict, Retry, Terminal
 from neorion.keel.telemetry import logger
 
@@ -25,8 +26,8 @@ TRIES = 3
 LAUNCH_S_MAX = 60
 OWN_LOG_BYTES_MAX = 1 << 20
 _MODULE = "neorion.iris.adapters.runtimes.process.forkserver"
-# How the interpreter finds itself; nothing else of the worker's environment reaches the fork server.
-_PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH")
+# How the interpreter finds itself, and whose it is; nothing else of the worker's environment reaches the fork server.
+_PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH", MACHINE_MARK)
 _READ_BYTES = 1 << 18
 
 

@@ -1,32 +1,24 @@
 """Python packages of tasks: installed once for each list, side by side, and shared by every attempt that asks for the same."""
 
-import fcntl
-import hashlib
-import json
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from neorion.iris.adapters.runtimes.process.content import alone, key_of
 from neorion.keel.base import Invalid
 
 
 def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str]) -> Path:
     """The directory with these packages. Whoever comes first installs, the others wait for it; a failure is not kept."""
-    key = hashlib.sha256(json.dumps([sys.version, sysconfig.get_platform(), *wanted]).encode()).hexdigest()[
-        :32
-    ]
-    done = cache / key
+    done = cache / key_of(wanted)
     if done.is_dir():
         return done
-    with (cache / f"{key}.lock").open("w") as lock:
-        # The kernel lets go of the lock when its holder dies, so a killed installation never blocks the next one.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(done):
         if done.is_dir():
             return done
-        unfinished = cache / f"{key}.unfinished"
+        unfinished = done.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
         code = subprocess.run([*command, "--target", unfinished, "--", *wanted], check=False).returncode  # noqa: S603 -- the order's own packages

@@ -1,10 +1,12 @@
 """What has to be there before the task: its files, its packages, its setup. Runs in the attempt's own process."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process import surroundings
 from neorion.iris.adapters.runtimes.process.bundle import unpack
+from neorion.iris.adapters.runtimes.process.content import alone
 from neorion.iris.adapters.runtimes.process.files import Files
 from neorion.iris.adapters.runtimes.process.packages import installed
 from neorion.iris.adapters.runtimes.process.wire import Job
@@ -23,9 +25,28 @@ def prepare(job: Job, files: Files, work: Path) -> Path | None:
     packages = None
     if job.packages:
         packages = installed(job.packages, files.packages, lambda: tail(log))
-    for line in job.setup:
-        shell = ["/bin/sh", "-c", line]
+    if job.setup:
         found = surroundings.variables(job, str(work), packages)
+        _set_up_first(Path(found[surroundings.KEPT]), lambda: _set_up(job.setup, found, log))
+    return packages
+
+
+def _set_up_first(kept: Path, set_up: Callable[[], None]) -> None:
+    """The first of an environment sets up alone, and those who came with it wait: what it kept, they find whole."""
+    kept.mkdir(parents=True, exist_ok=True)
+    done = kept.with_suffix(".done")
+    if not done.exists():
+        with alone(kept):
+            if not done.exists():
+                set_up()
+                done.touch()
+                return
+    set_up()
+
+
+def _set_up(lines: list[str], found: dict[str, str], log: Path) -> None:
+    for line in lines:
+        shell = ["/bin/sh", "-c", line]
         done = subprocess.run(shell, env=found, check=False)  # noqa: S603 -- setup is a shell's line by definition
         if done.returncode != 0:
             raise Invalid(
@@ -33,7 +54,6 @@ def prepare(job: Job, files: Files, work: Path) -> Path | None:
                 f'The setup command "{line[:200]}" ended with {done.returncode}. The log ends:\n{tail(log)}',
                 hint="run it by hand in the same directory",
             )
-    return packages
 
 
 def tail(log: Path) -> str:

@@ -11,7 +11,8 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from neorion.iris.adapters.runtimes.process import tree
+from neorion.iris.adapters.runtimes.process import surroundings, tree
+from neorion.iris.adapters.runtimes.process.content import key_of
 from neorion.iris.adapters.runtimes.process.files import Files, is_safe
 from neorion.iris.adapters.runtimes.process.link import Link
 from neorion.iris.adapters.runtimes.process.wire import (
@@ -80,7 +81,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         return _BOOT.read_text().strip()
 
     async def start(self, order: Order) -> None:
-        job = _job(order)
+        job = _job(order, self._files)
         await self._ask(Start(self._link.next_id(), job))
         # Known from here on; the fork server tells of beginnings a little later, and of an end at once.
         self._states.setdefault(job.attempt, State(job.attempt, Phase.BUILDING))
@@ -200,7 +201,7 @@ class _Listener:
         return states
 
 
-def _job(order: Order) -> Job:
+def _job(order: Order, files: Files) -> Job:
     if not is_safe(order.attempt):
         raise Invalid(
             "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
@@ -217,6 +218,9 @@ def _job(order: Order) -> Job:
             "The order has no program or function to run, or a variable that is none.",
             hint="a command has a first word, a call has its function's file, and no text has zero bytes in it",
         )
+    packages, setup = order.environment.packages, order.environment.setup
+    if setup:
+        variables = (*variables, (surroundings.KEPT, str(files.environments / key_of(packages, setup))))
     return Job(
         str(order.attempt),
         list(argv),
@@ -224,8 +228,8 @@ def _job(order: Order) -> Job:
         str(order.input or ""),
         str(order.bundle or ""),
         list(variables),
-        list(order.environment.packages),
-        list(order.environment.setup),
+        list(packages),
+        list(setup),
         order.resources.cpu_milli,
         order.resources.memory,
         order.pool,

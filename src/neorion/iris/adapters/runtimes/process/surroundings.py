@@ -23,6 +23,8 @@ _PATH = os.pathsep.join(
         "/bin",
     )
 )
+# Where setup commands keep what is to last: one directory for each environment, by its content.
+KEPT = "IRIS_ENV_DIR"
 BASE = {"PATH": _PATH, "LANG": "C.UTF-8"}
 
 

@@ -1,0 +1,147 @@
+"""What the demo tells: each thing once as it happens, how far the work is, and the times at the end."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from neorion.iris.client import AsyncIrisClient, AsyncJob
+from neorion.iris.model import SliceId
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Duration
+from neorion.keel.cli.kit import Output
+from neorion.keel.cli.kit.terminal import is_live
+from neorion.keel.clock import Clock
+
+_LOOK_EVERY: Final = Duration.of(ms=50)
+_BAR: Final = 24
+# To the beginning of the line, and nothing left of it.
+_CLEAR: Final = "\r\x1b[K"
+
+
+class Story:
+    """Watches a cluster by its client. A third of the way into the job it takes a machine away with `lose`."""
+
+    def __init__(
+        self, out: Output, client: AsyncIrisClient, clock: Clock, lose: Callable[[SliceId], Awaitable[None]]
+    ) -> None:
+        self._out = out
+        self._client = client
+        self._clock = clock
+        self._lose = lose
+        self._live = is_live(out.out.stream, out.env)
+        self._began = clock.monotonic()
+        self._states: dict[str, str] = {}
+        # Machines by the order in which they were asked for: easier to follow than their ids.
+        self._numbers: dict[str, int] = {}
+        self._told = 0
+        self._victim = ""
+        self._moments: dict[str, float] = {}
+
+    def tell(self, text: str, moment: str = "") -> None:
+        """`moment` names what happened for the first time, for the summary."""
+        if moment:
+            self._moments.setdefault(moment, self._now())
+        self._out.text(f"{_CLEAR if self._live else ''}{self._now():5.1f}s  {text}\n")
+
+    async def follow(self, job: AsyncJob, shards: int) -> None:
+        """Until the job has ended."""
+        while True:
+            status = await job.status()
+            await self._look_at_machines()
+            done = status.tasks.get("succeeded", 0)
+            self._show(done, shards)
+            if done >= self._told + shards // 4 and done < shards:
+                self._told = done
+                self.tell(f"{done} of {shards} shards are done")
+            if not self._victim and done >= shards // 3:
+                await self._cut_power()
+            if status.ended_ms:
+                return
+            await self._clock.sleep(_LOOK_EVERY)
+
+    async def wait_for_idle(self) -> None:
+        while self._states:
+            await self._look_at_machines()
+            await self._clock.sleep(_LOOK_EVERY)
+        self.tell("all machines are given back; nothing runs any more", "idle")
+
+    def summary(self, results: int, tasks: Sequence[pb.Task]) -> str:
+        attempts = sum(task.tries for task in tasks)
+        again = attempts - len(tasks)
+        lost = (
+            f"{again} went down with the machine and ran again elsewhere"
+            if again
+            else "the machine had none of them when it went down"
+        )
+        spans = (
+            ("first machine ready", "submitted", "ready"),
+            ("loss noticed", "cut", "noticed"),
+            ("new machine in its place", "cut", "healed"),
+            ("every result back", "submitted", "results"),
+            ("idle machines given back", "results", "idle"),
+        )
+        lines = [f"{name:26}{self._span(first, last)}" for name, first, last in spans]
+        return "\n".join(
+            [
+                "",
+                f"{results} results from {attempts} attempts: {lost}.",
+                "",
+                *lines,
+                "",
+                "Try it: iris cluster start --local --detach && iris run -- echo hello; from Python: docs/guides/iris.md.",
+                "",
+            ]
+        )
+
+    async def _cut_power(self) -> None:
+        self._victim = next(name for name, state in self._states.items() if state == "READY")
+        self.tell(f"FAULT: the power of machine {self._numbers[self._victim]} is cut while it works", "cut")
+        await self._lose(SliceId(self._victim))
+
+    async def _look_at_machines(self) -> None:
+        was, now = self._states, {piece.id: str(piece.state) for piece in await self._client.slices()}
+        self._states = now
+        for name, state in was.items():
+            if state == "READY" != now.get(name):
+                self._tell_loss(name)
+        fresh = [name for name in now if name not in self._numbers]
+        for name in fresh:
+            self._numbers[name] = len(self._numbers) + 1
+        if fresh:
+            self.tell(f"the autoscaler asks for {_machines(len(fresh))}{' more' if self._victim else ''}")
+        for name, state in now.items():
+            if was.get(name) != "READY" == state:
+                self._tell_ready(name)
+
+    def _tell_ready(self, name: str) -> None:
+        if self._victim:
+            self.tell(f"machine {self._numbers[name]} is ready in its place: healed", "healed")
+        else:
+            self.tell(f"machine {self._numbers[name]} is ready", "ready")
+
+    def _tell_loss(self, name: str) -> None:
+        if name == self._victim:
+            self.tell("the controller has noticed; what ran there is tried elsewhere", "noticed")
+        else:
+            self.tell(f"machine {self._numbers[name]} is idle and is given back")
+
+    def _show(self, done: int, shards: int) -> None:
+        """How far it is, in the line below the story; only where somebody watches."""
+        if self._live:
+            full = done * _BAR // shards
+            ready = sum(state == "READY" for state in self._states.values())
+            bar = f"{'█' * full}{'░' * (_BAR - full)}"
+            self._out.text(
+                f"{_CLEAR}{self._now():5.1f}s  {bar} {done}/{shards} shards, machines ready: {ready}"
+            )
+
+    def _span(self, first: str, last: str) -> str:
+        if first not in self._moments or last not in self._moments:
+            return "not before the job had ended"
+        return f"{self._moments[last] - self._moments[first]:4.1f} s"
+
+    def _now(self) -> float:
+        return self._clock.monotonic() - self._began
+
+
+def _machines(count: int) -> str:
+    return "1 machine" if count == 1 else f"{count} machines"
