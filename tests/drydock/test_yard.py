@@ -107,6 +107,15 @@ def test_an_unknown_cluster_is_answered_with_the_nearest(tmp_path: Path):
     assert caught.value.hint == 'did you mean "training"?'
 
 
+def test_a_cluster_made_of_ready_programs_is_used_with_them(tmp_path: Path):
+    yard, ready = _yard(tmp_path / "yard"), tmp_path / "ready"
+    ready.mkdir()
+    (ready / "kubectl").touch(mode=0o755)
+    (yard.folder / "mine").mkdir(parents=True)
+    yard.save("mine", Record(0, binaries=str(ready)))
+    assert yard.find("mine").shelf.path("kubectl") == ready / "kubectl"
+
+
 async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
     await _yard(tmp_path).down("nobody")
     assert list(tmp_path.iterdir()) == []

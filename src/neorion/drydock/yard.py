@@ -35,6 +35,8 @@ class Record(msgspec.Struct, frozen=True):
 
     slot: int
     networked: bool = False
+    # The folder of ready programs that it was made with.
+    binaries: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Yard:
                 f'There is no cluster "{name}".',
                 hint=did_you_mean(name, self.names()) or f"Make it: neorion drydock up --name {name}",
             )
-        return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
+        layout = Layout(self.folder / name, record.slot, record.networked)
+        return Cluster(layout, self.shelf.with_given(record.binaries), self.clock)
 
     @asynccontextmanager
     async def held(self, name: str = DEFAULT_NAME) -> AsyncGenerator[Cluster]:
@@ -104,13 +107,17 @@ class Yard:
             raise Invalid(
                 "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
             )
-        for product in self.shelf.missing(wishes.programs):
-            await build(product, self.shelf, tell)
+        known = self._record(name)
+        shelf = self.shelf.with_given(known.binaries if known else "")
+        for product in shelf.missing(wishes.programs):
+            await build(product, shelf, tell)
         async with locked(self.folder / name):
-            if self._record(name) is None:
-                folder = self.folder / name
-                self.save(name, Record(claim_slot(self.claims, folder, Ledger(folder))))
-            cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
+            folder = self.folder / name
+            record = self._record(name) or Record(claim_slot(self.claims, folder, Ledger(folder)))
+            # A cluster that was made without a network gets one.
+            networked = record.networked or wishes.networked or wishes.nodes > 0
+            self.save(name, Record(record.slot, networked, str(shelf.given or "")))
+            cluster = self.find(name)
             if cluster.layout.networked:
                 await lay_network(cluster)
             await cluster.start_control_plane(tell)
@@ -146,11 +153,6 @@ class Yard:
         partial = self.folder / name / f"{_RECORD}.part"
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
-
-    def _networked(self, name: str) -> Cluster:
-        """A cluster that was made without a network gets one."""
-        self.save(name, Record(self.find(name).layout.slot, networked=True))
-        return self.find(name)
 
     def _record(self, name: str) -> Record | None:
         try:
