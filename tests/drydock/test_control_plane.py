@@ -1,9 +1,14 @@
 """A real control plane: what it answers."""
 
+from pathlib import Path
+
+import anyio
 import pytest
 
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import EMPTY_LARGE_LOGS
+from neorion.drydock.host import running
 from neorion.keel.base import NotFound, Terminal
 
 pytestmark = pytest.mark.anyio
@@ -17,6 +22,26 @@ async def test_it_is_the_version_that_is_pinned(cluster: Cluster):
     async with cluster.api() as api:
         version = await api.get("/version")
     assert version["gitVersion"] == "v1.36.3"
+
+
+async def test_its_logs_are_kept_small(cluster: Cluster, tmp_path: Path):
+    assert running(cluster.layout.folder, "log-keeper")
+    large, small = tmp_path / "etcd.log", tmp_path / "kwok.log"
+    small.write_text("words")
+    with large.open("ab") as writer:
+        writer.truncate(17 * 2**20)
+        await anyio.run_process(["/bin/sh", "-c", EMPTY_LARGE_LOGS, str(tmp_path)])
+        writer.write(b"goes on")
+    assert large.read_text() == "goes on"
+    assert small.read_text() == "words"
+
+
+async def test_what_kubectl_remembers_of_it_goes_with_it(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "namespace/default" in await cluster.kubectl("get", "namespaces", "-o", "name")
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_each_test_has_a_namespace_ready_for_pods(cluster: Cluster, kube_namespace: str):

@@ -1,5 +1,6 @@
 """One cluster: its parts started, healed and looked at."""
 
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -11,7 +12,14 @@ import anyio
 
 from neorion.drydock.api import Api
 from neorion.drydock.binaries import Shelf, Tell, hush
-from neorion.drydock.control import api_server, controller_manager, etcd, make_identities, scheduler
+from neorion.drydock.control import (
+    api_server,
+    controller_manager,
+    etcd,
+    log_keeper,
+    make_identities,
+    scheduler,
+)
 from neorion.drydock.host import Ledger, Part, end, running, start
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.machine import ask
@@ -61,6 +69,7 @@ class Cluster:
             api_server(layout, pki, shelf),
             controller_manager(layout, pki, shelf),
             scheduler(layout, shelf),
+            log_keeper(layout),
         ]
 
     async def start_control_plane(self, tell: Tell = hush) -> None:
@@ -96,8 +105,13 @@ class Cluster:
 
     async def kubectl(self, *args: str, say: str = "") -> str:
         """As the administrator; `say` is its standard input."""
-        argv = [self.shelf.path("kubectl"), "--kubeconfig", self.kubeconfig, *args]
-        return await ask(argv, say=say)
+        argv = [self.shelf.path("kubectl"), *args]
+        return await ask(argv, say=say, env={**os.environ, **self.kubectl_settings})
+
+    @property
+    def kubectl_settings(self) -> dict[str, str]:
+        """For the environment of kubectl. What it remembers of a server is of no use to the next one at the same address."""
+        return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
 
     async def reachable(self, part: Part, port: int) -> None:
         """Returns when somebody listens."""
