@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import anyio
@@ -14,9 +14,11 @@ import pytest
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
-from neorion.drydock.testing import namespace, shared_cluster
 from neorion.drydock.yard import Yard
 from tools import system
+
+# `cluster` and `kube_namespace`, as other projects have them.
+pytest_plugins = ["neorion.drydock.testing.plugin"]
 
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
@@ -58,14 +60,6 @@ _OTHER_NEEDS = {
 }
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Generator[Cluster]:
-    """A real control plane, one for the whole run. Tests keep to a `kube_namespace` of their own."""
-    _need_cluster()
-    with shared_cluster(_CLUSTER, Yard.of()) as shared:
-        yield shared
-
-
 @pytest.fixture(scope="module")
 def own_cluster() -> Generator[Cluster]:
     """A control plane that one file of tests may break."""
@@ -76,12 +70,6 @@ def own_cluster() -> Generator[Cluster]:
         yield anyio.run(yard.up, name)
     finally:
         anyio.run(yard.down, name)
-
-
-@pytest.fixture
-async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
-    async with namespace(cluster) as name:
-        yield name
 
 
 def _choose_examples() -> None:

@@ -16,6 +16,7 @@ from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.coreweave import resume_coreweave, start_coreweave
+from neorion.drydock.dns import DNS_PROGRAMS
 from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
@@ -55,7 +56,8 @@ class Wishes:
     @property
     def programs(self) -> list[str]:
         simulated = ["kwok"] if self.simulated or self.coreweave else []
-        return [*PROGRAMS, *simulated, *(["kueue"] if self.kueue else [])]
+        real = [*DNS_PROGRAMS, "kubelet"] if self.nodes or self.networked else []
+        return [*PROGRAMS, *simulated, *real, *(["kueue"] if self.kueue else [])]
 
 
 NOTHING_MORE: Final = Wishes()
