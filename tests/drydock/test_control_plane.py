@@ -9,7 +9,7 @@ from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import EMPTY_LARGE_LOGS
 from neorion.drydock.host import running
-from neorion.keel.base import NotFound, Terminal
+from neorion.keel.base import Invalid, NotFound
 
 pytestmark = pytest.mark.anyio
 
@@ -77,5 +77,5 @@ async def test_refusals_carry_the_servers_words(cluster: Cluster, kube_namespace
     async with cluster.api() as api:
         with pytest.raises(NotFound, match='configmaps "nobody" not found'):
             await api.get(f"{path}/nobody")
-        with pytest.raises(Terminal, match="Invalid value"):
+        with pytest.raises(Invalid, match="Invalid value"):
             await api.create(path, _config_map("NOT A NAME"))

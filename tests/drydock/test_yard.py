@@ -12,7 +12,7 @@ from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
 from neorion.drydock.slots import claim_slot
 from neorion.drydock.yard import Record, Yard
-from neorion.keel.base import Invalid, NoCapacity, NotFound
+from neorion.keel.base import Invalid, NoCapacity, NotFound, Terminal
 from neorion.keel.clock import SystemClock
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ async def test_a_second_cluster_stands_beside_the_first_and_goes_alone(cluster: 
         # Neither knows the other's administrator.
         stranger = Cluster(Layout(second.layout.folder, cluster.layout.slot), yard.shelf, yard.clock)
         async with stranger.api() as api:
-            with pytest.raises(Exception, match="does not answer"):
+            with pytest.raises(Terminal, match="is not trusted"):
                 await api.get("/readyz")
     assert list(tmp_path.iterdir()) == []
     assert running(tmp_path / "second") == []

@@ -2,12 +2,12 @@
 
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 import anyio
 
 from neorion.drydock.api import Api
@@ -26,6 +26,8 @@ from neorion.drydock.machine import ask
 from neorion.drydock.pki import Pki
 from neorion.keel.base import Deadline, Duration, Error, Terminal
 from neorion.keel.clock import Clock
+from neorion.keel.kube import client as kube
+from neorion.keel.kube.client.transport import Request
 
 # Four seconds on a machine that does nothing else; a busy one may need ten times as long.
 _START_MOST: Final = Duration.of(seconds=90)
@@ -57,10 +59,16 @@ class Cluster:
     def kubeconfig(self) -> Path:
         return self.layout.kubeconfig
 
-    def api(self) -> Api:
-        """As the administrator. Use it as a context."""
-        pki = self.pki
-        return Api(self.layout.server, pki.certificate("ca"), pki.certificate("admin"), pki.key("admin"))
+    @asynccontextmanager
+    async def api(self) -> AsyncGenerator[Api]:
+        """As the administrator."""
+        authority, chain, key = (
+            path.read_text()
+            for path in (self.pki.certificate("ca"), self.pki.certificate("admin"), self.pki.key("admin"))
+        )
+        server = kube.Cluster(self.layout.server, kube.Trust(authority), kube.Certificate(chain, key))
+        async with kube.connect(server, "drydock", self.clock) as client:
+            yield Api(client.transport)
 
     def control_plane(self) -> list[Part]:
         layout, pki, shelf = self.layout, self.pki, self.shelf
@@ -122,14 +130,10 @@ class Cluster:
 
         await self.until(part, connect)
 
-    async def answers(self, part: Part, url: str) -> None:
-        """Returns when a plain HTTP address says that all is well."""
-
-        async def ask_it() -> None:
-            async with aiohttp.request("GET", url) as answer:
-                answer.raise_for_status()
-
-        await self.until(part, ask_it)
+    async def answers(self, part: Part, port: int) -> None:
+        """Returns when it says of itself that it is ready."""
+        async with kube.connect(kube.Cluster(f"http://{LOOPBACK}:{port}"), "drydock", self.clock) as client:
+            await self.until(part, lambda: client.transport.once(Request("GET", "/readyz")))
 
     async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
         """Tries until it works, as long as the part lives."""
@@ -160,6 +164,6 @@ class Cluster:
 async def _is_fine(works: Callable[[], Awaitable[object]]) -> bool:
     try:
         await works()
-    except (Error, OSError, aiohttp.ClientError):
+    except (Error, OSError):
         return False
     return True

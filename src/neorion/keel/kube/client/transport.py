@@ -83,7 +83,7 @@ class Transport:
 
         async def attempt() -> bytes | Error:
             try:
-                return await self._called(request)
+                return await self.once(request)
             except Retry as error:
                 if worth_waiting(error, repeatable=request.repeatable):
                     raise
@@ -94,7 +94,8 @@ class Transport:
             raise answer
         return answer
 
-    async def _called(self, request: Request) -> bytes:
+    async def once(self, request: Request) -> bytes:
+        """The same for those who wait in their own way: one try, and one more with fresh credentials."""
         access = await self._credentials.access()
         head, body = await self._whole(request, access)
         if head.status == 401 and self._credentials.refused(access):
