@@ -1,5 +1,8 @@
 """Clusters side by side, and what is refused."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -125,3 +128,20 @@ async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path
     start(tmp_path / "gone", Part("waits", ("/bin/sleep", "1000")), tmp_path / "log")
     await _yard(tmp_path).down("gone")
     assert running(tmp_path / "gone") == []
+
+
+def test_the_log_of_each_part_is_shown_by_its_name(tmp_path: Path):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    yard = Yard.of(env)
+    _pretend(yard, "mine", 0)
+    for path, words in (("logs/etcd.log", "of etcd\n"), ("nodes/node1/log/kubelet.log", "of a kubelet\n")):
+        (yard.folder / "mine" / path).parent.mkdir(parents=True)
+        (yard.folder / "mine" / path).write_text(words)
+
+    def logs(part: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "neorion", "drydock", "logs", part, "--name", "mine"]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    assert logs("etcd").stdout == "of etcd\n"
+    assert logs("node1/kubelet").stdout == "of a kubelet\n"
+    assert 'did you mean "node1/kubelet"?' in logs("node1/kublet").stderr
