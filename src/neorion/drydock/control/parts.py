@@ -145,6 +145,5 @@ def _as_client(layout: Layout, who: str) -> dict[str, object]:
 
 
 def log_keeper(layout: Layout) -> Part:
-    return Part(
-        "log-keeper", ("/bin/sh", "-c", f"while sleep 300; do {EMPTY_LARGE_LOGS}; done", str(layout.logs))
-    )
+    argv = ("/bin/sh", "-c", f"while sleep 300; do {EMPTY_LARGE_LOGS}; done", str(layout.logs))
+    return Part("log-keeper", argv, {"PATH": "/usr/bin:/bin"})
