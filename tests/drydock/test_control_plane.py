@@ -7,7 +7,7 @@ import pytest
 
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.control import EMPTY_LARGE_LOGS
+from neorion.drydock.control import EMPTY_LARGE_LOGS, PARTS
 from neorion.drydock.host import running
 from neorion.keel.base import Invalid, NotFound
 
@@ -25,6 +25,7 @@ async def test_it_is_the_version_that_is_pinned(cluster: Cluster):
 
 
 async def test_its_logs_are_kept_small(cluster: Cluster, tmp_path: Path):
+    assert [part.name for part in cluster.control_plane()] == [*PARTS]
     assert running(cluster.layout.folder, "log-keeper")
     large, small = tmp_path / "etcd.log", tmp_path / "kwok.log"
     small.write_text("words")

@@ -1,5 +1,6 @@
 """Clusters side by side, and what is refused."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PARTS
 from neorion.drydock.host import UNDO, Ledger, Part, running, start
 from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
@@ -145,3 +147,17 @@ def test_the_log_of_each_part_is_shown_by_its_name(tmp_path: Path):
     assert logs("etcd").stdout == "of etcd\n"
     assert logs("node1/kubelet").stdout == "of a kubelet\n"
     assert 'did you mean "node1/kubelet"?' in logs("node1/kublet").stderr
+
+
+def test_a_cluster_whose_making_was_cut_short_is_shown_and_says_what_to_do(tmp_path: Path):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    _pretend(Yard.of(env), "half", SLOTS)
+
+    def drydock(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "neorion", "drydock", *words]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    (shown,) = json.loads(drydock("status", "-o", "json").stdout)
+    assert (shown["nodes"], shown["running"], shown["missing"]) == (None, [], [*PARTS])
+    assert "neorion drydock down --name half" in drydock("kubectl", "--name", "half", "get", "nodes").stderr
+    assert "half is gone" in drydock("down", "--name", "half").stderr

@@ -24,7 +24,7 @@ from neorion.drydock.host import Ledger, Part, end, running, start
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.machine import ask
 from neorion.drydock.pki import Pki
-from neorion.keel.base import Deadline, Duration, Error, Terminal
+from neorion.keel.base import Deadline, Duration, Error, NotFound, Terminal
 from neorion.keel.clock import Clock
 from neorion.keel.kube import client as kube
 from neorion.keel.kube.client.transport import Request
@@ -62,6 +62,7 @@ class Cluster:
     @asynccontextmanager
     async def api(self) -> AsyncGenerator[Api]:
         """As the administrator."""
+        self._require_made()
         authority, chain, key = (
             path.read_text()
             for path in (self.pki.certificate("ca"), self.pki.certificate("admin"), self.pki.key("admin"))
@@ -119,6 +120,7 @@ class Cluster:
     @property
     def kubectl_settings(self) -> dict[str, str]:
         """For the environment of kubectl. What it remembers of a server is of no use to the next one at the same address."""
+        self._require_made()
         return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
 
     async def reachable(self, part: Part, port: int) -> None:
@@ -150,6 +152,15 @@ class Cluster:
             f"{part.name} was not ready within {_START_MOST}.",
             hint=f"Read its log: neorion drydock logs {part.name} --name {self.name}",
         )
+
+    def _require_made(self) -> None:
+        """Whoever made it may have been ended before there was anything to speak to."""
+        if not self.kubeconfig.exists():
+            raise NotFound(
+                "drydock.half_made",
+                f"Cluster {self.name} was never made whole.",
+                hint=f"Go on: neorion drydock up --name {self.name}; or remove it: neorion drydock down --name {self.name}",
+            )
 
     def _ended(self, part: Part) -> Terminal:
         log = self.layout.log(part.name)

@@ -6,6 +6,7 @@ Starting and waiting is `Cluster`'s; nodes are not part of it.
 from neorion.drydock.control.identities import make_identities
 from neorion.drydock.control.parts import (
     EMPTY_LARGE_LOGS,
+    PARTS,
     PROGRAMS,
     api_server,
     controller_manager,
@@ -16,6 +17,7 @@ from neorion.drydock.control.parts import (
 
 __all__ = [
     "EMPTY_LARGE_LOGS",
+    "PARTS",
     "PROGRAMS",
     "api_server",
     "controller_manager",

@@ -9,6 +9,7 @@ from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.pki import Pki
 
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+PARTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "log-keeper")
 # The defaults of 20 and 30 are for clusters shared by many; here they only make the first seconds slow.
 _QPS: Final = {"kube-api-qps": "500", "kube-api-burst": "1000"}
 # How soon a lost node is noticed and its pods are given up: seconds, where Kubernetes' defaults are minutes.
