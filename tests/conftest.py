@@ -4,6 +4,8 @@ import hashlib
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -41,6 +43,14 @@ def _need_root() -> None:
         pytest.skip("this needs the rights of root")
 
 
+def _need_nobody() -> None:
+    """Tests that give up the rights of root to become nobody, who has to be let in."""
+    _need_root()
+    command = [sys.executable, "-c", "import neorion"]
+    if subprocess.run(command, user="nobody", cwd="/", env={}, capture_output=True, check=False).returncode:
+        pytest.skip("others may not read this checkout")
+
+
 def _need_go() -> None:
     if shutil.which("go") is None:
         pytest.skip("Go is not installed")
@@ -55,6 +65,7 @@ def _need_promtool() -> None:
 _OTHER_NEEDS = {
     "drydock": _need_cluster,
     "go": _need_go,
+    "nobody": _need_nobody,
     "promtool": _need_promtool,
     "root": _need_root,
 }

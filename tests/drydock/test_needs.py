@@ -53,8 +53,6 @@ def poor() -> Generator[Path]:
         home = Path(folder)
         home.chmod(0o755)
         os.chown(home, NOBODY, NOBODY)
-        if _as_nobody(home, "-c", "import neorion").returncode != 0:
-            pytest.skip("others may not read this checkout")
         yield home
 
 
@@ -93,7 +91,7 @@ print(claim_slot(claims, folder, Ledger(folder)))
 """
 
 
-@pytest.mark.needs("root")
+@pytest.mark.needs("nobody")
 def test_the_slot_of_somebody_whose_home_is_closed_is_let_be(poor: Path):
     claims, theirs = poor / "claims", poor / "theirs"
     claims.mkdir()
@@ -107,7 +105,7 @@ def test_the_slot_of_somebody_whose_home_is_closed_is_let_be(poor: Path):
     assert (claims / "0").readlink() == theirs / "cluster"
 
 
-@pytest.mark.needs("drydock", "root")
+@pytest.mark.needs("drydock", "nobody")
 @pytest.mark.timeout(300)
 def test_without_go_root_or_containerd_what_can_run_runs_and_the_rest_says_what_to_do(poor: Path):
     _put_programs(poor / "ready")
