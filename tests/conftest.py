@@ -4,7 +4,9 @@ import hashlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncGenerator, Generator
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import anyio
@@ -14,9 +16,11 @@ import pytest
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
-from neorion.drydock.testing import namespace, shared_cluster
 from neorion.drydock.yard import Yard
 from tools import system
+
+# `cluster` and `kube_namespace`, as other projects have them.
+pytest_plugins = ["neorion.drydock.testing.plugin"]
 
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
@@ -39,6 +43,14 @@ def _need_root() -> None:
         pytest.skip("this needs the rights of root")
 
 
+def _need_nobody() -> None:
+    """Tests that give up the rights of root to become nobody, who has to be let in."""
+    _need_root()
+    command = [sys.executable, "-c", "import neorion"]
+    if subprocess.run(command, user="nobody", cwd="/", env={}, capture_output=True, check=False).returncode:
+        pytest.skip("others may not read this checkout")
+
+
 def _need_go() -> None:
     if shutil.which("go") is None:
         pytest.skip("Go is not installed")
@@ -53,17 +65,10 @@ def _need_promtool() -> None:
 _OTHER_NEEDS = {
     "drydock": _need_cluster,
     "go": _need_go,
+    "nobody": _need_nobody,
     "promtool": _need_promtool,
     "root": _need_root,
 }
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Generator[Cluster]:
-    """A real control plane, one for the whole run. Tests keep to a `kube_namespace` of their own."""
-    _need_cluster()
-    with shared_cluster(_CLUSTER, Yard.of()) as shared:
-        yield shared
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +81,6 @@ def own_cluster() -> Generator[Cluster]:
         yield anyio.run(yard.up, name)
     finally:
         anyio.run(yard.down, name)
-
-
-@pytest.fixture
-async def kube_namespace(cluster: Cluster) -> AsyncGenerator[str]:
-    async with namespace(cluster) as name:
-        yield name
 
 
 def _choose_examples() -> None:

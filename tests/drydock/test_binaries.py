@@ -1,14 +1,29 @@
 """How the cluster's programs come to be on this machine."""
 
+import hashlib
+import io
 import os
+import platform
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from aiohttp import web
 
-from neorion.drydock.binaries import GIVEN, PRODUCTS, Product, Shelf, build, product_named, product_of
-from neorion.keel.base import NotFound, Terminal
+from neorion.drydock.binaries import (
+    GIVEN,
+    PRODUCTS,
+    Product,
+    Release,
+    Shelf,
+    build,
+    product_named,
+    product_of,
+)
+from neorion.keel.base import NotFound, Retry, Terminal
+from tests.keel.kube.stage import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -100,6 +115,78 @@ async def test_a_build_that_failed_leaves_nothing_that_looks_built(tmp_path: Pat
     (tools / "hello" / "main.go").write_text(HELLO)
     await build(product, shelf, lambda _: None)
     assert os.access(shelf.folder(product) / "hello", os.X_OK)
+
+
+ARCH = {"x86_64": "amd64"}.get(platform.machine(), "arm64")
+PROGRAM = b"#!/bin/sh\necho hello\n"
+
+
+def _archive(member: str) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo(member)
+        entry.size = len(PROGRAM)
+        archive.addfile(entry, io.BytesIO(PROGRAM))
+    return packed.getvalue()
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+async def _fetched(files: dict[str, bytes], release: Release, folder: Path) -> Path:
+    """What a server that has these files brings of the programs `hello` and `hallo`."""
+    tools = folder / "tools"
+    tools.mkdir()
+
+    async def answer(request: web.Request) -> web.Response:
+        found = files.get(request.path)
+        return web.Response(body=found) if found is not None else web.Response(status=404)
+
+    async with serving(answer) as server:
+        there = replace(
+            release, address=server + release.address, sums=release.sums and server + release.sums
+        )
+        product, shelf = replace(_hello(tools), release=there), Shelf(folder / "cache")
+        try:
+            await build(product, shelf, lambda _: None, released=True)
+        finally:
+            assert (shelf.folder(product).exists()) is ((shelf.folder(product) / "hello").exists())
+        return shelf.folder(product)
+
+
+async def test_released_programs_are_fetched_and_compared_with_their_sums(tmp_path: Path):
+    files = {f"/v1.2.3/{ARCH}/{name}": PROGRAM for name in ("hello", "hallo")}
+    files |= {f"{path}.sha256": _sum(content).encode() for path, content in files.items()}
+    folder = await _fetched(
+        files, Release("/{version}/{arch}/{program}", "/{version}/{arch}/{program}.sha256"), tmp_path
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["hallo", "hello"]
+    done = await anyio.run_process([str(folder / "hallo")])
+    assert done.stdout == b"hello\n"
+
+
+async def test_released_programs_may_come_in_archives(tmp_path: Path):
+    names = [f"{name}-1.2.3.tgz" for name in ("hello", "hallo")]
+    files = {f"/{name}": _archive(f"in/{name.partition('-')[0]}") for name in names}
+    sums = "".join(f"{_sum(content)} *{path[1:]}\n" for path, content in files.items())
+    release = Release("/{program}-{number}.tgz", "/SUMS", "in/{program}")
+    folder = await _fetched({**files, "/SUMS": sums.encode()}, release, tmp_path)
+    done = await anyio.run_process([str(folder / "hello")])
+    assert done.stdout == b"hello\n"
+
+
+@pytest.mark.parametrize("sums", [_sum(b"other"), "", f"{_sum(PROGRAM)} another-file"])
+async def test_a_program_that_is_not_what_its_makers_say_is_thrown_away(tmp_path: Path, sums: str):
+    with pytest.raises(Terminal) as refused:
+        await _fetched({"/hello": PROGRAM, "/sums": sums.encode()}, Release("/{program}", "/sums"), tmp_path)
+    assert refused.value.code == "drydock.release_sum"
+
+
+async def test_a_release_that_cannot_be_reached_says_what_to_do_instead(tmp_path: Path):
+    with pytest.raises(Retry, match="/hello cannot be fetched: 404 Not Found") as refused:
+        await _fetched({}, Release("/{program}"), tmp_path)
+    assert "--released" in refused.value.hint
 
 
 async def test_without_go_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

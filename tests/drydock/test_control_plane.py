@@ -1,10 +1,15 @@
 """A real control plane: what it answers."""
 
+from pathlib import Path
+
+import anyio
 import pytest
 
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import NotFound, Terminal
+from neorion.drydock.control import EMPTY_LARGE_LOGS, PARTS
+from neorion.drydock.host import running
+from neorion.keel.base import Invalid, NotFound
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +22,27 @@ async def test_it_is_the_version_that_is_pinned(cluster: Cluster):
     async with cluster.api() as api:
         version = await api.get("/version")
     assert version["gitVersion"] == "v1.36.3"
+
+
+async def test_its_logs_are_kept_small(cluster: Cluster, tmp_path: Path):
+    assert [part.name for part in cluster.control_plane()] == [*PARTS]
+    assert running(cluster.layout.folder, "log-keeper")
+    large, small = tmp_path / "etcd.log", tmp_path / "kwok.log"
+    small.write_text("words")
+    with large.open("ab") as writer:
+        writer.truncate(17 * 2**20)
+        await anyio.run_process(["/bin/sh", "-c", EMPTY_LARGE_LOGS, str(tmp_path)])
+        writer.write(b"goes on")
+    assert large.read_text() == "goes on"
+    assert small.read_text() == "words"
+
+
+async def test_what_kubectl_remembers_of_it_goes_with_it(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "namespace/default" in await cluster.kubectl("get", "namespaces", "-o", "name")
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_each_test_has_a_namespace_ready_for_pods(cluster: Cluster, kube_namespace: str):
@@ -52,5 +78,5 @@ async def test_refusals_carry_the_servers_words(cluster: Cluster, kube_namespace
     async with cluster.api() as api:
         with pytest.raises(NotFound, match='configmaps "nobody" not found'):
             await api.get(f"{path}/nobody")
-        with pytest.raises(Terminal, match="Invalid value"):
+        with pytest.raises(Invalid, match="Invalid value"):
             await api.create(path, _config_map("NOT A NAME"))

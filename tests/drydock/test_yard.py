@@ -1,5 +1,9 @@
 """Clusters side by side, and what is refused."""
 
+import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,12 +11,13 @@ import pytest
 
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PARTS
 from neorion.drydock.host import UNDO, Ledger, Part, running, start
 from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
 from neorion.drydock.slots import claim_slot
 from neorion.drydock.yard import Record, Yard
-from neorion.keel.base import Invalid, NoCapacity, NotFound
+from neorion.keel.base import Invalid, NoCapacity, NotFound, Terminal
 from neorion.keel.clock import SystemClock
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +43,7 @@ async def test_a_second_cluster_stands_beside_the_first_and_goes_alone(cluster: 
         # Neither knows the other's administrator.
         stranger = Cluster(Layout(second.layout.folder, cluster.layout.slot), yard.shelf, yard.clock)
         async with stranger.api() as api:
-            with pytest.raises(Exception, match="does not answer"):
+            with pytest.raises(Terminal, match="is not trusted"):
                 await api.get("/readyz")
     assert list(tmp_path.iterdir()) == []
     assert running(tmp_path / "second") == []
@@ -107,6 +112,15 @@ def test_an_unknown_cluster_is_answered_with_the_nearest(tmp_path: Path):
     assert caught.value.hint == 'did you mean "training"?'
 
 
+def test_a_cluster_made_of_ready_programs_is_used_with_them(tmp_path: Path):
+    yard, ready = _yard(tmp_path / "yard"), tmp_path / "ready"
+    ready.mkdir()
+    (ready / "kubectl").touch(mode=0o755)
+    (yard.folder / "mine").mkdir(parents=True)
+    yard.save("mine", Record(0, binaries=str(ready)))
+    assert yard.find("mine").shelf.path("kubectl") == ready / "kubectl"
+
+
 async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
     await _yard(tmp_path).down("nobody")
     assert list(tmp_path.iterdir()) == []
@@ -116,3 +130,34 @@ async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path
     start(tmp_path / "gone", Part("waits", ("/bin/sleep", "1000")), tmp_path / "log")
     await _yard(tmp_path).down("gone")
     assert running(tmp_path / "gone") == []
+
+
+def test_the_log_of_each_part_is_shown_by_its_name(tmp_path: Path):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    yard = Yard.of(env)
+    _pretend(yard, "mine", 0)
+    for path, words in (("logs/etcd.log", "of etcd\n"), ("nodes/node1/log/kubelet.log", "of a kubelet\n")):
+        (yard.folder / "mine" / path).parent.mkdir(parents=True)
+        (yard.folder / "mine" / path).write_text(words)
+
+    def logs(part: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "neorion", "drydock", "logs", part, "--name", "mine"]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    assert logs("etcd").stdout == "of etcd\n"
+    assert logs("node1/kubelet").stdout == "of a kubelet\n"
+    assert 'did you mean "node1/kubelet"?' in logs("node1/kublet").stderr
+
+
+def test_a_cluster_whose_making_was_cut_short_is_shown_and_says_what_to_do(tmp_path: Path):
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    _pretend(Yard.of(env), "half", SLOTS)
+
+    def drydock(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "neorion", "drydock", *words]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    (shown,) = json.loads(drydock("status", "-o", "json").stdout)
+    assert (shown["nodes"], shown["running"], shown["missing"]) == (None, [], [*PARTS])
+    assert "neorion drydock down --name half" in drydock("kubectl", "--name", "half", "get", "nodes").stderr
+    assert "half is gone" in drydock("down", "--name", "half").stderr

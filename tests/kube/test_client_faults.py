@@ -1,5 +1,6 @@
 """A real API server that dies, comes back, goes silent, throttles, and no longer knows a token."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,8 +15,16 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import Door
 from neorion.keel.base import Conflict, Deadline, Duration, Retry, Unauthenticated
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Added, Merge, Meta
-from neorion.keel.kube.client import Client, StaticToken, TokenFile, connect, read_kubeconfig, transport
+from neorion.keel.kube import Added, Expired, Merge, Meta
+from neorion.keel.kube.client import (
+    Certificate,
+    Client,
+    StaticToken,
+    TokenFile,
+    connect,
+    read_kubeconfig,
+    transport,
+)
 from neorion.keel.kube.client.connections import CONNECTIONS_MAX
 from neorion.keel.kube.core import (
     CONFIG_MAP,
@@ -65,6 +74,35 @@ async def test_a_client_outlives_its_server(own_cluster: Cluster):
         # A server that has just started may have forgotten the version; what is there it knows.
         async with client.watch(CONFIG_MAP, NAMESPACE) as events:
             assert {"outlives", "after"} <= set(await take_initial(events))
+
+
+async def _compact(cluster: Cluster, version: str) -> None:
+    """etcd forgets everything before that version."""
+    layout, pki = cluster.layout, cluster.pki
+    chain, key = pki.certificate("etcd-client").read_text(), pki.key("etcd-client").read_text()
+    etcd = structs.replace(
+        read_kubeconfig([cluster.kubeconfig]).cluster(),
+        server=f"https://127.0.0.1:{layout.port(Door.ETCD)}",
+        certificate=Certificate(chain, key),
+    )
+    body = json.dumps({"revision": version, "physical": True}).encode()
+    async with connect(etcd) as client:
+        await client.transport.call(transport.Request("POST", "/v3/kv/compaction", body=body))
+
+
+async def test_a_version_that_was_compacted_is_expired(own_cluster: Cluster):
+    async with client_of(own_cluster) as client:
+        first = await client.create(CONFIG_MAP, config(NAMESPACE, "compacted"))
+        last = await client.patch(CONFIG_MAP, "compacted", Merge({"data": {"a": "2"}}), NAMESPACE)
+        await _compact(own_cluster, last.meta.resource_version)
+        # The server itself remembers for longer than its store.
+        await own_cluster.stop("kube-apiserver")
+        await own_cluster.start_control_plane()
+        with pytest.raises(Expired):
+            async with client.watch(CONFIG_MAP, NAMESPACE, since=first.meta.resource_version) as events:
+                await anext(events)
+        async with client.watch(CONFIG_MAP, NAMESPACE) as events:
+            assert "compacted" in await take_initial(events)
 
 
 async def test_a_watch_whose_wire_is_cut_goes_on_where_it_was(own_cluster: Cluster):

@@ -9,7 +9,7 @@ from pathlib import Path
 from kubernetes import client, config
 from side import answers
 
-POD = (Path(__file__).parents[2] / "keel" / "pod.json").read_text()
+POD = (Path(__file__).parents[2] / "kube" / "pod.json").read_text()
 PAGE = 4096
 
 

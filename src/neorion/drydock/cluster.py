@@ -1,23 +1,33 @@
 """One cluster: its parts started, healed and looked at."""
 
+import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 import anyio
 
 from neorion.drydock.api import Api
 from neorion.drydock.binaries import Shelf, Tell, hush
-from neorion.drydock.control import api_server, controller_manager, etcd, make_identities, scheduler
+from neorion.drydock.control import (
+    api_server,
+    controller_manager,
+    etcd,
+    log_keeper,
+    make_identities,
+    scheduler,
+)
 from neorion.drydock.host import Ledger, Part, end, running, start
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.machine import ask
 from neorion.drydock.pki import Pki
-from neorion.keel.base import Deadline, Duration, Error, Terminal
+from neorion.keel.base import Deadline, Duration, Error, NotFound, Terminal
 from neorion.keel.clock import Clock
+from neorion.keel.kube import client as kube
+from neorion.keel.kube.client.transport import Request
 
 # Four seconds on a machine that does nothing else; a busy one may need ten times as long.
 _START_MOST: Final = Duration.of(seconds=90)
@@ -49,10 +59,17 @@ class Cluster:
     def kubeconfig(self) -> Path:
         return self.layout.kubeconfig
 
-    def api(self) -> Api:
-        """As the administrator. Use it as a context."""
-        pki = self.pki
-        return Api(self.layout.server, pki.certificate("ca"), pki.certificate("admin"), pki.key("admin"))
+    @asynccontextmanager
+    async def api(self) -> AsyncGenerator[Api]:
+        """As the administrator."""
+        self._require_made()
+        authority, chain, key = (
+            path.read_text()
+            for path in (self.pki.certificate("ca"), self.pki.certificate("admin"), self.pki.key("admin"))
+        )
+        server = kube.Cluster(self.layout.server, kube.Trust(authority), kube.Certificate(chain, key))
+        async with kube.connect(server, "drydock", self.clock) as client:
+            yield Api(client.transport)
 
     def control_plane(self) -> list[Part]:
         layout, pki, shelf = self.layout, self.pki, self.shelf
@@ -61,6 +78,7 @@ class Cluster:
             api_server(layout, pki, shelf),
             controller_manager(layout, pki, shelf),
             scheduler(layout, shelf),
+            log_keeper(layout),
         ]
 
     async def start_control_plane(self, tell: Tell = hush) -> None:
@@ -96,8 +114,14 @@ class Cluster:
 
     async def kubectl(self, *args: str, say: str = "") -> str:
         """As the administrator; `say` is its standard input."""
-        argv = [self.shelf.path("kubectl"), "--kubeconfig", self.kubeconfig, *args]
-        return await ask(argv, say=say)
+        argv = [self.shelf.path("kubectl"), *args]
+        return await ask(argv, say=say, env={**os.environ, **self.kubectl_settings})
+
+    @property
+    def kubectl_settings(self) -> dict[str, str]:
+        """For the environment of kubectl. What it remembers of a server is of no use to the next one at the same address."""
+        self._require_made()
+        return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
 
     async def reachable(self, part: Part, port: int) -> None:
         """Returns when somebody listens."""
@@ -108,14 +132,10 @@ class Cluster:
 
         await self.until(part, connect)
 
-    async def answers(self, part: Part, url: str) -> None:
-        """Returns when a plain HTTP address says that all is well."""
-
-        async def ask_it() -> None:
-            async with aiohttp.request("GET", url) as answer:
-                answer.raise_for_status()
-
-        await self.until(part, ask_it)
+    async def answers(self, part: Part, port: int) -> None:
+        """Returns when it says of itself that it is ready."""
+        async with kube.connect(kube.Cluster(f"http://{LOOPBACK}:{port}"), "drydock", self.clock) as client:
+            await self.until(part, lambda: client.transport.once(Request("GET", "/readyz")))
 
     async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
         """Tries until it works, as long as the part lives."""
@@ -133,6 +153,15 @@ class Cluster:
             hint=f"Read its log: neorion drydock logs {part.name} --name {self.name}",
         )
 
+    def _require_made(self) -> None:
+        """Whoever made it may have been ended before there was anything to speak to."""
+        if not self.kubeconfig.exists():
+            raise NotFound(
+                "drydock.half_made",
+                f"Cluster {self.name} was never made whole.",
+                hint=f"Go on: neorion drydock up --name {self.name}; or remove it: neorion drydock down --name {self.name}",
+            )
+
     def _ended(self, part: Part) -> Terminal:
         log = self.layout.log(part.name)
         words = log.read_text(errors="replace")[-_LAST_WORDS_CHARS:].strip() if log.exists() else ""
@@ -146,6 +175,6 @@ class Cluster:
 async def _is_fine(works: Callable[[], Awaitable[object]]) -> bool:
     try:
         await works()
-    except (Error, OSError, aiohttp.ClientError):
+    except (Error, OSError):
         return False
     return True

@@ -42,7 +42,7 @@ async def _start(cluster: Cluster) -> None:
     # Written again: the server's address may have changed.
     cluster.pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
     await cluster.ensure(part)
-    await cluster.answers(part, f"http://{LOOPBACK}:{layout.port(Door.KUEUE_HEALTH)}/readyz")
+    await cluster.answers(part, layout.port(Door.KUEUE_HEALTH))
     await cluster.reachable(part, layout.port(Door.KUEUE_WEBHOOK))
 
 

@@ -70,6 +70,10 @@ class Layout:
         return self.folder / "pki"
 
     @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
     def kubeconfig(self) -> Path:
         """The administrator's."""
         return self.folder / "kubeconfig"
@@ -81,7 +85,7 @@ class Layout:
         return self.folder / "kubeconfigs" / who
 
     def log(self, part: str) -> Path:
-        return self.folder / "logs" / f"{part}.log"
+        return self.logs / f"{part}.log"
 
     def data(self, part: str) -> Path:
         return self.folder / "data" / part

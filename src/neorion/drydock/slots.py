@@ -37,9 +37,9 @@ def _points_to(link: Path, folder: Path) -> bool:
 
 def _forget_dead(link: Path) -> bool:
     """Whether the slot may be taken: nobody has it, or a cluster that was removed by hand."""
-    if link.is_symlink() and not link.exists():
-        # Another user's stays.
-        with suppress(PermissionError):
+    # Another user's stays, whether we may look into that one's home or not.
+    with suppress(PermissionError):
+        if link.is_symlink() and not link.exists():
             link.unlink(missing_ok=True)
     return not link.is_symlink()
 

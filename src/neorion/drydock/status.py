@@ -7,6 +7,7 @@ from typing import Final
 import anyio
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.control import PARTS
 from neorion.drydock.host import Running, running
 from neorion.drydock.node import nodes
 from neorion.keel.base import Duration, Error, Quantity
@@ -43,7 +44,7 @@ class Status:
 async def status_of(cluster: Cluster) -> Status:
     found = running(cluster.layout.folder)
     parts = {process.part for process in found}
-    wanted = [part.name for part in cluster.control_plane()]
+    wanted = [*PARTS]
     wanted += [part for part in ("kwok", "kueue") if any(cluster.layout.folder.glob(f"data/{part}.*"))]
     wanted += ["coreweave"] if cluster.layout.kubeconfig_of("coreweave").exists() else []
     wanted += [node.part for node in nodes(cluster.layout)]
@@ -61,11 +62,11 @@ async def status_of(cluster: Cluster) -> Status:
 
 async def _nodes(cluster: Cluster) -> Nodes | None:
     with anyio.move_on_after(_ANSWER_MOST.seconds):
-        async with cluster.api() as api:
-            try:
+        try:
+            async with cluster.api() as api:
                 listed = (await api.get("/api/v1/nodes"))["items"]
-            except Error:
-                return None
+        except Error:
+            return None
         conditions = [node["status"].get("conditions", []) for node in listed]
         ready = [any(c["type"] == "Ready" and c["status"] == "True" for c in each) for each in conditions]
         return Nodes(sum(ready), len(ready))

@@ -16,6 +16,7 @@ from neorion.drydock.binaries import Shelf, Tell, build, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.coreweave import resume_coreweave, start_coreweave
+from neorion.drydock.dns import DNS_PROGRAMS
 from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
@@ -35,6 +36,8 @@ class Record(msgspec.Struct, frozen=True):
 
     slot: int
     networked: bool = False
+    # The folder of ready programs that it was made with.
+    binaries: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class Wishes:
     @property
     def programs(self) -> list[str]:
         simulated = ["kwok"] if self.simulated or self.coreweave else []
-        return [*PROGRAMS, *simulated, *(["kueue"] if self.kueue else [])]
+        real = [*DNS_PROGRAMS, "kubelet"] if self.nodes or self.networked else []
+        return [*PROGRAMS, *simulated, *real, *(["kueue"] if self.kueue else [])]
 
 
 NOTHING_MORE: Final = Wishes()
@@ -89,7 +93,8 @@ class Yard:
                 f'There is no cluster "{name}".',
                 hint=did_you_mean(name, self.names()) or f"Make it: neorion drydock up --name {name}",
             )
-        return Cluster(Layout(self.folder / name, record.slot, record.networked), self.shelf, self.clock)
+        layout = Layout(self.folder / name, record.slot, record.networked)
+        return Cluster(layout, self.shelf.with_given(record.binaries), self.clock)
 
     @asynccontextmanager
     async def held(self, name: str = DEFAULT_NAME) -> AsyncGenerator[Cluster]:
@@ -104,13 +109,17 @@ class Yard:
             raise Invalid(
                 "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
             )
-        for product in self.shelf.missing(wishes.programs):
-            await build(product, self.shelf, tell)
+        known = self._record(name)
+        shelf = self.shelf.with_given(known.binaries if known else "")
+        for product in shelf.missing(wishes.programs):
+            await build(product, shelf, tell)
         async with locked(self.folder / name):
-            if self._record(name) is None:
-                folder = self.folder / name
-                self.save(name, Record(claim_slot(self.claims, folder, Ledger(folder))))
-            cluster = self._networked(name) if wishes.networked or wishes.nodes else self.find(name)
+            folder = self.folder / name
+            record = self._record(name) or Record(claim_slot(self.claims, folder, Ledger(folder)))
+            # A cluster that was made without a network gets one.
+            networked = record.networked or wishes.networked or wishes.nodes > 0
+            self.save(name, Record(record.slot, networked, str(shelf.given or "")))
+            cluster = self.find(name)
             if cluster.layout.networked:
                 await lay_network(cluster)
             await cluster.start_control_plane(tell)
@@ -146,11 +155,6 @@ class Yard:
         partial = self.folder / name / f"{_RECORD}.part"
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
-
-    def _networked(self, name: str) -> Cluster:
-        """A cluster that was made without a network gets one."""
-        self.save(name, Record(self.find(name).layout.slot, networked=True))
-        return self.find(name)
 
     def _record(self, name: str) -> Record | None:
         try:

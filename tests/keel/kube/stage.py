@@ -37,18 +37,20 @@ class LeapClock:
 
 
 @asynccontextmanager
-async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
+async def serving(
+    handler: Handler, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncGenerator[str]:
     """Every request goes to the one handler. Gives the address."""
     app = web.Application(client_max_size=2**26)
     app.router.add_route("*", "/{path:.*}", handler)
     # Handlers may be in the middle of a stream when a test is done with them.
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    site = web.TCPSite(runner, host, 0, ssl_context=tls)
     await site.start()
     try:
         port: int = runner.addresses[0][1]
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        yield f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         await runner.cleanup()
 

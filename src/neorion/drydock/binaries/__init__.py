@@ -1,10 +1,10 @@
-"""The programs a cluster is made of: which, where they lie, and how they are built from pinned Go modules.
+"""The programs a cluster is made of: which, where they lie, and how they are built from pinned Go modules, or fetched.
 
 Starting them is not done here.
 """
 
 from neorion.drydock.binaries.build import build
-from neorion.drydock.binaries.products import PRODUCTS, Product, product_named, product_of
+from neorion.drydock.binaries.products import PRODUCTS, Product, Release, product_named, product_of
 from neorion.drydock.binaries.run import Tell, call, hush
 from neorion.drydock.binaries.shelf import GIVEN, Shelf, cache_folder, ready
 
@@ -12,6 +12,7 @@ __all__ = [
     "GIVEN",
     "PRODUCTS",
     "Product",
+    "Release",
     "Shelf",
     "Tell",
     "build",

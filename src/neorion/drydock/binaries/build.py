@@ -1,4 +1,4 @@
-"""Builds products into the cache: once, whole, and by one builder at a time."""
+"""Builds products into the cache, or fetches them: once, whole, and by one builder at a time."""
 
 import fcntl
 import json
@@ -18,8 +18,11 @@ from neorion.drydock.binaries.run import Tell, call, hush
 from neorion.drydock.binaries.shelf import Shelf
 
 
-async def build(product: Product, shelf: Shelf, tell: Tell) -> None:
-    """Builds what is not built yet; `tell` hears each package that is compiled. Two builders do the work once."""
+async def build(product: Product, shelf: Shelf, tell: Tell, *, released: bool = False) -> None:
+    """Builds what is not there yet; `tell` hears each package that is compiled. Two builders do the work once.
+
+    With `released`, what its makers have released is fetched instead.
+    """
     async with _alone(shelf.cache / f"{product.name}.lock"):
         target = shelf.folder(product)
         if target.exists():
@@ -27,7 +30,12 @@ async def build(product: Product, shelf: Shelf, tell: Tell) -> None:
         partial = target.with_name(target.name + ".part")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        await _compile(product, partial, shelf, tell)
+        if released and product.release is not None:
+            from neorion.drydock.binaries.released import fetch  # noqa: PLC0415 -- most build
+
+            await fetch(product, product.release, partial, tell)
+        else:
+            await _compile(product, partial, shelf, tell)
         await _extras(product, partial, shelf)
         partial.replace(target)
 

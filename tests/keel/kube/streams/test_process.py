@@ -117,6 +117,28 @@ async def test_input_reaches_the_command_whole_and_its_end_is_seen():
     assert (done.code, done.stdout, done.stderr) == (0, sent, b"")
 
 
+async def test_much_input_and_as_much_output_do_not_hold_each_other_up():
+    much = bytes(15 * 2**20)
+    async with staged(kubelet(cat)) as client:
+        with anyio.fail_after(60):
+            done = await run(client, WHERE, ["cat"], stdin=much)
+    assert done.stdout == much
+
+
+async def test_a_server_that_never_begins_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("neorion.keel.kube.client.transport.REQUEST_S_MAX", 0.05)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        del request
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with staged(handle) as client:
+        with pytest.raises(Deadline) as slow, anyio.fail_after(30):
+            await collected(client)
+    assert slow.value.code == "kube.slow"
+
+
 def test_streams_run_on_uvloop_too():
     async def there_and_back() -> bytes:
         async with staged(kubelet(cat)) as client:

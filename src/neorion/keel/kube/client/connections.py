@@ -8,15 +8,13 @@ from typing import Self
 
 from neorion.keel.clock import Clock
 from neorion.keel.kube.client.dial import Dialer
-from neorion.keel.kube.client.http import Head, Reading, write_head
+from neorion.keel.kube.client.http import Head, Headers, Reading, write_head
 from neorion.keel.kube.client.link import Link
 
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
 # Longer than an idle moment of a controller, shorter than what the server and load balancers allow.
 IDLE_S_MAX = 60.0
-# Of these a server may be asked twice. Connections end while they rest, which is seen when the next request is on its way.
-_HARMLESS = frozenset({"GET", "PUT", "DELETE"})
 
 
 class Connection:
@@ -86,26 +84,31 @@ class Connections:
     """All connections to one server."""
 
     def __init__(self, dialer: Dialer, clock: Clock) -> None:
-        self.dialer = dialer
+        self._dialer = dialer
         self._clock = clock
         self._places = asyncio.Semaphore(CONNECTIONS_MAX)
         # In the order in which they came to rest.
         self._resting: deque[Connection] = deque()
         self._open: set[Link] = set()
 
-    async def ask(
-        self, method: str, path: str, headers: list[tuple[str, str]], body: bytes, tls: ssl.SSLContext
-    ) -> Answer:
-        dialer = self.dialer
+    def written(self, method: str, path: str, headers: Headers, body: bytes) -> bytes:
         # The length of nothing is told where something could be.
         length = [("Content-Length", str(len(body)))] if body or method != "GET" else []
-        request = write_head(method, dialer.prefix + path, [*dialer.headers, *headers, *length]) + body
+        dialer = self._dialer
+        return write_head(method, dialer.prefix + path, [*dialer.headers, *headers, *length]) + body
+
+    async def ask(self, request: bytes, tls: ssl.SSLContext, *, repeatable: bool) -> Answer:
+        """The answer to a request that was written by `written`.
+
+        Connections end while they rest, which is seen when the next request is on its way: one that is `repeatable` then
+        goes over another.
+        """
         await self._places.acquire()
         connection: Connection | None = None
         try:
             while True:
                 connection = self._rested(tls) or await self._dialled(tls)
-                again = connection.rests_since is not None and method in _HARMLESS
+                again = connection.rests_since is not None and repeatable
                 head = await connection.ask(request, may_be_silent=again)
                 if head is not None:
                     return Answer(connection, head, self)
@@ -145,7 +148,7 @@ class Connections:
         return None
 
     async def _dialled(self, tls: ssl.SSLContext) -> Connection:
-        link = await self.dialer.dial(tls)
+        link = await self._dialer.dial(tls)
         self._open.add(link)
         link.when_closed(self._open.discard)
         return Connection(link, tls)

@@ -9,12 +9,14 @@ from neorion.keel.kube.client.cluster import Cluster, TokenFile, Trust
 from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+# What the kubelet mounts there; a volume that somebody wrote by hand may have less.
+_MOUNTED = ("token", "namespace", "ca.crt")
 
 
 def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> Cluster:
     """The cluster this pod runs in, as its service account. The kubelet renews the token; it is read again and again."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    if not host or not (account / "token").exists():
+    if not host or not all((account / name).exists() for name in _MOUNTED):
         raise NotFound(
             "kube.no_pod",
             "This program does not run in a pod with a service account.",

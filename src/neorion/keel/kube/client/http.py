@@ -14,8 +14,8 @@ Headers = Iterable[tuple[str, str]]
 
 # What all before the body may weigh: servers of today write less than one kilobyte.
 HEAD_MAX = 64 * 1024
-# Patience is asked for; the answer itself follows.
-_PATIENCE = frozenset({100, 102, 103})
+# From here on speaks somebody else; of all others below 200, the answer itself follows.
+_CHANGEOVER = 101
 
 
 class Garbled(Exception):
@@ -74,15 +74,20 @@ class Reading:
         except HttpParserUpgrade as upgrade:
             self.behind = data[upgrade.args[0] :]
         except HttpParserError as error:
-            raise Garbled(str(error)) from None
+            raise self._garbled(str(error)) from None
         if self._unasked:
-            raise Garbled("it goes on after its end")
+            raise self._garbled("it goes on after its end")
         if self.head is None:
             self._size += len(data)
             if self._size > HEAD_MAX:
-                raise Garbled("it has no beginning that ends")
+                raise self._garbled("it has no beginning that ends")
         elif self.head.headers.get("transfer-encoding", "chunked").lower() != "chunked":
-            raise Garbled(f"it is encoded as {self.head.headers['transfer-encoding'][:80]!r}")
+            raise self._garbled(f"it is encoded as {self.head.headers['transfer-encoding'][:80]!r}")
+
+    def _garbled(self, why: str) -> Garbled:
+        # Also of an answer that was whole before it: nothing on this connection can be trusted any more.
+        self.done = False
+        return Garbled(why)
 
     def take(self) -> bytes:
         """What has come of the body since."""
@@ -104,18 +109,20 @@ class Reading:
         self._reason += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
+        # What stands behind a body says nothing about it.
+        if self.head is None:
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        stays = self._parser.should_keep_alive() and status != 101
+        stays = self._parser.should_keep_alive() and status != _CHANGEOVER
         self.head = Head(status, self._reason.decode("latin-1"), self._headers, stays)
 
     def on_body(self, piece: bytes) -> None:
         self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        if self.head is not None and self.head.status in _PATIENCE:
+        if self.head is not None and self.head.status < 200 and self.head.status != _CHANGEOVER:
             self.expect()
         else:
             self.done = True

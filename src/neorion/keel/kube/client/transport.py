@@ -83,7 +83,7 @@ class Transport:
 
         async def attempt() -> bytes | Error:
             try:
-                return await self._called(request)
+                return await self.once(request)
             except Retry as error:
                 if worth_waiting(error, repeatable=request.repeatable):
                     raise
@@ -94,7 +94,8 @@ class Transport:
             raise answer
         return answer
 
-    async def _called(self, request: Request) -> bytes:
+    async def once(self, request: Request) -> bytes:
+        """The same for those who wait in their own way: one try, and one more with fresh credentials."""
         access = await self._credentials.access()
         head, body = await self._whole(request, access)
         if head.status == 401 and self._credentials.refused(access):
@@ -130,7 +131,7 @@ class Transport:
 
         key = b64encode(self.rng.randrange(0, 2**128).to_bytes(16)).decode()
         greeting = websocket.greeting(key, protocol)
-        async with self._opened(Request("GET", path, params), greeting) as answer:
+        async with self._opened(Request("GET", path, params), greeting, REQUEST_S_MAX) as answer:
             if not websocket.accepted(answer.head, key, protocol):
                 raise Terminal(
                     "kube.protocol",
@@ -144,13 +145,18 @@ class Transport:
                 socket.close()
 
     @asynccontextmanager
-    async def _opened(self, request: Request, more: Headers = ()) -> AsyncGenerator[Answer]:
-        """An answer whose body has yet to come; a refusal is read to its end and raised."""
+    async def _opened(
+        self, request: Request, more: Headers = (), within_s: float | None = None
+    ) -> AsyncGenerator[Answer]:
+        """An answer whose body has yet to come; a refusal is read to its end and raised.
+
+        The log of a container that says nothing begins with its first word: without `within_s` there is no limit.
+        """
         access = await self._credentials.access()
-        answer = await self._begun(request, access, more)
+        answer = await self._begun(request, access, more, within_s)
         if answer.head.status == 401 and self._credentials.refused(access):
             answer.release()
-            answer = await self._begun(request, await self._credentials.access(), more)
+            answer = await self._begun(request, await self._credentials.access(), more, within_s)
         async with answer:
             if answer.head.status >= 300:
                 with translated(self.cluster.server):
@@ -159,9 +165,10 @@ class Transport:
                 raise refused(answer.head, body)
             yield answer
 
-    async def _begun(self, request: Request, access: Access, more: Headers) -> Answer:
+    async def _begun(self, request: Request, access: Access, more: Headers, within_s: float | None) -> Answer:
         with translated(self.cluster.server):
-            return await self._ask(request, access, more)
+            async with asyncio.timeout(within_s):
+                return await self._ask(request, access, more)
 
     async def _ask(self, request: Request, access: Access, more: Headers = ()) -> Answer:
         headers = [*self._headers, *access.headers.items(), *more]
@@ -171,7 +178,9 @@ class Transport:
         params = [*request.params, ("dryRun", "All")] if rehearsed else request.params
         # Paths come quoted: a slash within a name must stay encoded.
         path = f"{request.path}?{urlencode(params, quote_via=quote)}" if params else request.path
-        return await self._connections.ask(request.method, path, headers, request.body or b"", access.tls)
+        written = self._connections.written(request.method, path, headers, request.body or b"")
+        repeatable = request.repeatable or request.method == "GET"
+        return await self._connections.ask(written, access.tls, repeatable=repeatable)
 
 
 def _impersonating(whom: Impersonation | None) -> list[tuple[str, str]]:

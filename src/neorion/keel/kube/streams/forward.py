@@ -21,8 +21,8 @@ PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 _ERROR, _DATA = 1, 3
 # What is read and sent in one go.
 PIECE_MAX = 64 * 1024
-# At once, for one listener; what is more waits to be served.
-CONNECTIONS_MAX = 256
+# At once, for one listener; what is more waits to be served. Half of what a client may have open: others ask it too.
+CONNECTIONS_MAX = 64
 
 
 class PortStream(ByteStream):

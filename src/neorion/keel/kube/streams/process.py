@@ -1,10 +1,11 @@
 """Commands in containers: their input, output, terminal and end."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+import anyio
 import msgspec
 
 from neorion.keel.base import Deadline, Terminal
@@ -12,6 +13,7 @@ from neorion.keel.kube.client.api import Client
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.errors import Status
 from neorion.keel.kube.streams.messages import Messages, open_messages
+from neorion.keel.run import only_error
 
 PROTOCOL = "v5.channel.k8s.io"
 # A longer message of ours would hold up a keystroke, or a window's new size.
@@ -143,18 +145,33 @@ async def run(client: Client, where: Container, command: Sequence[str], stdin: b
     """Runs a command to its end and returns all it said, up to 16 MiB of each stream."""
     kept = {Stream.STDOUT: bytearray(), Stream.STDERR: bytearray()}
     async with execute(client, where, command, stdin=bool(stdin)) as process:
-        if stdin:
-            await process.write(stdin)
-            await process.close_stdin()
-        async for output in process:
-            kept[output.stream] += output.data
-            if len(kept[output.stream]) > OUTPUT_MAX:
-                raise Terminal(
-                    "kube.command_output",
-                    f"{command[0]} wrote more than {OUTPUT_MAX} bytes to {output.stream}.",
-                    hint="Read its output piece by piece with `execute`.",
-                )
+        try:
+            # Side by side: a command that answers while it is spoken to would wait for us, and we for it.
+            async with anyio.create_task_group() as group:
+                if stdin:
+                    group.start_soon(_give, process, stdin)
+                await _hear(process, command[0], kept)
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as several:
+            raise only_error(several) from None
     return Finished(process.code or 0, bytes(kept[Stream.STDOUT]), bytes(kept[Stream.STDERR]))
+
+
+async def _give(process: Process, stdin: bytes) -> None:
+    await process.write(stdin)
+    await process.close_stdin()
+
+
+async def _hear(process: Process, program: str, kept: Mapping[Stream, bytearray]) -> None:
+    async for output in process:
+        said = kept[output.stream]
+        said += output.data
+        if len(said) > OUTPUT_MAX:
+            raise Terminal(
+                "kube.command_output",
+                f"{program} wrote more than {OUTPUT_MAX} bytes to {output.stream}.",
+                hint="Read its output piece by piece with `execute`.",
+            )
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from neorion.keel.kube.core import CONFIG_MAP, POD, ConfigMap, Pod
 
 SAMPLE = (Path(__file__).parent / "pod.json").read_bytes()
 PEER = "kube-official"
-CLUSTER = "bench-kube"
+CLUSTER = "bench-client"
 # Ours and the peer's counts differ so that a round of each takes about as long.
 DECODED, DECODED_BY_PEER = 5_000, 300
 KEPT, KEPT_BY_PEER = 10_000, 1_000
@@ -56,7 +56,7 @@ def keep_kb() -> float:
 
 def in_a_process_of_its_own() -> float:
     """Memory once used by a process is not given back: each round starts a fresh one."""
-    code = "from bench.keel.kube import keep_kb; print(keep_kb())"
+    code = "from bench.kube.client import keep_kb; print(keep_kb())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(done.stdout)
 

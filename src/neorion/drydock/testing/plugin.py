@@ -1,0 +1,40 @@
+"""Fixtures for pytest: one real cluster for a whole run, and a namespace of its own for each test.
+
+A project asks for them in its `conftest.py`, by `pytest_plugins = ["neorion.drydock.testing.plugin"]`.
+"""
+
+import hashlib
+from collections.abc import Generator
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from neorion.drydock.binaries import ready
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.testing.namespaces import namespace
+from neorion.drydock.testing.shared import shared_cluster
+from neorion.drydock.yard import NOTHING_MORE, Wishes, Yard
+
+
+@pytest.fixture(scope="session")
+def cluster_wishes() -> Wishes:
+    """What the cluster is to have beside its control plane: a project that wants nodes says so by a fixture of this name."""
+    return NOTHING_MORE
+
+
+@pytest.fixture(scope="session")
+def cluster(cluster_wishes: Wishes, pytestconfig: pytest.Config) -> Generator[Cluster]:
+    """A real cluster, one for the whole run and all of its processes. Tests keep to a `kube_namespace` of their own."""
+    if not ready(*cluster_wishes.programs):
+        pytest.skip("the programs of clusters are not built (neorion drydock build)")
+    # Of this checkout: two of them may be tested at the same time.
+    name = f"test-{hashlib.sha256(str(pytestconfig.rootpath).encode()).hexdigest()[:8]}"
+    with shared_cluster(name, Yard.of(), cluster_wishes) as shared:
+        yield shared
+
+
+@pytest.fixture
+def kube_namespace(cluster: Cluster) -> Generator[str]:
+    """The name of a namespace that is ready for pods and goes with the test. For tests of any kind, with or without a loop."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(namespace(cluster)) as name:
+        yield name
