@@ -12,6 +12,7 @@ from neorion.navarch.decide import BuyNode, RetireNode, plan
 from neorion.navarch.decide.choose import choose, until
 from neorion.navarch.decide.size import AT_ONCE_MAX
 from neorion.navarch.model import (
+    Demand,
     Hold,
     HoldCode,
     NodeId,
@@ -88,6 +89,16 @@ def test_whom_nobody_will_miss_goes_first():
     }
     view = pool_view(spec(1), members, pulses=pulses)
     assert retired(view) == ["node-0004", "node-0002", "node-0003"]
+
+
+def test_a_node_with_work_goes_after_those_without_whatever_its_gpus_do():
+    pulses = {
+        NodeId("node-0001"): Pulse(heard=NOW, utilisation=0.0, idle=later(-6_000)),
+        NodeId("node-0002"): Pulse(heard=NOW, utilisation=0.0, idle=later(-60)),
+    }
+    members = [node(1, kube_name="gpu-1"), node(2, kube_name="gpu-2")]
+    view = pool_view(spec(1), members, pulses=pulses, demand=Demand(busy={"gpu-1": 8}))
+    assert retired(view) == ["node-0002"]
 
 
 def test_a_node_that_a_person_keeps_is_not_retired():

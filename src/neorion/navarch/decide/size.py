@@ -20,7 +20,6 @@ from neorion.navarch.model import (
     Origin,
     Place,
     PoolView,
-    Pulse,
     PurchaseState,
     RepairId,
     RepairStep,
@@ -193,7 +192,7 @@ def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
     willing = [
         node for node in seated(view) if node.id not in busy and not node.held and node.state in _RETIRABLE
     ]
-    willing.sort(key=lambda node: _missed(node, view.pulse(node.id)))
+    willing.sort(key=lambda node: _missed(node, view))
     for node in willing[:surplus]:
         yield RetireNode(node.id, f"the pool is too large: {why}")
 
@@ -201,10 +200,12 @@ def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
 _RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, NodeState.ACTIVE, NodeState.CORDONED)
 
 
-def _missed(node: Node, pulse: Pulse) -> tuple[object, ...]:
+def _missed(node: Node, view: PoolView) -> tuple[object, ...]:
+    """Work that holds GPUs counts before what they do: it may load data, or wait for its user."""
+    pulse, busy = view.pulse(node.id), any(name in view.demand.busy for name in node.names)
     idle = pulse.idle.ns if pulse.idle is not None else 2**63
     used = pulse.utilisation if pulse.utilisation is not None else 100.0
-    return (not node.state.coming, node.ailment is None, idle, used, NodeId(node.id))
+    return (not node.state.coming, node.ailment is None, busy, idle, used, NodeId(node.id))
 
 
 def _spare_too_many(view: PoolView) -> Iterator[RetireNode]:
