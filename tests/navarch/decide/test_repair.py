@@ -24,7 +24,7 @@ from neorion.navarch.model import (
     RepairStep,
     Trouble,
 )
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Ladder, Scaling
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Ladder, Scaling, Spending
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 
@@ -238,3 +238,11 @@ def test_never_more_nodes_are_taken_out_of_service_than_the_budget_allows(
     before = sum(begun(one) for one in repairs)
     new = [a for a in plan(view, NOW).actions if isinstance(a, StepRepair) and a.to is RepairStep.CORDONING]
     assert before + len(new) <= max(before, budget.of(size))
+
+
+def test_where_a_successor_cannot_be_paid_for_beside_it_the_old_node_goes_first():
+    ill = sick(state=NodeState.CORDONED)
+    ill, well = (replace(one, place=replace(one.place, price=10.0)) for one in (ill, node(2)))
+    for total, step in ((25.0, RepairStep.DRAINING), (30.0, RepairStep.BUYING)):
+        wanted = spec(2, spending=Spending(total=total))
+        assert steps(pool_view(wanted, [ill, well], [repair(ill, RepairStep.CORDONING)])) == [step]

@@ -105,6 +105,9 @@ def test_a_node_that_a_person_keeps_is_not_retired():
     assert retired(pool_view(spec(1), [node(1, held=True), node(2, held=True)])) == []
 
 
+AT_TEN = {"fake/us-west-2//gpu_8x_h100_sxm5": Stock(10.0)}
+
+
 @pytest.mark.parametrize(
     ("spending", "code"),
     [
@@ -118,9 +121,20 @@ def test_brakes_on_buying_say_which_they_are(spending: Spending, code: HoldCode)
         Purchase(IntentId(f"buy-{n}"), one.id, "training", one.place, later(-60), PurchaseState.BOUGHT)
         for n, one in enumerate(members)
     ]
-    view = pool_view(spec(5, spending=spending), members, purchases=purchases)
+    view = pool_view(spec(5, spending=spending), members, purchases=purchases, stock=AT_TEN)
     assert bought(view) == []
     assert holds(view) == [code]
+
+
+def test_the_last_machine_that_is_bought_is_paid_for_too():
+    assert len(bought(pool_view(spec(5, spending=Spending(total=35.0)), [], stock=AT_TEN))) == 3
+    assert holds(pool_view(spec(5, spending=Spending(total=9.0)), [], stock=AT_TEN)) == [HoldCode.TOO_DEAR]
+
+
+def test_with_a_highest_spending_a_price_that_nobody_knows_is_too_high():
+    view = pool_view(spec(5, spending=Spending(total=1_000.0)), [])
+    assert bought(view) == []
+    assert holds(view) == [HoldCode.TOO_DEAR]
 
 
 def test_machines_that_do_not_come_up_stop_buying_but_for_one_at_a_time():

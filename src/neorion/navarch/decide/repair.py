@@ -201,7 +201,7 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
 
 
 def has_room(view: PoolView, repair: Repair) -> bool:
-    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and the clouds have quota."""
+    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and the clouds have quota."""
     if any(ready_spare(node) for node in view.unsettled):
         return True
     scaling = view.spec.scaling
@@ -216,6 +216,9 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         for one in view.open_repairs
     )
     if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):
+        return False
+    most, old = view.spec.spending.total, view.node(repair.node)
+    if most and old is not None and view.dollars + (beside + 1) * old.place.price > most:
         return False
     return not all(
         any(

@@ -132,6 +132,8 @@ def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[Bu
     till = _Till.of(view, now)
     for want in islice(shopping, AT_ONCE_MAX):
         found = _brakes(view, till, planned, now) or choose(view, planned, now)
+        if isinstance(found, Place):
+            found = _too_much(view, [*planned, found]) or found
         if isinstance(found, Hold):
             # What stops one stops the rest.
             yield found
@@ -142,12 +144,11 @@ def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[Bu
 
 @dataclass(frozen=True, slots=True)
 class _Till:
-    """What a pool has and has spent, counted once for all purchases of a decision."""
+    """What a pool has and has bought, counted once for all purchases of a decision."""
 
     alive: int
     coming: int
     lately: int
-    spent: float
 
     @classmethod
     def of(cls, view: PoolView, now: Instant) -> Self:
@@ -158,9 +159,7 @@ class _Till:
             for purchase in view.purchases
         )
         coming = sum(node.state.coming for node in alive)
-        spent = sum(place.price * count for place, count in view.roll.settled.items())
-        spent += sum(node.place.price for node in alive)
-        return cls(view.settled + len(alive), coming, lately, spent)
+        return cls(view.settled + len(alive), coming, lately)
 
 
 def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
@@ -178,14 +177,23 @@ def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant)
         if now < until(trouble) or coming:
             later = until(trouble) if now < until(trouble) else None
             return Hold(HoldCode.BREAKER, name, have=trouble.times, until=later)
-    spent = till.spent + sum(place.price for place in planned)
-    if spending.total and spent >= spending.total:
-        return Hold(HoldCode.SPEND, name, have=round(spent), most=round(spending.total))
     return None
 
 
+def _too_much(view: PoolView, planned: Sequence[Place]) -> Hold | None:
+    most = view.spec.spending.total
+    if not most or view.dollars + sum(place.price for place in planned) <= most:
+        return None
+    spends, price = view.dollars + sum(place.price for place in planned[:-1]), planned[-1].price
+    return Hold(
+        HoldCode.SPEND,
+        view.spec.name,
+        detail=f"{spends:g} of at most {most:g} dollars an hour, and a machine costs {price:g}",
+    )
+
+
 def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
-    """Whom nobody will miss goes first: not yet serving, sick, idle for longest, least used."""
+    """Whom nobody will miss goes first: not yet serving, sick, without work, idle for longest, least used."""
     busy = {repair.node for repair in view.open_repairs} | {
         repair.successor for repair in view.open_repairs if repair.successor
     }

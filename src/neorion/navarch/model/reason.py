@@ -63,7 +63,7 @@ _SENTENCES = {
     HoldCode.BACKING_OFF: "Every place of the pool refused lately: {detail}",
     HoldCode.TOO_DEAR: "No place is within the pool's highest price: {detail}",
     HoldCode.PURCHASES: "{have} of at most {most} machines were bought within the last hour",
-    HoldCode.SPEND: "The pool spends {have} of at most {most} dollars an hour",
+    HoldCode.SPEND: "The pool spends {detail}",
     HoldCode.POOL_MAX: "The pool has {have} of at most {most} nodes",
 }
 

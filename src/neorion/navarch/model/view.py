@@ -145,6 +145,12 @@ class PoolView:
         return self.settled + sum(node.state.serving for node in self.unsettled)
 
     @cached_property
+    def dollars(self) -> float:
+        """What its machines cost an hour, and those that are on their way."""
+        settled = sum(place.price * count for place, count in self.roll.settled.items())
+        return settled + sum(node.place.price for node in self.unsettled if not node.state.leaving)
+
+    @cached_property
     def spread(self) -> Counter[tuple[str, str, str]]:
         """How many nodes are where."""
         found = Counter(node.place.where for node in self.unsettled)
