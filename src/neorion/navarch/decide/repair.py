@@ -32,7 +32,7 @@ _SICKBAY = (NodeState.ACTIVE, NodeState.SPARE, NodeState.CORDONED, NodeState.DRA
 
 
 def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
-    """Unhealthy nodes whom nobody repairs yet. Application errors ask for nothing that a node could be given."""
+    """Unhealthy nodes whom nobody repairs yet."""
     under_repair = {repair.node for repair in view.open_repairs}
     for node in view.unsettled:
         ailment = node.ailment
@@ -41,7 +41,7 @@ def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
         if node.retiring or node.state not in _SICKBAY:
             continue
         remedy = next_remedy(node, ailment, view.repairs, view.spec.health.ladder, now)
-        if remedy.rung >= Remedy.RESET_GPU.rung:
+        if remedy is not Remedy.NOTHING:
             yield OpenRepair(node.id, remedy, ailment.signature, ailment.sentence)
 
 
@@ -172,6 +172,9 @@ def _step(
             if repair.remedy.costs_the_node:
                 yield StepRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
                 yield MoveNode(node.id, NodeState.TERMINATING, repair.why)
+            elif repair.remedy is Remedy.RESTART_WORKLOAD:
+                yield StepRepair(repair.id, RepairStep.VERIFYING, "its work has left and begins anew")
+                yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
             else:
                 yield StepRepair(repair.id, RepairStep.TREATING, "nothing runs on it")
         case RepairStep.TREATING:

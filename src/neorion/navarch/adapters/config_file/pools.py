@@ -16,7 +16,7 @@ Share = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])(\.[0-9]+)?%$")] | Coun
 # No cloud has more regions, and every region is looked at together with every zone.
 PLACES_MAX: Final = 64
 Several = Annotated[tuple[str, ...], Field(max_length=PLACES_MAX)]
-RemedyName = Literal["reset_gpu", "reboot", "replace", "rma"]
+RemedyName = Literal["restart_workload", "reset_gpu", "reboot", "replace", "rma"]
 
 
 class BudgetModel(Model):
