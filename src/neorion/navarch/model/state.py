@@ -79,7 +79,7 @@ NODE = Table(
         (_N.BOOTING, _N.TERMINATED): "its machine is gone",
         (_N.VERIFYING, _N.ACTIVE): "verified",
         (_N.VERIFYING, _N.SPARE): "verified, and kept as a spare",
-        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service",
+        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service, or it is somebody else's and sick",
         (_N.VERIFYING, _N.TERMINATING): "did not pass, or is not wanted any more",
         (_N.VERIFYING, _N.TERMINATED): "its machine is gone",
         (_N.SPARE, _N.ACTIVE): "takes a place in the pool",
