@@ -85,3 +85,17 @@ def watched(server: tuple[str, dict[str, str]], pool: str):
     command = [*PROGRAM, "watch", "--pool", pool, "--for", "1s", "--server", address, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.timeout(360)
+def test_who_is_not_known_is_told_which_token_to_show(server: tuple[str, dict[str, str]]):
+    address, env = server
+    done = subprocess.run(
+        [*PROGRAM, "pool", "list", "--server", address],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**env, "NAVARCH_AUTH_TOKEN": "made-up"},
+    )
+    assert done.returncode == 4
+    assert "set NAVARCH_AUTH_TOKEN" in done.stderr
