@@ -99,6 +99,8 @@ def test_a_node_with_work_goes_after_those_without_whatever_its_gpus_do():
     members = [node(1, kube_name="gpu-1"), node(2, kube_name="gpu-2")]
     view = pool_view(spec(1), members, pulses=pulses, demand=Demand(busy={"gpu-1": 8}))
     assert retired(view) == ["node-0002"]
+    unnamed = [replace(members[0], kube_name="", agent="gpu-1"), members[1]]
+    assert retired(pool_view(spec(1), unnamed, pulses=pulses, demand=view.demand)) == ["node-0002"]
 
 
 def test_a_node_that_a_person_keeps_is_not_retired():

@@ -210,7 +210,7 @@ _RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, NodeState.ACTIVE, NodeStat
 
 def _missed(node: Node, view: PoolView) -> tuple[object, ...]:
     """Work that holds GPUs counts before what they do: it may load data, or wait for its user."""
-    pulse, busy = view.pulse(node.id), any(name in view.demand.busy for name in node.names)
+    pulse, busy = view.pulse(node.id), any(name in view.demand.busy for name in (*node.names, node.agent))
     idle = pulse.idle.ns if pulse.idle is not None else 2**63
     used = pulse.utilisation if pulse.utilisation is not None else 100.0
     return (not node.state.coming, node.ailment is None, busy, idle, used, NodeId(node.id))
