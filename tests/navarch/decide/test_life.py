@@ -50,6 +50,12 @@ def test_a_sick_machine_of_somebody_else_is_kept_out_of_service_and_not_forgotte
     assert done(verifying(tested=tested, **sick)[1]) == [FailNode]
 
 
+@pytest.mark.parametrize(("tested", "does"), [(None, []), (False, [FailNode])])
+def test_a_driver_that_is_still_to_come_is_waited_for(*, tested: bool | None, does: list[object]):
+    sick = {"ailment": ailment("driver"), "health": Health.UNHEALTHY}
+    assert done(verifying(tested=tested, **sick)[1]) == does
+
+
 def test_a_machine_of_somebody_else_that_is_not_fit_does_not_serve():
     assert done(verifying(tested=False, origin=Origin.JOINED)[1]) == []
     assert done(verifying(tested=True, origin=Origin.JOINED)[1]) == [NodeState.ACTIVE]

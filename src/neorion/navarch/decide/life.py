@@ -32,6 +32,14 @@ def live(view: PoolView, now: Instant) -> Iterator[Action]:
 def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
     timing, pulse = view.spec.timing, view.pulse(node.id)
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
+    if (
+        sick
+        and node.ailment is not None
+        and node.ailment.signature == EventKind.DRIVER
+        and pulse.tested is None
+    ):
+        # A driver that is still to come is what its test waits for.
+        sick = False
     if repaired and (sick or pulse.tested is not True):
         # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
         return
