@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -87,15 +87,22 @@ def watched(server: tuple[str, dict[str, str]], pool: str):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+AGENT = ("agent", "--node-id", "somebody", "--state", "agent")
+
+
 @pytest.mark.timeout(360)
-def test_who_is_not_known_is_told_which_token_to_show(server: tuple[str, dict[str, str]]):
+@pytest.mark.parametrize("words", [("pool", "list"), AGENT])
+def test_who_is_not_known_is_told_which_token_to_show(
+    words: Sequence[str], server: tuple[str, dict[str, str]], tmp_path: Path
+):
     address, env = server
     done = subprocess.run(
-        [*PROGRAM, "pool", "list", "--server", address],
+        [*PROGRAM, *words, "--server", address],
         capture_output=True,
         text=True,
         check=False,
         env={**env, "NAVARCH_AUTH_TOKEN": "made-up"},
+        cwd=tmp_path,
     )
     assert done.returncode == 4
     assert "set NAVARCH_AUTH_TOKEN" in done.stderr
