@@ -97,10 +97,11 @@ def test_a_gang_that_finds_no_room_is_told_of():
     assert "a gang with 88 GPUs finds no room beside it on 10 nodes" in advice.why
 
 
-def test_where_nobody_knows_how_many_gpus_a_node_has_jobs_alone_count():
-    advice = advise(Queue(8), Scene(2, 2, 10, work((8,) * 11, busy=(8,) * 9), NOW))
+@pytest.mark.parametrize(("demand", "wants"), [(work((8,) * 24), 3), (work((8,), busy=(8,) * 9), 9)])
+def test_where_nobody_knows_how_many_gpus_a_node_has_jobs_and_busy_nodes_count(demand: Demand, wants: int):
+    advice = advise(Queue(8), Scene(2, 2, 10, demand, NOW))
     assert advice is not None
-    assert advice.size == 3
+    assert advice.size == wants
 
 
 def test_work_that_runs_on_nobody_knows_which_nodes_fills_as_few_as_it_can():

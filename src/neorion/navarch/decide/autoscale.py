@@ -64,11 +64,7 @@ def _queue(scaler: Queue, scene: Scene) -> Advice | None:
     demand = scene.demand
     if demand.pending is None:
         return None
-    found = (
-        pack([*demand.busy.values()], demand.waiting, scene.gpus_per_node, scene.most)
-        if scene.gpus_per_node
-        else Packed()
-    )
+    found = _fills(scene)
     # What cannot start brings no nodes, by its number neither.
     jobs = demand.pending + (demand.running or 0) - sum(map(len, found.homeless))
     nodes, why = -(-jobs // scaler.jobs_per_node), f"{jobs} jobs at {scaler.jobs_per_node} a node"
@@ -78,6 +74,14 @@ def _queue(scaler: Queue, scene: Scene) -> Advice | None:
     if found.homeless:
         why += f"; a gang with {max(map(sum, found.homeless))} GPUs finds no room beside it on {scene.most} nodes"
     return Advice(scene.clamp(nodes), why)
+
+
+def _fills(scene: Scene) -> Packed:
+    """A node with work is needed, also where nobody knows what else would fit on it."""
+    busy = [*scene.demand.busy.values()]
+    if not scene.gpus_per_node:
+        return Packed(len(busy), sum(busy))
+    return pack(busy, scene.demand.waiting, scene.gpus_per_node, scene.most)
 
 
 def _scheduled(scaler: Scheduled, scene: Scene) -> Advice | None:
