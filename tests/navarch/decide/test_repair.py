@@ -239,6 +239,8 @@ def test_an_applications_error_never_asks_for_more_than_its_policy_advises():
     held = changed(view, repairs=[*view.repairs, waiting])
     assert codes(held) == [HoldCode.ATTEMPTS]
     assert steps(held) == []
+    once_more = changed(view, repairs=[*view.repairs, replace(waiting, approved=True)])
+    assert steps(once_more) == [RepairStep.CORDONING]
 
 
 def test_a_node_that_was_just_treated_is_given_time():

@@ -72,5 +72,5 @@ _HINTS = {
     HoldCode.HELD_BY_OPERATOR: "navarch node uncordon {subject}",
     HoldCode.BACKING_OFF: "it is tried again by itself",
     HoldCode.BREAKER: "one is tried at a time; the first that comes up clears it",
-    HoldCode.ATTEMPTS: "navarch node replace {subject}",
+    HoldCode.ATTEMPTS: "navarch node approve {subject}",
 }
