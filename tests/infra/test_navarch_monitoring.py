@@ -112,6 +112,7 @@ LEADS = Series(series="navarch_leader", values="1x120")
     [
         ("NavarchDrainStuck", {'navarch_repairs{pool="a",step="draining"}': "1x120"}, 55, 65),
         ("NavarchWaitsForApproval", {'navarch_holds{pool="a",code="approval"}': "1x120"}, 25, 35),
+        ("NavarchWaitsForApproval", {'navarch_holds{pool="a",code="attempts"}': "1x120"}, 25, 35),
         (
             "NavarchBudgetExhausted",
             {

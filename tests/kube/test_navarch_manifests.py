@@ -128,7 +128,7 @@ async def test_the_rights_are_enough_to_mark_drain_and_forget(
 
 async def test_the_rights_are_enough_to_read_the_queue(applied: Client):
     informers = Informers(applied, SystemClock(), system_rng())
-    demand = KubeDemand(informers, lambda _: 8, kueue=False)
+    demand = KubeDemand(informers, kueue=False)
     async with anyio.create_task_group() as group:
         group.start_soon(informers.run)
         with anyio.fail_after(60):

@@ -46,6 +46,17 @@ WATCHED = """
       max_nodes: 100
     health: { unhealthy_threshold: 2, auto_replace: true }
 """
+# Work that hangs is started anew.
+RESTARTS = """
+version: v1
+metadata: { name: restarts }
+rules:
+  - name: hung
+    condition: event.xid == 8
+    result: unhealthy
+    action: restart_workload
+    certain: true
+"""
 # The safe order: its successor serves before anything is moved.
 ORDER = [
     "health.unhealthy",
@@ -163,6 +174,34 @@ async def test_pattern_2_navarch_buys_only_when_asked_and_replaces_what_is_sick_
         assert len(it.cloud.bought) == 4
         (pool,) = await it.client.pools()
         assert (pool.wanted, pool.autoscaler) == (2, "")
+
+
+async def test_restarted_work_leaves_and_comes_back_and_its_node_stays(
+    played: Cluster, api: Client, place: str, tmp_path: Path
+):
+    (tmp_path / "restarts.yaml").write_text(RESTARTS)
+    restarting = WATCHED.replace("unhealthy_threshold: 2", "policy: restarts.yaml")
+    async with yard(api, played.kubeconfig, tmp_path, restarting) as it:
+        await it.client.calls.scale_pool(pb.ScalePoolRequest(pool=it.pool, nodes=2, why="test"))
+        nodes = await it.active(2)
+        await api.create(DEPLOYMENT, deployment(place, it.pool, 2))
+        await _ready(it, place, 2)
+        sick = nodes[0].machine
+        before = {one.spec.node_name: one.meta.uid for one in await it.pods(place)}
+        it.strike(sick, 8)
+
+        async def restarted() -> bool:
+            after = {one.spec.node_name: one.meta.uid for one in await it.pods(place)}
+            return sick in after and after[sick] != before[sick]
+
+        await it.until(restarted)
+        await _ready(it, place, 2)
+        await it.active(2)
+        after = {one.spec.node_name: one.meta.uid for one in await it.pods(place)}
+        assert {node for node in before if before[node] != after[node]} == {sick}
+        told = _after_the_fault(await it.story())
+        assert told == ["health.unhealthy", "node.cordoned", "node.draining", "node.drained", "node.active"]
+        assert len(it.cloud.bought) == 2
 
 
 async def test_a_drain_that_a_budget_blocks_explains_itself(

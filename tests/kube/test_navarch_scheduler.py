@@ -9,7 +9,7 @@ import pytest
 from neorion.capacity.node import marks
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Conflict, Duration, NotFound, Retry
-from neorion.keel.kube import Bookmark, Kind, Merge, Object, Part, Strategic
+from neorion.keel.kube import Bookmark, Kind, Merge, Object, Part, Strategic, condition
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import EVENT, NODE, POD, Event
 from neorion.keel.kube.core import Node as KubeNode
@@ -284,3 +284,15 @@ async def test_what_is_done_to_a_node_is_told_in_events(api: Client, scheduler: 
                     break
     assert (told["Cordoned"].type, told["Cordoned"].note) == ("Warning", "Takes no new work: XID 79.")
     assert told["Drained"].type == "Normal"
+
+
+async def test_a_second_drain_does_not_tell_what_the_first_waited_for(
+    api: Client, scheduler: KubeScheduler, name: str
+):
+    draining = fleet_node(name, NodeState.DRAINING)
+    assert (await scheduler.drain(draining, "XID 79", HOUR)).done
+    await scheduler.uncordon(fleet_node(name, NodeState.ACTIVE))
+    await scheduler.cordon(draining, "XID 79")
+    said = condition((await api.get(NODE, name)).status.conditions, marks.DRAIN_IN_PROGRESS)
+    assert said is not None
+    assert said.message == draining.why

@@ -81,10 +81,11 @@ class Running:
         return await self.agent(token).register(pb.RegisterRequest(node_id=node.machine))
 
     async def serving(self, count: int) -> list[Node]:
-        """So many nodes that have registered and serve."""
+        """So many nodes that have registered, passed their own test and serve."""
         await self.turn()
         for node in self.nodes(NodeState.BOOTING):
-            await self.register(node)
+            agent = self.agent((await self.register(node)).token)
+            await agent.heartbeat(pb.HeartbeatRequest(tested=True))
         await self.turn()
         found = self.nodes(NodeState.ACTIVE)
         assert len(found) == count

@@ -175,6 +175,7 @@ async def test_a_reboot_is_over_when_the_machine_comes_back_with_another_kernel(
             return (await it.agent(JOIN).register(request)).token
 
         agent = it.agent(await join("one"))
+        await agent.heartbeat(pb.HeartbeatRequest(tested=True))
         await it.turn()
         asks = pb.HealthEvent(kind="recovery_action", gpu=0, metrics={"action": 2.0})
         await agent.report(pb.ReportRequest(boot="one", first=1, events=[asks]))
@@ -192,6 +193,7 @@ async def test_a_machine_that_its_cloud_reboots_serves_again_when_it_is_back_and
         await it.turn()
         (node,) = it.nodes()
         agent = it.agent((await register(it, node, "mine", boot="one")).token)
+        await agent.heartbeat(pb.HeartbeatRequest(tested=True))
         await it.turn()
         asks = pb.HealthEvent(kind="recovery_action", gpu=0, metrics={"action": 2.0})
         await agent.report(pb.ReportRequest(boot="one", first=1, events=[asks]))

@@ -77,11 +77,18 @@ async def test_a_stranger_may_not_join():
         assert refused.value.code == "navarch.stranger"
 
 
-async def test_a_pool_that_adopts_watches_machines_of_others_and_never_gives_them_back_by_itself():
+@pytest.mark.parametrize("fit", [True, False, None])
+async def test_a_pool_that_adopts_watches_machines_of_others_and_never_gives_them_back_by_itself(
+    *, fit: bool | None
+):
     async with running(spec(0, adopt=True, scaling=Scaling(0, 5))) as it:
         answer = await it.agent(JOIN).register(pb.RegisterRequest(node_id="theirs", pool="training"))
+        agent = it.agent(answer.token)
         await it.turn()
-        await it.agent(answer.token).report(XID_79)
+        if fit is not None:
+            await agent.heartbeat(pb.HeartbeatRequest(tested=fit))
+            await it.turn()
+        await agent.report(XID_79)
         await it.turn()
         (hold,) = (await it.operator.get_pool(pb.GetPoolRequest(pool="training"))).holds
         assert hold.code == "approval"

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -85,3 +85,24 @@ def watched(server: tuple[str, dict[str, str]], pool: str):
     command = [*PROGRAM, "watch", "--pool", pool, "--for", "1s", "--server", address, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+AGENT = ("agent", "--node-id", "somebody", "--state", "agent")
+
+
+@pytest.mark.timeout(360)
+@pytest.mark.parametrize("words", [("pool", "list"), AGENT])
+def test_who_is_not_known_is_told_which_token_to_show(
+    words: Sequence[str], server: tuple[str, dict[str, str]], tmp_path: Path
+):
+    address, env = server
+    done = subprocess.run(
+        [*PROGRAM, *words, "--server", address],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**env, "NAVARCH_AUTH_TOKEN": "made-up"},
+        cwd=tmp_path,
+    )
+    assert done.returncode == 4
+    assert "set NAVARCH_AUTH_TOKEN" in done.stderr

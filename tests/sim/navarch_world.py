@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 
 from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine, FakeProvider, Fault
+from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Finding, Instant, Severity
 from neorion.keel.rpc import Channel, connect
 from neorion.keel.sim import Host, World
@@ -21,14 +22,20 @@ from neorion.navarch.adapters.probes import FakeProbe
 from neorion.navarch.agent import Agent, Identity
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.decide import violations
-from neorion.navarch.model import Node, NodeId, NodeState, PoolSpec
+from neorion.navarch.decide.policy import Policy, Rule
+from neorion.navarch.model import Health, Node, NodeId, NodeState, PoolSpec
 from neorion.navarch.model.spec import HealthRules, Offer, Scaling
 from neorion.navarch.ports import Drain
 from neorion.navarch.state import Line, story_of
 from tests.sim.iris_wire import ADDRESS, Wire, attend
 
 TOKEN = "operator-secret"
-_JUDGE = InlineJudge({"default": default_policy()})
+# A policy of somebody who wants work to begin anew after an application's error.
+RESTARTS = Policy(
+    "restarts",
+    (Rule("again", 'xid.class == "application"', Health.UNHEALTHY, Remedy.RESTART_WORKLOAD, certain=True),),
+)
+_JUDGE = InlineJudge({"default": default_policy(), RESTARTS.name: RESTARTS})
 
 
 def pool(

@@ -95,6 +95,29 @@ async def test_a_fault_is_cordoned_and_an_incident_told_long_before_the_wheel_tu
         assert len(told) == 1
 
 
+@seeds(3, limits=LONG)
+async def test_work_is_restarted_where_a_policy_says_so_and_that_costs_no_node_however_often(world: World):
+    rules = HealthRules(policy="restarts")
+    async with fleet(world, [pool(3, health=rules)]) as navarch:
+        await navarch.settled(3)
+        sick = navarch.nodes()[0]
+        for times in (1, 2):
+            navarch.strike(sick, 13)
+            await world.sleep(60)
+            await navarch.settled(3)
+            told = [line.event for _, line in await navarch.story(sick.id)]
+            assert told.count("node.drained") == times
+            # A node that was just treated is given time before the next.
+            await world.sleep(1_800)
+        navarch.strike(sick, 13)
+        await world.sleep(3_600)
+        assert {node.state for node in navarch.nodes()} == {NodeState.ACTIVE}
+        assert navarch.plane is not None
+        holds = navarch.plane.fleet.deck.book.shelf("training").holds
+        assert [(hold.code.value, hold.subject) for hold in holds] == [("attempts", sick.id)]
+        assert len(navarch.cloud.bought) == 3
+
+
 @seeds(1, limits=LONG)
 async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(world: World):
     rules = HealthRules(budgets=(Budget(Amount(count=4)),))

@@ -15,7 +15,17 @@ from neorion.navarch.adapters.config_file import (
     pool_specs,
 )
 from neorion.navarch.model import PoolSpec
-from neorion.navarch.model.spec import Amount, Composite, Mode, Queue, Reactive, Scheduled, Strategy
+from neorion.navarch.model.spec import (
+    Amount,
+    CommonCause,
+    Composite,
+    Ladder,
+    Mode,
+    Queue,
+    Reactive,
+    Scheduled,
+    Strategy,
+)
 
 DOCUMENT = """
 server:
@@ -114,6 +124,8 @@ pools:
       budgets:
         - max_unavailable: 25%
         - { max_unavailable: 1, per: 1h, reasons: [thermal] }
+      ladder: { tries: 1, pause: 0s, max_treatments: 3, lemon_nodes: 4 }
+      common_cause: { share: 50%, at_least: 5, within: 1m, wait: 0s }
   plain:
     provider: cheap
     instance_type: x
@@ -159,6 +171,9 @@ def test_the_newer_form_loads_too():
     assert training.health.unhealthy_after == 3
     assert training.health.approval == {Remedy.REPLACE}
     assert [budget.most for budget in training.health.budgets] == [Amount(percent=25), Amount(count=1)]
+    assert training.health.ladder == Ladder(tries=1, pause=Duration(0), most=3, lemon=4)
+    assert training.health.cause == CommonCause(50.0, 5, Duration.of(minutes=1), Duration(0))
+    assert (plain.health.ladder, plain.health.cause) == (Ladder(), CommonCause())
     assert training.timing.silence == Duration.of(minutes=1)
     assert not plain.health.auto_replace
     assert plain.bootstrap.user == "root"

@@ -33,20 +33,20 @@ async def test_tasks_that_wait_are_demand_with_their_gpus(tmp_path: Path):
     async with office(tmp_path) as there:
         for request in (job("/ada/large", 3, 8), job("/ada/small", 2, 1), job("/ada/none", 5, 0)):
             await there.jobs("ada").submit(request)
-        assert await source(there).demand("training") == Demand(pending=5, running=0, pending_gpus=26)
+        assert await source(there).demand("training") == Demand(
+            pending=5, running=0, waiting=((1,), (1,), (8,), (8,), (8,))
+        )
         assert (await source(there, gpus=0).demand("training")).pending == 10
 
 
-async def test_a_gang_counts_in_whole_nodes_and_the_largest_decides(tmp_path: Path):
+async def test_the_tasks_of_a_gang_wait_together(tmp_path: Path):
     async with office(tmp_path) as there:
         for name, replicas, gpus in (("/ada/wide", 5, 4), ("/ada/small", 2, 8)):
             request = job(name, replicas, gpus)
             assert request.spec is not None
             request.spec.gang = "slice"
             await there.jobs("ada").submit(request)
-        # Two of four GPUs fit on a node of eight: five are three nodes.
-        assert (await source(there).demand("training")).gang == 3
-        assert (await source(there, gpus=0).demand("training")).gang == 0
+        assert sorted((await source(there).demand("training")).waiting) == [(4, 4, 4, 4, 4), (8, 8)]
 
 
 async def test_a_task_that_runs_waits_no_more_and_one_that_is_cancelled_is_forgotten(tmp_path: Path):

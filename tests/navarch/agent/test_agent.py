@@ -14,7 +14,7 @@ from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Error, Instant, Retry, Terminal
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from neorion.navarch.agent import Agent, Identity, Memory
-from neorion.navarch.model import EventKind, HealthEvent, Node, NodeState, RepairStep
+from neorion.navarch.model import EventKind, HealthEvent, Node, NodeId, NodeState, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Timing
 from neorion.navarch.ports import Gpu
@@ -136,6 +136,7 @@ async def test_fewer_gpus_than_were_bought_are_told_and_their_return_too():
             return so
 
         async with living(it, node, bench):
+            await serves(it, node)
             bench.count = 7
             await it.until(found(7))
             # A driver that does not answer proves nothing about its GPUs.
@@ -145,6 +146,29 @@ async def test_fewer_gpus_than_were_bought_are_told_and_their_return_too():
             bench.blind, bench.count = False, 8
             await it.until(found(7, 8))
             assert book.events[node.id][0].kind is EventKind.GPU_MISSING
+
+
+async def test_a_new_machine_with_fewer_gpus_than_were_bought_never_serves():
+    bench = Bench(count=7)
+    async with running(spec(1, timing=QUICK)) as it:
+        node = await booted(it)
+        reports, told = it.plane.fleet.reports, list[bool | None]()
+        hear = reports.heartbeat
+
+        def heard(node_id: NodeId, gpus: Sequence[Gpu], *, tested: bool | None) -> Node:
+            told.append(tested)
+            return hear(node_id, gpus, tested=tested)
+
+        reports.heartbeat = heard
+
+        async def given_back() -> bool:
+            return node.id not in it.plane.fleet.deck.book.nodes
+
+        async with living(it, node, bench):
+            await it.until(given_back)
+        story = await it.operator.history(pb.HistoryRequest(subject=node.id))
+        assert "node.active" not in [line.event for line in story.lines]
+        assert True not in told
 
 
 async def treated(it: Running, step: RepairStep) -> None:

@@ -41,6 +41,13 @@ def agent_args(machine: Machine, server: str, name: str) -> list[str]:
     return ["agent", "--server", server, "--node-id", name, "--state", state, "--kernel-log", kernel]
 
 
+def some(state: str) -> Callable[[Any], bool]:
+    def found(nodes: Any) -> bool:
+        return any(node["state"] == state for node in nodes)
+
+    return found
+
+
 def make(folder: Path, name: str) -> Machine:
     (folder / name).mkdir()
     return Machine(folder / name)
@@ -57,12 +64,6 @@ async def test_a_fallen_gpu_costs_its_node_and_an_applications_error_does_not(nv
             stack.callback(machine.close)
             env = {"LD_LIBRARY_PATH": str(nvml.parent), "NVML_STAND_IN": str(machine.folder)}
             return await stack.enter_async_context(fleet.start(*agent_args(machine, server, name), **env))
-
-        def some(state: str) -> Callable[[Any], bool]:
-            def found(nodes: Any) -> bool:
-                return any(node["state"] == state for node in nodes)
-
-            return found
 
         listing = ("node", "list", "--server", server)
         (first,) = await fleet.look(some("booting"), *listing)
@@ -123,6 +124,7 @@ async def test_a_fault_that_nobody_could_hear_arrives_once_although_the_agent_wa
         join += ["--ca-file", str(tmp_path / "ca.pem")]
         async with fleet.start(*join, **seen) as agent:
             await agent.log.until("registered")
+            await fleet.look(some("active"), "node", "list", "--server", server)
             await serve.kill()
             machine.xid(3, 79)
             # Twice: it was kept before it was tried to be told.

@@ -2,11 +2,15 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from neorion.keel.cli import run
+from neorion.navarch.app.simulation.report import Side, SimulationReport, summary
 from neorion.navarch.cli import app
 
 CONFIG = """
@@ -58,6 +62,16 @@ def test_one_fault_is_detected_at_once_and_repaired_sooner_with_a_spare(scenario
     assert spares["repairs"]["replace"]["most"] < plain["repairs"]["replace"]["most"]
     assert spares["dollars"] > plain["dollars"] > 0
     assert plain["goodput"] <= plain["availability"] <= 1
+
+
+def test_what_one_side_had_is_told_of_both_and_what_nobody_had_is_not(scenario: Path):
+    report = msgspec.convert(measured(scenario, "report.json"), SimulationReport)
+    (run,) = report.sides[0].runs
+    without = replace(run, dollars=0.0, lives=0)
+    sides = [Side("with", [replace(run, lives=0)]), Side("without", [without])]
+    told = Counter(line.measure for line in summary(SimulationReport("", sides)))
+    assert told["dollars"] == 2
+    assert told["lives of the control plane"] == 0
 
 
 def test_the_same_seed_measures_the_same(scenario: Path):

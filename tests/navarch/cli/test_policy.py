@@ -11,6 +11,7 @@ from neorion.navarch.cli import app
 from neorion.navarch.cli.judging import compared, policy_of, recorded
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.model.gen import navarch_pb as pb
+from neorion.navarch.model.spec import HealthRules
 from neorion.navarch.testing import spec
 from tests.navarch.plane import OPERATOR, running
 
@@ -94,3 +95,18 @@ async def test_recorded_events_are_judged_anew_by_a_changed_policy(tmp_path: Pat
         (node.id, "nothing", "replace"),
     ]
     assert await compared(stories, default_policy(), default_policy()) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("threshold", "needs"), [(1, "reset_gpu"), (2, "nothing")])
+async def test_what_a_node_needs_in_the_end_is_by_the_rules_of_its_pool(
+    threshold: int, needs: str, tmp_path: Path
+):
+    (tmp_path / "harsh.yaml").write_text(HARSH)
+    async with running(spec(1, health=HealthRules(unhealthy_after=threshold))) as plane:
+        (node,) = await plane.serving(1)
+        agent = plane.agent(plane.plane.keys.token_of(node.id))
+        await agent.report(pb.ReportRequest(boot="one", first=1, events=[pb.HealthEvent(kind="xid", xid=74)]))
+        stories = await recorded(NavarchClient(plane.dial(OPERATOR)), "")
+    changed = await compared(stories, default_policy(), policy_of(tmp_path / "harsh.yaml", {}))
+    assert [one.before for one in changed if not one.at] == [needs]

@@ -1,5 +1,6 @@
 """Autoscalers, and the brakes between what they ask for and what is done."""
 
+from collections import Counter
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Duration
 from neorion.navarch.decide.autoscale import Scene, advise
+from neorion.navarch.decide.pack import filled, pack
 from neorion.navarch.decide.size import target
-from neorion.navarch.model import Demand, PoolState, Wish
+from neorion.navarch.model import Demand, Gang, PoolState, Wish
 from neorion.navarch.model.spec import (
     Autoscaler,
     Composite,
@@ -43,13 +45,85 @@ def test_queue_has_room_for_every_job(pending: int, running: int, wants: int):
     assert size(Queue(8), demand=Demand(pending=pending, running=running)) == wants
 
 
-def test_queue_counts_gpus_where_they_are_known():
-    assert size(Queue(8), demand=Demand(pending=1, running=0, pending_gpus=33)) == 5
+def work(*waiting: Gang, busy: tuple[int, ...] = ()) -> Demand:
+    named = {f"n{number}": gpus for number, gpus in enumerate(busy)}
+    return Demand(pending=sum(map(len, waiting)), running=len(busy), busy=named, waiting=waiting)
 
 
-def test_a_gang_brings_all_of_its_nodes_or_none():
-    assert size(Queue(8), demand=Demand(pending=1, running=0, gang=7)) == 7
-    assert size(Queue(8), have=3, demand=Demand(pending=1, running=0, gang=11)) == 3
+@pytest.mark.parametrize(
+    ("demand", "wants"),
+    [
+        # Five of five GPUs: no two fit on a node of eight.
+        (work((5,), (5,), (5,), (5,), (5,)), 5),
+        (work((4,), (4,), (4,), (4,), (1,)), 3),
+        # What waits takes what is left over beside what runs.
+        (work((2,), (2,), (4,), busy=(4, 4)), 2),
+        (work((8,), (2,), busy=(6, 6)), 3),
+        (work((16,)), 2),
+    ],
+)
+def test_queue_counts_the_nodes_that_gpus_fill(demand: Demand, wants: int):
+    assert size(Queue(8), demand=demand) == wants
+
+
+def test_a_queue_that_is_empty_takes_no_node_from_work_that_runs():
+    assert size(Queue(8), have=5, demand=work(busy=(8, 8, 8, 8, 1))) == 5
+
+
+@pytest.mark.parametrize(
+    ("demand", "wants"),
+    [
+        (work((8,) * 7), 7),
+        # Two gangs, and what runs beside them.
+        (work((5,) * 3, (5,) * 3, busy=(8,)), 7),
+        # The second would get a part of its nodes only.
+        (work((8,) * 6, (8,) * 5), 6),
+        (work((8,) * 6, busy=(8,) * 5), 5),
+        # Too large for the pool, and no other work waits for that.
+        (work((8,) * 11, (8,), (8,), (8,)), 3),
+        (work((1,) * 88), 2),
+        (work((16, 16), (8,) * 4), 4),
+        # It waits no longer for a stream of small work.
+        (work(*[(8,)] * 20, (8,) * 10), 10),
+    ],
+)
+def test_a_gang_brings_all_of_its_nodes_or_none(demand: Demand, wants: int):
+    assert size(Queue(8), demand=demand) == wants
+
+
+def test_a_gang_that_finds_no_room_is_told_of():
+    advice = advise(Queue(8), Scene(2, 2, 10, work((8,) * 11), NOW, gpus_per_node=8))
+    assert advice is not None
+    assert "a gang with 88 GPUs finds no room beside it on 10 nodes" in advice.why
+
+
+@pytest.mark.parametrize(("demand", "wants"), [(work((8,) * 24), 3), (work((8,), busy=(8,) * 9), 9)])
+def test_where_nobody_knows_how_many_gpus_a_node_has_jobs_and_busy_nodes_count(demand: Demand, wants: int):
+    advice = advise(Queue(8), Scene(2, 2, 10, demand, NOW))
+    assert advice is not None
+    assert advice.size == wants
+
+
+def test_work_that_runs_on_nobody_knows_which_nodes_fills_as_few_as_it_can():
+    assert sorted(filled([4, 1, 8, 4], 8)) == [1, 8, 8]
+
+
+GANGS = st.lists(st.lists(st.integers(0, 10), min_size=1, max_size=6).map(tuple), max_size=12)
+
+
+@given(st.lists(st.integers(1, 8), max_size=6), GANGS)
+def test_packing_leaves_room_for_all_that_is_placed(busy: list[int], waiting: list[Gang]):
+    found = pack(busy, waiting, 8, most=6)
+    assert len(busy) <= found.nodes
+    assert found.gpus <= 8 * found.nodes
+    pods = len(busy) + sum(map(len, waiting)) - sum(map(len, found.homeless))
+    assert found.nodes <= pods
+    # Only what is alone may ask for more nodes than there may be: gangs never do.
+    gangs = [gang for gang in waiting if len(gang) > 1]
+    assert pack(busy, gangs, 8, most=6).nodes <= max(6, len(busy))
+    # Those that found no room cost no nodes.
+    kept = Counter(waiting) - Counter(found.homeless)
+    assert pack(busy, list(kept.elements()), 8, most=10**6).nodes == found.nodes
 
 
 @pytest.mark.parametrize(

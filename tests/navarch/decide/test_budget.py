@@ -5,12 +5,12 @@ from datetime import timezone
 import pytest
 
 from neorion.keel.base import Duration
-from neorion.navarch.decide.budget import admit
+from neorion.navarch.decide.budget import admit, budgets_used
 from neorion.navarch.decide.window import is_open
 from neorion.navarch.model import HoldCode, RepairStep
 from neorion.navarch.model.record import Place
 from neorion.navarch.model.spec import Amount, Budget, HealthRules, Window
-from neorion.navarch.testing import NOW, later, node, pool_view, repair, spec
+from neorion.navarch.testing import NOW, later, node, nodes, pool_view, repair, spec
 
 UTC = timezone.utc  # noqa: UP017 -- a plain zone, no clock
 ALWAYS = frozenset(range(7))
@@ -68,3 +68,9 @@ def test_a_window_over_midnight_belongs_to_the_day_on_which_it_begins():
     assert is_open(thursday, later(23 * 3_600))
     assert is_open(thursday, later(29 * 3_600))
     assert not is_open(thursday, later(30 * 3_600))
+
+
+def test_what_is_told_of_a_budget_is_what_it_allows():
+    """Nodes that stand beside those they replace make the pool no larger, for the metric neither."""
+    view = pool_view(spec(10, health=HealthRules(budgets=(Budget(Amount(percent=10)),))), nodes(20))
+    assert [use.most for use in budgets_used(view, NOW)] == [1]

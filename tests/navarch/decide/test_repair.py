@@ -24,7 +24,7 @@ from neorion.navarch.model import (
     RepairStep,
     Trouble,
 )
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Ladder, Scaling
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Ladder, Scaling, Spending
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 
@@ -50,8 +50,8 @@ def test_a_sick_node_gets_a_repair_and_a_healthy_one_does_not():
     assert [a.node for a in plan(view, NOW).actions if isinstance(a, OpenRepair)] == [NodeId("node-0001")]
 
 
-def test_an_applications_error_asks_for_nothing_that_a_node_could_be_given():
-    ill = node(1, ailment=ailment("xid 13", Remedy.RESTART_WORKLOAD), health=Health.UNHEALTHY)
+def test_a_policy_that_advises_nothing_asks_for_nothing():
+    ill = node(1, ailment=ailment("xid 13", Remedy.NOTHING), health=Health.UNHEALTHY)
     assert not [a for a in plan(pool_view(spec(1), [ill]), NOW).actions if isinstance(a, OpenRepair)]
 
 
@@ -201,6 +201,48 @@ def test_many_alike_at_once_wait_until_the_cause_is_clear_and_then_go_on():
     assert {hold.code for hold in clear.holds} == {HoldCode.BUDGET}
 
 
+def restarts(signature: str, times: int, **changes: Any) -> PoolView:
+    """A node whose work was restarted so often, and that is ill again."""
+    sickness = ailment(signature, Remedy.RESTART_WORKLOAD)
+    ill = node(1, ailment=sickness, health=Health.UNHEALTHY)
+    past = [
+        repair(ill, RepairStep.DONE, id=f"repair-{n}", remedy=Remedy.RESTART_WORKLOAD, ended=later(-3_600))
+        for n in range(times)
+    ]
+    return pool_view(spec(2, health=rules()), [ill, node(2)], past, **changes)
+
+
+def opened(view: PoolView) -> list[Remedy]:
+    return [action.remedy for action in plan(view, NOW).actions if isinstance(action, OpenRepair)]
+
+
+def test_to_restart_the_work_of_a_node_is_to_drain_it_and_let_it_serve():
+    assert opened(restarts("nvlink", 0)) == [Remedy.RESTART_WORKLOAD]
+    ill = node(
+        1, NodeState.DRAINED, ailment=ailment("nvlink", Remedy.RESTART_WORKLOAD), health=Health.UNHEALTHY
+    )
+    begun_ = repair(ill, RepairStep.DRAINING, remedy=Remedy.RESTART_WORKLOAD)
+    actions = plan(pool_view(spec(1), [ill], [begun_]), NOW).actions
+    assert [a.to for a in actions if isinstance(a, StepRepair)] == [RepairStep.VERIFYING]
+    assert [a.to for a in actions if isinstance(a, MoveNode)] == [NodeState.VERIFYING]
+
+
+def test_where_a_restart_does_not_help_the_machine_is_treated():
+    assert opened(restarts("nvlink", 2)) == [Remedy.RESET_GPU]
+
+
+def test_an_applications_error_never_asks_for_more_than_its_policy_advises():
+    view = restarts("xid 13", 2)
+    assert opened(view) == [Remedy.RESTART_WORKLOAD]
+    (ill,) = [one for one in view.nodes if one.ailment]
+    waiting = repair(ill, remedy=Remedy.RESTART_WORKLOAD)
+    held = changed(view, repairs=[*view.repairs, waiting])
+    assert codes(held) == [HoldCode.ATTEMPTS]
+    assert steps(held) == []
+    once_more = changed(view, repairs=[*view.repairs, replace(waiting, approved=True)])
+    assert steps(once_more) == [RepairStep.CORDONING]
+
+
 def test_a_node_that_was_just_treated_is_given_time():
     ill = node(1, ailment=ailment("xid 48", Remedy.RESET_GPU), health=Health.UNHEALTHY)
     past = repair(ill, RepairStep.DONE, id="repair-old", remedy=Remedy.RESET_GPU, ended=later(-60))
@@ -238,3 +280,11 @@ def test_never_more_nodes_are_taken_out_of_service_than_the_budget_allows(
     before = sum(begun(one) for one in repairs)
     new = [a for a in plan(view, NOW).actions if isinstance(a, StepRepair) and a.to is RepairStep.CORDONING]
     assert before + len(new) <= max(before, budget.of(size))
+
+
+def test_where_a_successor_cannot_be_paid_for_beside_it_the_old_node_goes_first():
+    ill = sick(state=NodeState.CORDONED)
+    ill, well = (replace(one, place=replace(one.place, price=10.0)) for one in (ill, node(2)))
+    for total, step in ((25.0, RepairStep.DRAINING), (30.0, RepairStep.BUYING)):
+        wanted = spec(2, spending=Spending(total=total))
+        assert steps(pool_view(wanted, [ill, well], [repair(ill, RepairStep.CORDONING)])) == [step]

@@ -12,6 +12,7 @@ from neorion.navarch.decide import BuyNode, RetireNode, plan
 from neorion.navarch.decide.choose import choose, until
 from neorion.navarch.decide.size import AT_ONCE_MAX
 from neorion.navarch.model import (
+    Demand,
     Hold,
     HoldCode,
     NodeId,
@@ -90,8 +91,23 @@ def test_whom_nobody_will_miss_goes_first():
     assert retired(view) == ["node-0004", "node-0002", "node-0003"]
 
 
+def test_a_node_with_work_goes_after_those_without_whatever_its_gpus_do():
+    pulses = {
+        NodeId("node-0001"): Pulse(heard=NOW, utilisation=0.0, idle=later(-6_000)),
+        NodeId("node-0002"): Pulse(heard=NOW, utilisation=0.0, idle=later(-60)),
+    }
+    members = [node(1, kube_name="gpu-1"), node(2, kube_name="gpu-2")]
+    view = pool_view(spec(1), members, pulses=pulses, demand=Demand(busy={"gpu-1": 8}))
+    assert retired(view) == ["node-0002"]
+    unnamed = [replace(members[0], kube_name="", agent="gpu-1"), members[1]]
+    assert retired(pool_view(spec(1), unnamed, pulses=pulses, demand=view.demand)) == ["node-0002"]
+
+
 def test_a_node_that_a_person_keeps_is_not_retired():
     assert retired(pool_view(spec(1), [node(1, held=True), node(2, held=True)])) == []
+
+
+AT_TEN = {"fake/us-west-2//gpu_8x_h100_sxm5": Stock(10.0)}
 
 
 @pytest.mark.parametrize(
@@ -107,9 +123,20 @@ def test_brakes_on_buying_say_which_they_are(spending: Spending, code: HoldCode)
         Purchase(IntentId(f"buy-{n}"), one.id, "training", one.place, later(-60), PurchaseState.BOUGHT)
         for n, one in enumerate(members)
     ]
-    view = pool_view(spec(5, spending=spending), members, purchases=purchases)
+    view = pool_view(spec(5, spending=spending), members, purchases=purchases, stock=AT_TEN)
     assert bought(view) == []
     assert holds(view) == [code]
+
+
+def test_the_last_machine_that_is_bought_is_paid_for_too():
+    assert len(bought(pool_view(spec(5, spending=Spending(total=35.0)), [], stock=AT_TEN))) == 3
+    assert holds(pool_view(spec(5, spending=Spending(total=9.0)), [], stock=AT_TEN)) == [HoldCode.TOO_DEAR]
+
+
+def test_with_a_highest_spending_a_price_that_nobody_knows_is_too_high():
+    view = pool_view(spec(5, spending=Spending(total=1_000.0)), [])
+    assert bought(view) == []
+    assert holds(view) == [HoldCode.TOO_DEAR]
 
 
 def test_machines_that_do_not_come_up_stop_buying_but_for_one_at_a_time():

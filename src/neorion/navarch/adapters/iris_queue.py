@@ -9,8 +9,8 @@ import pyqwest
 
 from neorion.keel.base import Denied, Duration, Invalid, Retry
 from neorion.keel.config import Secret
-from neorion.navarch.decide.gang import largest_gang
-from neorion.navarch.model import Demand
+from neorion.navarch.decide.pack import filled
+from neorion.navarch.model import Demand, Gang
 from neorion.navarch.ports import DemandSource
 
 _LIST: Final = "/neorion.iris.v1.JobService/List"
@@ -70,24 +70,29 @@ class IrisDemand:
         known = await self._other.demand(pool)
         if pool != self._settings.pool:
             return known
-        pending, running, gpus = 0, 0, 0
-        gangs: list[list[int]] = []
+        pending, running = 0, 0
+        held: list[int] = []
+        gangs: list[Gang] = []
         for job in await self._jobs():
-            if self._gpus and not job.resources.gpus:
+            gpus = job.resources.gpus
+            if self._gpus and not gpus:
                 continue
-            waiting = job.tasks.get("pending", 0)
-            pending += waiting
-            running += job.tasks.get("running", 0)
-            gpus += waiting * job.resources.gpus
-            if job.gang:
-                gangs.append([job.resources.gpus] * waiting)
+            waiting, runs = job.tasks.get("pending", 0), job.tasks.get("running", 0)
+            pending, running = pending + waiting, running + runs
+            held += [gpus] * runs
+            gangs += [(gpus,) * waiting] if job.gang and waiting else [(gpus,)] * waiting
         return replace(
             known,
             pending=pending + (known.pending or 0),
             running=running + (known.running or 0),
-            pending_gpus=gpus + (known.pending_gpus or 0),
-            gang=max(known.gang, largest_gang(gangs, self._gpus)),
+            busy={**known.busy, **self._busy(held)},
+            waiting=(*known.waiting, *gangs),
         )
+
+    def _busy(self, held: list[int]) -> dict[str, int]:
+        """Iris does not tell which nodes its tasks are on."""
+        used = filled(held, self._gpus) if self._gpus else ()
+        return {f"iris {number}": gpus for number, gpus in enumerate(used)}
 
     async def _jobs(self) -> list[_Job]:
         found: list[_Job] = []

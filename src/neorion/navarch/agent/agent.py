@@ -182,7 +182,10 @@ class Agent:
         session.found = len(gpus)
 
     async def _test(self, session: _Session) -> None:
-        session.tested = await self._probe.self_test()
+        """A machine with fewer GPUs than it was bought with is not fit, however well those are."""
+        fit = await self._probe.self_test()
+        gpus = await self._gpus()
+        session.tested = fit and gpus is not None and len(gpus) >= session.expected
         session.beat.set()
 
     # What it is told to do.

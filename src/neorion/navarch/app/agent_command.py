@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from neorion.keel.base import Invalid
+from neorion.keel.base import Invalid, Unauthenticated
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output, require_extra
 
@@ -82,7 +82,11 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
         async def speak() -> None:
             memory = Memory.kept_in(options["state"], ids)
             token = out.env.get("NAVARCH_AUTH_TOKEN") or None
-            await Agent(who, probe, dial, clock, ids, system_rng()).run(token, memory)
+            try:
+                await Agent(who, probe, dial, clock, ids, system_rng()).run(token, memory)
+            except Unauthenticated as error:
+                hint = "set NAVARCH_AUTH_TOKEN to the token for joining"
+                raise Unauthenticated(error.code, error.sentence, hint=hint) from None
             crew.stop()
 
         crew.spawn("navarch.agent", speak)

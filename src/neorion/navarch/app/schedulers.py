@@ -91,7 +91,7 @@ async def kubernetes(
         informers = Informers(api, clock, rng)
         rules = DrainRules(section.grace_period, LocalData(section.empty_dir))
         scheduler = KubeScheduler(api, informers, rules, lambda pool: dict(specs[pool].labels), clock, rng)
-        demand = KubeDemand(informers, lambda pool: _gpus(specs[pool]), kueue=await has_kueue(api))
+        demand = KubeDemand(informers, kueue=await has_kueue(api))
         crew = await stack.enter_async_context(Crew(clock, rng))
         stack.callback(crew.cancel)
         crew.spawn("navarch.kube.mirrors", informers.run)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import anyio
 
-from neorion.keel.base import Retry
+from neorion.keel.base import Retry, Unauthenticated
 from neorion.keel.cli.kit import Output
 from neorion.keel.rpc import ClientTls
 from neorion.keel.run import only_error
@@ -28,7 +28,7 @@ def ask(out: Output, server: str, question: Callable[[NavarchClient], Awaitable[
         return anyio.run(converse)
     except BaseExceptionGroup as group:
         raise _told(only_error(group), server) from None
-    except Retry as error:
+    except (Retry, Unauthenticated) as error:
         raise _told(error, server) from None
 
 
@@ -38,5 +38,9 @@ def _told(error: BaseException, server: str) -> BaseException:
             "navarch.unreachable",
             f"No control plane answers at {server}.",
             hint="start one: navarch serve --config FILE; or name another: --server URL",
+        )
+    if isinstance(error, Unauthenticated):
+        return Unauthenticated(
+            error.code, error.sentence, hint="set NAVARCH_AUTH_TOKEN to the operator's token"
         )
     return error

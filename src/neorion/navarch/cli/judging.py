@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +18,13 @@ from neorion.navarch.model import Health, HealthEvent, Node, NodeId, NodeState, 
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import HealthRules
 
-Story = tuple[Node, Sequence[HealthEvent]]
+
+class Story(NamedTuple):
+    """What befell a node, and the rules of its pool."""
+
+    node: Node
+    events: Sequence[HealthEvent]
+    rules: HealthRules
 
 
 def policy_of(path: Path | None, env: Mapping[str, str]) -> Policy:
@@ -33,17 +39,18 @@ async def judged(policy: Policy, situations: Sequence[Mapping[str, Any]]) -> Seq
 async def recorded(client: NavarchClient, pool: str) -> list[Story]:
     """Every node that the control plane knows, and what its agent reported."""
     found: list[Story] = []
+    rules = {one.name: HealthRules(unhealthy_after=one.unhealthy_after) for one in await client.pools()}
     async for node in client.nodes(pool):
         answer = await client.calls.history(pb.HistoryRequest(subject=f"events/{node.id}", limit=500))
         events = [msgspec.json.decode(line.data["event"], type=HealthEvent) for line in answer.lines]
         if events:
-            found.append((_node(node), events))
+            found.append(Story(_node(node), events, rules[node.pool]))
     return found
 
 
 async def compared(stories: Sequence[Story], before: Policy, after: Policy) -> list[Replayed]:
-    rules, rows = HealthRules(), list[Replayed]()
-    for node, events in stories:
+    rows: list[Replayed] = []
+    for node, events, rules in stories:
         asked = situations(node, events)
         old, new = await judged(before, asked), await judged(after, asked)
         rows += [

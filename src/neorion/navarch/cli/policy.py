@@ -86,5 +86,5 @@ def replay_command(out: Output, file: Path, against: Path | None, pool: str, ser
 
     before, after = policy_of(against, out.env), policy_of(file, out.env)
     stories = ask(out, server, lambda client: recorded(client, pool))
-    out.say(f"{sum(len(events) for _, events in stories)} events of {len(stories)} nodes are judged anew.")
+    out.say(f"{sum(len(one.events) for one in stories)} events of {len(stories)} nodes are judged anew.")
     out.show(anyio.run(compared, stories, before, after), REPLAYED)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from neorion.keel.base import Instant
+from neorion.navarch.decide.pack import Packed, pack
 from neorion.navarch.decide.window import is_open
 from neorion.navarch.model import Demand
 from neorion.navarch.model.spec import Autoscaler, Composite, Mode, Predictive, Queue, Reactive, Scheduled
@@ -63,24 +64,24 @@ def _queue(scaler: Queue, scene: Scene) -> Advice | None:
     demand = scene.demand
     if demand.pending is None:
         return None
-    jobs = demand.pending + (demand.running or 0)
-    nodes = -(-jobs // scaler.jobs_per_node)
-    why = f"{jobs} jobs at {scaler.jobs_per_node} a node"
-    if demand.pending_gpus and scene.gpus_per_node:
+    found = _fills(scene)
+    # What cannot start brings no nodes, by its number neither.
+    jobs = demand.pending + (demand.running or 0) - sum(map(len, found.homeless))
+    nodes, why = -(-jobs // scaler.jobs_per_node), f"{jobs} jobs at {scaler.jobs_per_node} a node"
+    if found.nodes > nodes:
         # Work that asks for whole GPUs needs them whatever the number of jobs says.
-        by_gpus = -(-demand.pending_gpus // scene.gpus_per_node) + -(
-            -(demand.running or 0) // scaler.jobs_per_node
-        )
-        if by_gpus > nodes:
-            nodes, why = by_gpus, f"{demand.pending_gpus} GPUs are waited for"
-    if demand.gang > nodes:
-        # A gang starts whole or not at all: nodes for a part of it would stand idle.
-        nodes, why = demand.gang, f"a gang of {demand.gang} nodes waits"
-    if demand.gang > scene.most:
-        return Advice(
-            scene.clamp(scene.size), f"a gang of {demand.gang} nodes does not fit into {scene.most}"
-        )
+        nodes, why = found.nodes, f"work with {found.gpus} GPUs fills {found.nodes} nodes"
+    if found.homeless:
+        why += f"; a gang with {max(map(sum, found.homeless))} GPUs finds no room beside it on {scene.most} nodes"
     return Advice(scene.clamp(nodes), why)
+
+
+def _fills(scene: Scene) -> Packed:
+    """A node with work is needed, also where nobody knows what else would fit on it."""
+    busy = [*scene.demand.busy.values()]
+    if not scene.gpus_per_node:
+        return Packed(len(busy), sum(busy))
+    return pack(busy, scene.demand.waiting, scene.gpus_per_node, scene.most)
 
 
 def _scheduled(scaler: Scheduled, scene: Scene) -> Advice | None:

@@ -17,10 +17,9 @@ def begun(repair: Repair) -> bool:
 
 def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair], now: Instant) -> Hold | None:
     """Whether the node may be taken out of service beside those that are; every budget must agree."""
-    # Nodes that stand beside those they replace make the pool no larger.
-    size = max(1, min(view.spec.scaling.most, view.serving))
+    scene = _Scene(view, at_work, now)
     for budget in view.spec.health.budgets:
-        hold = _check(budget, repair, node, _Scene(view, at_work, size, now))
+        hold = _check(budget, repair, node, scene)
         if hold is not None:
             return hold
     return None
@@ -29,10 +28,11 @@ def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair],
 class _Scene:
     """What all budgets of one decision look at."""
 
-    def __init__(self, view: PoolView, at_work: Sequence[Repair], size: int, now: Instant) -> None:
+    def __init__(self, view: PoolView, at_work: Sequence[Repair], now: Instant) -> None:
         self.view = view
         self.at_work = at_work
-        self.size = size
+        # Nodes that stand beside those they replace make the pool no larger.
+        self.size = max(1, min(view.spec.scaling.most, view.serving))
         self.now = now
 
     def zone(self, repair: Repair) -> str:
@@ -50,8 +50,7 @@ class BudgetUse:
 
 
 def budgets_used(view: PoolView, now: Instant) -> list[BudgetUse]:
-    size = max(1, view.serving)
-    scene = _Scene(view, [one for one in view.open_repairs if begun(one)], size, now)
+    scene = _Scene(view, [one for one in view.open_repairs if begun(one)], now)
     found: list[BudgetUse] = []
     for budget in view.spec.health.budgets:
         counted = [
@@ -59,7 +58,7 @@ def budgets_used(view: PoolView, now: Instant) -> list[BudgetUse]:
         ]
         zones = Counter(scene.zone(one) for one in counted)
         used = max(zones.values(), default=0) if budget.each_zone else len(counted)
-        found.append(BudgetUse(_name(budget), used, budget.most.of(size)))
+        found.append(BudgetUse(_name(budget), used, budget.most.of(scene.size)))
     return found
 
 

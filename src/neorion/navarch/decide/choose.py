@@ -31,8 +31,11 @@ def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Ho
     all_places = [(offer, _priced(place, view)) for offer in view.spec.offers for place in places(offer)]
     affordable = [pair for pair in all_places if _affordable(pair[1], view.spec)]
     if not affordable:
+        spending = view.spec.spending
         dearest = ", ".join(sorted({f"{place.provider} {_price(place)}" for _, place in all_places}))
-        return Hold(HoldCode.TOO_DEAR, view.spec.name, detail=f"{dearest}; most {view.spec.spending.price:g}")
+        return Hold(
+            HoldCode.TOO_DEAR, view.spec.name, detail=f"{dearest}; most {spending.price or spending.total:g}"
+        )
     open_now = [pair for pair in affordable if not _waits(pair[1], view, planned, now)]
     if not open_now:
         return _backing_off([place for _, place in affordable], view, now)
@@ -62,8 +65,9 @@ def _priced(place: Place, view: PoolView) -> Place:
 
 
 def _affordable(place: Place, spec: PoolSpec) -> bool:
-    """With a highest price, a price that nobody knows is too high."""
-    return not spec.spending.price or 0 < place.price <= spec.spending.price
+    """With a highest price or spending, a price that nobody knows is too high."""
+    most = spec.spending.price or spec.spending.total
+    return not most or 0 < place.price <= most
 
 
 def _waits(place: Place, view: PoolView, planned: Sequence[Place], now: Instant) -> bool:

@@ -24,6 +24,13 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
             )
     told += [_repair(repair, view) for repair in view.open_repairs if repair.node == node.id]
     pulse = view.pulse(node.id)
+    if node.state is NodeState.VERIFYING and not pulse.tested:
+        said = (
+            "its agent has not said yet that it is fit"
+            if pulse.tested is None
+            else "it did not pass its own test"
+        )
+        told.append(f"It waits: {said}.")
     if pulse.waits:
         told.append(f"It waits: {pulse.waits.removesuffix('.')}.")
     told += [f"{hold.sentence} {hold.hint}".strip() for hold in plan.holds if hold.subject == node.id]

@@ -10,9 +10,9 @@ from neorion.navarch.model.spec import Ladder
 
 
 def next_remedy(node: Node, ailment: Ailment, past: Iterable[Repair], ladder: Ladder, now: Instant) -> Remedy:
-    """What the policy advises, or harder if that was tried often enough. Advice that costs nothing stays as it is."""
+    """What the policy advises, or harder if that was tried often enough: but never for an application's error."""
     remedy = ailment.remedy
-    if remedy.rung < Remedy.RESET_GPU.rung:
+    if remedy is Remedy.NOTHING or ailment.is_the_workloads:
         return remedy
     history = list(past)
     tried = Counter(repair.remedy for repair in _tried(node, history, ladder, now))
@@ -26,10 +26,17 @@ def next_remedy(node: Node, ailment: Ailment, past: Iterable[Repair], ladder: La
 
 
 def resting(node: Node, remedy: Remedy, past: Iterable[Repair], ladder: Ladder, now: Instant) -> Hold | None:
-    """A node that was just treated is given time to show whether it helped; a replacement helps at once."""
+    """A node that was just treated is given time to show whether it helped; a replacement helps at once.
+
+    What does not help against an application's error is not tried for ever, and nothing harder is either.
+    """
     if remedy.costs_the_node:
         return None
-    ended = [repair.ended for repair in _tried(node, past, ladder, now) if repair.ended is not None]
+    tried = _tried(node, past, ladder, now)
+    times = sum(repair.remedy is remedy for repair in tried)
+    if node.ailment is not None and node.ailment.is_the_workloads and times >= ladder.tries:
+        return Hold(HoldCode.ATTEMPTS, node.id, have=times, most=ladder.tries)
+    ended = [repair.ended for repair in tried if repair.ended is not None]
     if not ended:
         return None
     until = max(ended) + ladder.pause

@@ -6,7 +6,7 @@ from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import Action, FailNode, ForgetAilment, MoveNode, NoteSilence
 from neorion.navarch.decide.health import faded
 from neorion.navarch.decide.ladder import lemons
-from neorion.navarch.model import EventKind, Health, Node, NodeState, PoolView, Pulse
+from neorion.navarch.model import EventKind, Health, Node, NodeState, Origin, PoolView, Pulse
 
 
 def live(view: PoolView, now: Instant) -> Iterator[Action]:
@@ -32,16 +32,28 @@ def live(view: PoolView, now: Instant) -> Iterator[Action]:
 def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
     timing, pulse = view.spec.timing, view.pulse(node.id)
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
+    if (
+        sick
+        and node.ailment is not None
+        and node.ailment.signature == EventKind.DRIVER
+        and pulse.tested is None
+    ):
+        # A driver that is still to come is what its test waits for.
+        sick = False
     if repaired and (sick or pulse.tested is not True):
         # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
         return
-    if sick and node.ailment is not None:
+    if node.origin is Origin.JOINED and not (pulse.tested and not sick):
+        # Its owner decides what becomes of it: an illness is repaired like any other, and until it is fit it does not serve.
+        if sick:
+            yield MoveNode(node.id, NodeState.CORDONED, "sick before it served")
+    elif sick and node.ailment is not None:
         yield FailNode(node.id, f"sick before it served: {node.ailment.sentence}")
     elif pulse.tested is False:
         yield FailNode(node.id, "it did not pass its own test")
     elif now.since(node.since) > timing.verify_most:
         yield FailNode(node.id, f"not verified within {timing.verify_most}")
-    elif not now.since(node.since) < timing.verify and not node.held and (pulse.heard or view.started):
+    elif pulse.tested and not now.since(node.since) < timing.verify and not node.held:
         if node.spare:
             yield MoveNode(node.id, NodeState.SPARE, "verified, and kept as a spare")
         else:

@@ -32,7 +32,7 @@ _SICKBAY = (NodeState.ACTIVE, NodeState.SPARE, NodeState.CORDONED, NodeState.DRA
 
 
 def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
-    """Unhealthy nodes whom nobody repairs yet. Application errors ask for nothing that a node could be given."""
+    """Unhealthy nodes whom nobody repairs yet."""
     under_repair = {repair.node for repair in view.open_repairs}
     for node in view.unsettled:
         ailment = node.ailment
@@ -41,7 +41,7 @@ def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
         if node.retiring or node.state not in _SICKBAY:
             continue
         remedy = next_remedy(node, ailment, view.repairs, view.spec.health.ladder, now)
-        if remedy.rung >= Remedy.RESET_GPU.rung:
+        if remedy is not Remedy.NOTHING:
             yield OpenRepair(node.id, remedy, ailment.signature, ailment.sentence)
 
 
@@ -172,6 +172,9 @@ def _step(
             if repair.remedy.costs_the_node:
                 yield StepRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
                 yield MoveNode(node.id, NodeState.TERMINATING, repair.why)
+            elif repair.remedy is Remedy.RESTART_WORKLOAD:
+                yield StepRepair(repair.id, RepairStep.VERIFYING, "its work has left and begins anew")
+                yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
             else:
                 yield StepRepair(repair.id, RepairStep.TREATING, "nothing runs on it")
         case RepairStep.TREATING:
@@ -201,7 +204,7 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
 
 
 def has_room(view: PoolView, repair: Repair) -> bool:
-    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and the clouds have quota."""
+    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and the clouds have quota."""
     if any(ready_spare(node) for node in view.unsettled):
         return True
     scaling = view.spec.scaling
@@ -216,6 +219,9 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         for one in view.open_repairs
     )
     if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):
+        return False
+    most, old = view.spec.spending.total, view.node(repair.node)
+    if most and old is not None and view.dollars + (beside + 1) * old.place.price > most:
         return False
     return not all(
         any(

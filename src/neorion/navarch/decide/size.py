@@ -20,7 +20,6 @@ from neorion.navarch.model import (
     Origin,
     Place,
     PoolView,
-    Pulse,
     PurchaseState,
     RepairId,
     RepairStep,
@@ -133,6 +132,8 @@ def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[Bu
     till = _Till.of(view, now)
     for want in islice(shopping, AT_ONCE_MAX):
         found = _brakes(view, till, planned, now) or choose(view, planned, now)
+        if isinstance(found, Place):
+            found = _too_much(view, [*planned, found]) or found
         if isinstance(found, Hold):
             # What stops one stops the rest.
             yield found
@@ -143,12 +144,11 @@ def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[Bu
 
 @dataclass(frozen=True, slots=True)
 class _Till:
-    """What a pool has and has spent, counted once for all purchases of a decision."""
+    """What a pool has and has bought, counted once for all purchases of a decision."""
 
     alive: int
     coming: int
     lately: int
-    spent: float
 
     @classmethod
     def of(cls, view: PoolView, now: Instant) -> Self:
@@ -159,9 +159,7 @@ class _Till:
             for purchase in view.purchases
         )
         coming = sum(node.state.coming for node in alive)
-        spent = sum(place.price * count for place, count in view.roll.settled.items())
-        spent += sum(node.place.price for node in alive)
-        return cls(view.settled + len(alive), coming, lately, spent)
+        return cls(view.settled + len(alive), coming, lately)
 
 
 def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
@@ -179,21 +177,30 @@ def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant)
         if now < until(trouble) or coming:
             later = until(trouble) if now < until(trouble) else None
             return Hold(HoldCode.BREAKER, name, have=trouble.times, until=later)
-    spent = till.spent + sum(place.price for place in planned)
-    if spending.total and spent >= spending.total:
-        return Hold(HoldCode.SPEND, name, have=round(spent), most=round(spending.total))
     return None
 
 
+def _too_much(view: PoolView, planned: Sequence[Place]) -> Hold | None:
+    most = view.spec.spending.total
+    if not most or view.dollars + sum(place.price for place in planned) <= most:
+        return None
+    spends, price = view.dollars + sum(place.price for place in planned[:-1]), planned[-1].price
+    return Hold(
+        HoldCode.SPEND,
+        view.spec.name,
+        detail=f"{spends:g} of at most {most:g} dollars an hour, and a machine costs {price:g}",
+    )
+
+
 def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
-    """Whom nobody will miss goes first: not yet serving, sick, idle for longest, least used."""
+    """Whom nobody will miss goes first: not yet serving, sick, without work, idle for longest, least used."""
     busy = {repair.node for repair in view.open_repairs} | {
         repair.successor for repair in view.open_repairs if repair.successor
     }
     willing = [
         node for node in seated(view) if node.id not in busy and not node.held and node.state in _RETIRABLE
     ]
-    willing.sort(key=lambda node: _missed(node, view.pulse(node.id)))
+    willing.sort(key=lambda node: _missed(node, view))
     for node in willing[:surplus]:
         yield RetireNode(node.id, f"the pool is too large: {why}")
 
@@ -201,10 +208,12 @@ def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
 _RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, NodeState.ACTIVE, NodeState.CORDONED)
 
 
-def _missed(node: Node, pulse: Pulse) -> tuple[object, ...]:
+def _missed(node: Node, view: PoolView) -> tuple[object, ...]:
+    """Work that holds GPUs counts before what they do: it may load data, or wait for its user."""
+    pulse, busy = view.pulse(node.id), any(name in view.demand.busy for name in (*node.names, node.agent))
     idle = pulse.idle.ns if pulse.idle is not None else 2**63
     used = pulse.utilisation if pulse.utilisation is not None else 100.0
-    return (not node.state.coming, node.ailment is None, idle, used, NodeId(node.id))
+    return (not node.state.coming, node.ailment is None, busy, idle, used, NodeId(node.id))
 
 
 def _spare_too_many(view: PoolView) -> Iterator[RetireNode]:

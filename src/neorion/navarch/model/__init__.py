@@ -10,7 +10,7 @@ from neorion.navarch.model.record import Node, Origin, Place, PoolState, Purchas
 from neorion.navarch.model.roll import Roll, is_settled
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NODE, PURCHASE, REPAIR, NodeState, PurchaseState, RepairStep
-from neorion.navarch.model.view import Demand, PoolView, Pulse, Stock, Wish
+from neorion.navarch.model.view import Demand, Gang, PoolView, Pulse, Stock, Wish
 
 __all__ = [
     "NODE",
@@ -19,6 +19,7 @@ __all__ = [
     "Ailment",
     "Demand",
     "EventKind",
+    "Gang",
     "Health",
     "HealthEvent",
     "Hold",

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from neorion.capacity.gpu import Remedy, xid
+from neorion.capacity.gpu import Remedy, XidClass, xid
 from neorion.keel.base import Instant
 
 
@@ -89,3 +89,9 @@ class Ailment(Struct, frozen=True, omit_defaults=True):
     bursts: int = 1
     certain: bool = False
     gpu: int = -1
+
+    @property
+    def is_the_workloads(self) -> bool:
+        """An application's error, by NVIDIA's catalogue."""
+        code = self.signature.removeprefix("xid ")
+        return code.isdecimal() and xid(int(code)).kind is XidClass.APPLICATION

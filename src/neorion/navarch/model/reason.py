@@ -19,7 +19,6 @@ class HoldCode(StrEnum):
     COOL_DOWN = "cool_down"
     ATTEMPTS = "attempts"
     BREAKER = "breaker"
-    NO_OFFER = "no_offer"
     BACKING_OFF = "backing_off"
     TOO_DEAR = "too_dear"
     PURCHASES = "purchases"
@@ -59,11 +58,10 @@ _SENTENCES = {
     HoldCode.COOL_DOWN: "The node was treated a short while ago",
     HoldCode.ATTEMPTS: "The node was treated {have} times already, and {most} is the most",
     HoldCode.BREAKER: "The last {have} new machines of the pool did not come up",
-    HoldCode.NO_OFFER: "No provider of the pool can be asked: {detail}",
     HoldCode.BACKING_OFF: "Every place of the pool refused lately: {detail}",
     HoldCode.TOO_DEAR: "No place is within the pool's highest price: {detail}",
     HoldCode.PURCHASES: "{have} of at most {most} machines were bought within the last hour",
-    HoldCode.SPEND: "The pool spends {have} of at most {most} dollars an hour",
+    HoldCode.SPEND: "The pool spends {detail}",
     HoldCode.POOL_MAX: "The pool has {have} of at most {most} nodes",
 }
 
@@ -74,5 +72,5 @@ _HINTS = {
     HoldCode.HELD_BY_OPERATOR: "navarch node uncordon {subject}",
     HoldCode.BACKING_OFF: "it is tried again by itself",
     HoldCode.BREAKER: "one is tried at a time; the first that comes up clears it",
-    HoldCode.ATTEMPTS: "navarch node replace {subject}",
+    HoldCode.ATTEMPTS: "navarch node approve {subject}",
 }

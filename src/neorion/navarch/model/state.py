@@ -43,7 +43,10 @@ class PurchaseState(StrEnum):
 
 
 class RepairStep(StrEnum):
-    """Where a repair is. A reset or reboot goes by TREATING, a replacement by BUYING and TERMINATING."""
+    """Where a repair is. A reset or reboot goes by TREATING, a replacement by BUYING and TERMINATING.
+
+    To restart the work of a node is to drain it and let it serve again.
+    """
 
     WAITING = "waiting"
     CORDONING = "cordoning"
@@ -76,7 +79,7 @@ NODE = Table(
         (_N.BOOTING, _N.TERMINATED): "its machine is gone",
         (_N.VERIFYING, _N.ACTIVE): "verified",
         (_N.VERIFYING, _N.SPARE): "verified, and kept as a spare",
-        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service",
+        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service, or it is somebody else's and sick",
         (_N.VERIFYING, _N.TERMINATING): "did not pass, or is not wanted any more",
         (_N.VERIFYING, _N.TERMINATED): "its machine is gone",
         (_N.SPARE, _N.ACTIVE): "takes a place in the pool",
@@ -131,6 +134,7 @@ REPAIR = Table(
         (_R.BUYING, _R.CANCELLED): "vetoed, or no longer needed",
         (_R.BUYING, _R.DONE): "its machine is gone already",
         (_R.DRAINING, _R.TREATING): "empty; to be treated",
+        (_R.DRAINING, _R.VERIFYING): "empty; its work begins anew, and nothing is done to the machine",
         (_R.DRAINING, _R.TERMINATING): "empty; to be given back",
         (_R.DRAINING, _R.DONE): "its machine is gone already",
         (_R.DRAINING, _R.CANCELLED): "vetoed",

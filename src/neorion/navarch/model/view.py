@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -39,6 +40,10 @@ _UNHEARD = Pulse()
 _SPEAKING = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
 
 
+# What starts together, by the GPUs of each member. Most work is a gang of one.
+Gang: TypeAlias = tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What the pool's users want. None is not known, which is not the same as nothing.
@@ -50,9 +55,9 @@ class Demand:
     samples: tuple[float, ...] = ()
     pending: int | None = None
     running: int | None = None
-    # GPUs that waiting work asks for, where that is known, and the largest gang in nodes.
-    pending_gpus: int | None = None
-    gang: int = 0
+    # GPUs in use on each node that has work, by what its scheduler calls it, and what waits; where that is known.
+    busy: Mapping[str, int] = field(default_factory=dict[str, int])
+    waiting: tuple[Gang, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,12 @@ class PoolView:
     @cached_property
     def serving(self) -> int:
         return self.settled + sum(node.state.serving for node in self.unsettled)
+
+    @cached_property
+    def dollars(self) -> float:
+        """What its machines cost an hour, and those that are on their way."""
+        settled = sum(place.price * count for place, count in self.roll.settled.items())
+        return settled + sum(node.place.price for node in self.unsettled if not node.state.leaving)
 
     @cached_property
     def spread(self) -> Counter[tuple[str, str, str]]:

@@ -190,6 +190,7 @@ class Operators(FleetService):
             autoscaler=type(spec.scaling.autoscaler).__name__.lower() if spec.scaling.autoscaler else "",
             labels=dict(spec.labels),
             dollars_per_hour=sum(node.place.price for node in shelf.nodes.values() if not node.state.leaving),
+            unhealthy_after=spec.health.unhealthy_after,
         )
 
 

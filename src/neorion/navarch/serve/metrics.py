@@ -13,6 +13,7 @@ _BEFORE = {
     RepairStep.BUYING: ("cordoning",),
     RepairStep.DRAINING: ("cordoning", "buying"),
     RepairStep.TREATING: ("cordoning", "draining"),
+    RepairStep.VERIFYING: ("draining", "treating"),
     RepairStep.TERMINATING: ("draining",),
 }
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from neorion.capacity.node import marks
 from neorion.keel.base import Retry
@@ -15,7 +13,6 @@ from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.navarch.adapters.kube import KubeDemand
 from neorion.navarch.adapters.kube.kinds import WORKLOAD
-from neorion.navarch.decide.gang import nodes_for
 from neorion.navarch.model import Demand
 
 pytestmark = pytest.mark.anyio
@@ -66,9 +63,9 @@ class Cluster:
         await self.api.create(WORKLOAD.raw, body)
         await self.api.replace(WORKLOAD.raw, {**body, **status}, "status")
 
-    async def demand(self, pool: str = "training", *, gpus: int = 8) -> Demand:
+    async def demand(self, pool: str = "training") -> Demand:
         informers = Informers(self.api, self.clock, seeded_rng(1))
-        source = KubeDemand(informers, lambda _: gpus, kueue=True)
+        source = KubeDemand(informers, kueue=True)
         found = Demand()
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
@@ -85,12 +82,17 @@ def cluster() -> Cluster:
 
 async def test_pods_wait_until_they_have_a_node(cluster: Cluster):
     await cluster.pods(pod("a", 2), pod("b", 4), pod("c", 1, node="n1"))
-    found = await cluster.demand()
-    assert (found.pending, found.running, found.pending_gpus) == (2, 1, 6)
+    assert await cluster.demand() == Demand(pending=2, running=1, busy={"n1": 1}, waiting=((2,), (4,)))
+
+
+async def test_what_runs_holds_the_gpus_of_its_node(cluster: Cluster):
+    await cluster.pods(pod("a", 2, node="n1"), pod("b", 4, node="n1"), pod("c", 8, node="n2"))
+    await cluster.pods(pod("no-gpu", 0, node="n3"))
+    assert await cluster.demand() == Demand(pending=0, running=4, busy={"n1": 6, "n2": 8})
 
 
 async def test_an_empty_queue_is_nothing_and_not_unknown(cluster: Cluster):
-    assert await cluster.demand("inference") == Demand(pending=0, running=0, pending_gpus=0)
+    assert await cluster.demand("inference") == Demand(pending=0, running=0)
 
 
 async def test_what_has_ended_and_what_waits_for_somebody_else_is_no_demand(cluster: Cluster):
@@ -107,13 +109,12 @@ async def test_a_pod_that_is_moved_is_counted_once(cluster: Cluster):
     assert (found.pending, found.running) == (1, 0)
 
 
-async def test_the_largest_gang_is_counted_in_whole_nodes(cluster: Cluster):
+async def test_pods_of_a_gang_wait_together(cluster: Cluster):
     group = {"scheduling.x-k8s.io/pod-group": "big"}
     await cluster.pods(*(pod(f"big-{number}", 8, labels=group) for number in range(3)))
     small = {"jobset.sigs.k8s.io/jobset-name": "small"}
-    await cluster.pods(*(pod(f"small-{number}", 2, labels=small) for number in range(4)))
-    assert (await cluster.demand()).gang == 3
-    assert (await cluster.demand(gpus=0)).gang == 0
+    await cluster.pods(*(pod(f"small-{number}", 2, labels=small) for number in range(2)), pod("alone", 1))
+    assert sorted((await cluster.demand()).waiting) == [(1,), (2, 2), (8, 8, 8)]
 
 
 async def test_a_workload_counts_from_its_quota_until_its_pods_are_there(cluster: Cluster):
@@ -121,18 +122,11 @@ async def test_a_workload_counts_from_its_quota_until_its_pods_are_there(cluster
     await cluster.workload(*workload("waits-for-nodes", 2, 8, "QuotaReserved"))
     await cluster.workload(*workload("has-pods", 4, 8, "QuotaReserved", "Admitted"))
     await cluster.workload(*workload("over", 4, 8, "QuotaReserved", "Finished"))
-    found = await cluster.demand()
-    assert (found.pending, found.pending_gpus, found.gang) == (2, 16, 2)
+    assert await cluster.demand() == Demand(pending=2, running=0, waiting=((8, 8),))
 
 
 async def test_what_was_not_seen_yet_is_unknown(cluster: Cluster):
-    source = KubeDemand(Informers(cluster.api, cluster.clock, seeded_rng(1)), lambda _: 8, kueue=False)
+    source = KubeDemand(Informers(cluster.api, cluster.clock, seeded_rng(1)), kueue=False)
     with pytest.raises(Retry) as refused:
         await source.demand("training")
     assert refused.value.code == "navarch.queue_unknown"
-
-
-@given(st.lists(st.integers(0, 8), max_size=30))
-def test_pods_never_need_fewer_nodes_than_their_gpus_nor_more_than_one_each(sizes: list[int]):
-    needed = nodes_for(sizes, 8)
-    assert -(-sum(sizes) // 8) <= needed <= len(sizes)

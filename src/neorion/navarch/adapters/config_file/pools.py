@@ -11,12 +11,13 @@ from neorion.navarch.adapters.config_file.autoscalers import AnyAutoscaler, Wind
 from neorion.navarch.model.setup import VARIABLES, variables_in
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
+Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])(\.[0-9]+)?%$")]
 # "10%" or a count.
-Share = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])(\.[0-9]+)?%$")] | Count
+Share = Percent | Count
 # No cloud has more regions, and every region is looked at together with every zone.
 PLACES_MAX: Final = 64
 Several = Annotated[tuple[str, ...], Field(max_length=PLACES_MAX)]
-RemedyName = Literal["reset_gpu", "reboot", "replace", "rma"]
+RemedyName = Literal["restart_workload", "reset_gpu", "reboot", "replace", "rma"]
 
 
 class BudgetModel(Model):
@@ -30,6 +31,35 @@ class BudgetModel(Model):
     zones: tuple[str, ...] = Field(default=(), description="Only in these zones.")
     each_zone: bool = Field(default=False, description="Counts every zone for itself.")
     windows: tuple[WindowModel, ...] = Field(default=(), description="Only at these times.")
+
+
+class LadderModel(Model):
+    """How patient treatment is."""
+
+    tries: int | None = Field(
+        default=None, ge=1, le=100, description="Times that a treatment is tried before a harder one."
+    )
+    pause: DurationField | None = Field(
+        default=None, description="How long a treatment has to show that it helped."
+    )
+    max_treatments: int | None = Field(
+        default=None, ge=1, le=100, description="In a week; then a node is replaced."
+    )
+    lemon_nodes: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="A host that cost so many nodes in a month is not accepted again.",
+    )
+
+
+class CommonCauseModel(Model):
+    """When many nodes fail alike, everything waits for a while."""
+
+    share: Percent | None = Field(default=None, description="Of the pool, as in 20%.")
+    at_least: int | None = Field(default=None, ge=2, description="And at least so many nodes.")
+    within: DurationField | None = Field(default=None, description="How close together they fail.")
+    wait: DurationField | None = Field(default=None, description="How long after the last of them.")
 
 
 class Health(Model):
@@ -46,6 +76,10 @@ class Health(Model):
     approval: tuple[RemedyName, ...] = Field(default=(), description="What waits for a person.")
     budgets: tuple[BudgetModel, ...] | None = Field(
         default=None, description="How much may be out of service."
+    )
+    ladder: LadderModel = Field(default_factory=LadderModel, description="How patient treatment is.")
+    common_cause: CommonCauseModel = Field(
+        default_factory=CommonCauseModel, description="When many nodes that fail alike are waited for."
     )
     verify_for: DurationField | None = Field(
         default=None, description="How long a new node must be well before it serves."

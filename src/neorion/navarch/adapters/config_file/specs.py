@@ -3,7 +3,14 @@
 from neorion.capacity.gpu import Remedy
 from neorion.navarch.adapters.config_file.file import ConfigFile
 from neorion.navarch.adapters.config_file.policies import DEFAULT
-from neorion.navarch.adapters.config_file.pools import BudgetModel, Health, Pool, PoolProvider
+from neorion.navarch.adapters.config_file.pools import (
+    BudgetModel,
+    CommonCauseModel,
+    Health,
+    LadderModel,
+    Pool,
+    PoolProvider,
+)
 from neorion.navarch.adapters.config_file.sections import Provider
 from neorion.navarch.model import PoolSpec, spec
 
@@ -90,6 +97,29 @@ def _health(health: Health, file: ConfigFile) -> spec.HealthRules:
         policy=health.policy or file.server.policy or DEFAULT,
         approval=frozenset(Remedy(one) for one in health.approval),
         budgets=usual.budgets if health.budgets is None else tuple(_budget(one) for one in health.budgets),
+        cause=_cause(health.common_cause),
+        ladder=_ladder(health.ladder),
+    )
+
+
+def _cause(one: CommonCauseModel) -> spec.CommonCause:
+    usual = spec.CommonCause()
+    return spec.CommonCause(
+        share=usual.share if one.share is None else _amount(one.share).percent,
+        least=one.at_least or usual.least,
+        within=one.within or usual.within,
+        # No wait is a wait too: then only budgets hold.
+        settle=usual.settle if one.wait is None else one.wait,
+    )
+
+
+def _ladder(one: LadderModel) -> spec.Ladder:
+    usual = spec.Ladder()
+    return spec.Ladder(
+        tries=one.tries or usual.tries,
+        pause=usual.pause if one.pause is None else one.pause,
+        most=one.max_treatments or usual.most,
+        lemon=one.lemon_nodes or usual.lemon,
     )
 
 

@@ -5,7 +5,8 @@ nodes, and are not counted; so are workloads that wait for quota. A workload tha
 whole: its pods are still to come.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +18,7 @@ from neorion.keel.kube.core import POD, Pod
 from neorion.keel.kube.core.pods import Container, PodSpec
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.kube.kinds import WORKLOAD, PodSet, Workload
-from neorion.navarch.decide.gang import largest_gang
-from neorion.navarch.model import Demand
+from neorion.navarch.model import Demand, Gang
 
 log = logger(__name__)
 
@@ -31,8 +31,6 @@ _GANGS: Final = (
     "jobset.sigs.k8s.io/jobset-name",
 )
 
-Gpus = Callable[[str], int]
-
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -43,11 +41,10 @@ class Waiting:
 
 
 class KubeDemand:
-    """The port `DemandSource` over mirrors of the cluster. `gpus` tells how many GPUs a node of a pool has; 0 is not known."""
+    """The port `DemandSource` over mirrors of the cluster."""
 
-    def __init__(self, informers: Informers, gpus: Gpus, *, kueue: bool) -> None:
+    def __init__(self, informers: Informers, *, kueue: bool) -> None:
         self._informers = informers
-        self._gpus = gpus
         self._pods = informers.of(POD, select=Select(labels=marks.POOL))
         self._by_pool = self._pods.index(by_label(marks.POOL))
         self._workloads = informers.of(WORKLOAD).index(_pools) if kueue else None
@@ -63,8 +60,8 @@ class KubeDemand:
         return Demand(
             pending=len(waiting),
             running=sum(bool(pod.spec.node_name) for pod in pods),
-            pending_gpus=sum(one.gpus for one in waiting),
-            gang=largest_gang(_gangs(waiting), self._gpus(pool)),
+            busy=_busy(pods),
+            waiting=_gangs(waiting),
         )
 
 
@@ -80,12 +77,21 @@ async def has_kueue(api: Api) -> bool:
     return True
 
 
-def _gangs(waiting: Iterable[Waiting]) -> Iterable[Sequence[int]]:
+def _busy(pods: Iterable[Pod]) -> dict[str, int]:
+    used: Counter[str] = Counter()
+    for pod in pods:
+        if pod.spec.node_name:
+            used[pod.spec.node_name] += gpus_of(pod.spec)
+    return {node: gpus for node, gpus in used.items() if gpus}
+
+
+def _gangs(waiting: Sequence[Waiting]) -> tuple[Gang, ...]:
+    alone = [(one.gpus,) for one in waiting if not one.gang]
     gangs: dict[str, list[int]] = {}
     for one in waiting:
         if one.gang:
             gangs.setdefault(one.gang, []).append(one.gpus)
-    return gangs.values()
+    return (*alone, *(tuple(sizes) for sizes in gangs.values()))
 
 
 def gpus_of(spec: PodSpec) -> int:

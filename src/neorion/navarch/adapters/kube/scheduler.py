@@ -76,6 +76,7 @@ class KubeScheduler:
             self._tell(kube, "Cordoned", f"Takes no new work: {why}.", sick=node.ailment is not None)
 
     async def uncordon(self, node: Node) -> None:
+        self._waits.pop(node.id, None)
         kube = self._find(node)
         if kube is None or marks.HANDS_OFF in kube.meta.labels:
             return

@@ -31,7 +31,7 @@ WAIT_MS: Final = 250
 # The driver tells of one XID twice, through its library and in the kernel's log, within moments.
 TWIN_S: Final = 10.0
 # A machine that has just booted may still be loading its driver.
-DRIVER_COMES: Final = Duration.of(minutes=5)
+DRIVER_COMES: Final = Duration.of(minutes=15)
 _PAUSE: Final = Duration.of(seconds=5)
 # What the control plane takes of a message.
 TEXT_MAX: Final = 1_000

@@ -36,11 +36,13 @@ def summary(report: SimulationReport) -> list[Line]:
     """The measures one after the other, and for each the sides: so they stand below each other."""
     lines: list[Line] = []
     for name, value, form in _MEASURES:
-        for side in report.sides:
-            found = [value(run) for run in side.runs]
-            if any(found):
-                span = f"{form(min(found))} to {form(max(found))}"
-                lines.append(Line(name, side.name, form(fmean(found)), span))
+        measured = [(side.name, [value(run) for run in side.runs]) for side in report.sides]
+        # What nobody had is no news; what one of them had is to be compared.
+        if any(any(found) for _, found in measured):
+            lines += [
+                Line(name, side, form(fmean(found)), f"{form(min(found))} to {form(max(found))}")
+                for side, found in measured
+            ]
     return lines
 
 

@@ -1,0 +1,61 @@
+"""What time does to nodes: who may serve, and who is given back before it does."""
+
+import pytest
+
+from neorion.keel.base import Duration
+from neorion.navarch.decide import FailNode, MoveNode, explain_node, plan
+from neorion.navarch.model import Health, Node, NodeState, Origin, PoolView, Pulse
+from neorion.navarch.model.spec import Timing
+from neorion.navarch.testing import NOW, ailment, later, node, pool_view, spec
+
+
+def verifying(*, tested: bool | None, **changes: object) -> tuple[Node, PoolView]:
+    """A new node whose agent has registered, and what it said of itself."""
+    new = node(1, NodeState.VERIFYING, since=later(-60), **changes)
+    return new, pool_view(spec(1), [new], pulses={new.id: Pulse(heard=NOW, marked=True, tested=tested)})
+
+
+def done(view: PoolView) -> list[object]:
+    return [
+        action.to if isinstance(action, MoveNode) else type(action)
+        for action in plan(view, NOW).actions
+        if isinstance(action, MoveNode | FailNode)
+    ]
+
+
+@pytest.mark.parametrize(("tested", "does"), [(None, []), (True, [NodeState.ACTIVE]), (False, [FailNode])])
+def test_a_new_node_serves_when_its_agent_says_that_it_is_fit(*, tested: bool | None, does: list[object]):
+    new, view = verifying(tested=tested)
+    assert done(view) == does
+    told = " ".join(explain_node(new, view, plan(view, NOW), NOW))
+    assert ("It waits" in told) == (tested is not True)
+
+
+def test_a_fit_node_must_be_well_for_as_long_as_its_pool_says():
+    new, view = verifying(tested=True)
+    for needed, does in ((120, []), (30, [NodeState.ACTIVE])):
+        timing = Timing(verify=Duration.of(seconds=needed))
+        assert done(pool_view(spec(1, timing=timing), [new], pulses=view.pulses)) == does
+
+
+def test_a_node_that_nobody_declares_fit_is_given_back_after_a_while():
+    new = node(1, NodeState.VERIFYING, since=later(-3_601))
+    assert done(pool_view(spec(1), [new], pulses={new.id: Pulse(heard=NOW)})) == [FailNode]
+
+
+@pytest.mark.parametrize("tested", [None, True, False])
+def test_a_sick_machine_of_somebody_else_is_kept_out_of_service_and_not_forgotten(*, tested: bool | None):
+    sick = {"ailment": ailment(), "health": Health.UNHEALTHY}
+    assert done(verifying(tested=tested, origin=Origin.JOINED, **sick)[1]) == [NodeState.CORDONED]
+    assert done(verifying(tested=tested, **sick)[1]) == [FailNode]
+
+
+@pytest.mark.parametrize(("tested", "does"), [(None, []), (False, [FailNode])])
+def test_a_driver_that_is_still_to_come_is_waited_for(*, tested: bool | None, does: list[object]):
+    sick = {"ailment": ailment("driver"), "health": Health.UNHEALTHY}
+    assert done(verifying(tested=tested, **sick)[1]) == does
+
+
+def test_a_machine_of_somebody_else_that_is_not_fit_does_not_serve():
+    assert done(verifying(tested=False, origin=Origin.JOINED)[1]) == []
+    assert done(verifying(tested=True, origin=Origin.JOINED)[1]) == [NodeState.ACTIVE]
