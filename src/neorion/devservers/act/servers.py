@@ -29,7 +29,7 @@ from neorion.devservers.decide import (
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
 from neorion.devservers.ports import Keys
-from neorion.keel.base import Duration, Instant, NotFound
+from neorion.keel.base import Denied, Duration, Error, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Api, Key, Merge, Strategic
 from neorion.keel.kube.control import Applier, Fence, Recorder
@@ -88,9 +88,17 @@ class Servers:
         seen = await self._with_host_key(seen, now)
         decision = decide(seen, self._settings, now)
         server = await self._own(seen)
-        if await self._made_anything(decision):
-            # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
-            return Duration(0)
+        refused: Error | None = None
+        try:
+            if await self._made_anything(decision):
+                # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
+                return Duration(0)
+        except (Denied, Invalid, QuotaExceeded) as error:
+            if decision.release:
+                raise
+            # Its user has to know, and its end must still come.
+            refused = error
+            decision = decide(replace(seen, refused=error.sentence), self._settings, now)
         await self._fit(seen, decision)
         for note in decision.notes:
             self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
@@ -102,6 +110,8 @@ class Servers:
             await self._edit(server, decision.edit)
         if decision.release:
             await self._release(server)
+        if refused is not None:
+            raise refused
         return until(decision.wake, now)
 
     async def _made_anything(self, decision: Decision) -> bool:

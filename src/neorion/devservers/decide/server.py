@@ -11,6 +11,8 @@ from neorion.devservers.decide.lifetime import next_start, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import Settings
+from neorion.devservers.decide.progress import obstacle
+from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
 from neorion.devservers.decide.working import earliest, working
@@ -68,6 +70,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
+        message=obstacle(refusal_steps(seen.refused)),
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=service_name(seen.identity.name),

@@ -29,6 +29,7 @@ from neorion.devservers.decide.names import STOPPED_BECAUSE
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.ration import rationed
+from neorion.devservers.decide.refusal import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps, unmounted_after
 from neorion.devservers.decide.telling import (
@@ -58,6 +59,8 @@ from neorion.keel.kube.core import Pod
 
 # A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
 UNDO_AFTER = timedelta(minutes=10)
+# What says that a server has no place on its flavor.
+_NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
 # What holds a change is looked at again after this: quotas are raised and nodes are added without telling us.
 HELD_AGAIN = timedelta(minutes=1)
 
@@ -132,7 +135,12 @@ class _Facts:
 
 
 def _steps(seen: Observed) -> tuple[Step, ...]:
-    return (_accepted(seen), *steps(seen.home, seen.pod))
+    return (_accepted(seen), *refusal_steps(_refused(seen)), *steps(seen.home, seen.pod))
+
+
+def _refused(seen: Observed) -> str:
+    """A Deployment that could not replace a pod says so for a while; with a pod there is nothing to say."""
+    return seen.refused or (pod_refusal(seen.body) if seen.body and seen.pod is None else "")
 
 
 def _accepted(seen: Observed) -> Step:
@@ -187,7 +195,7 @@ def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None
 
 
 def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
-    stuck = any(step.type is ConditionType.SCHEDULED and step.blocked for step in taken)
+    stuck = any(step.type in _NO_PLACE and step.blocked for step in taken)
     if not stuck or flavor.previous is None or flavor.changed is None:
         return None
     return flavor.changed + UNDO_AFTER

@@ -44,10 +44,24 @@ class BodySpec(Part, frozen=True):
     template: Template = field(default=Template())
 
 
+class Trouble(Part, frozen=True):
+    """One condition of a Deployment, of which only the words are read."""
+
+    type: str
+    message: str = ""
+
+
+class BodyStatus(Part, frozen=True):
+    """What Kubernetes says of a Deployment."""
+
+    conditions: tuple[Trouble, ...] = ()
+
+
 class Body(Object, frozen=True):
     """The Deployment of a server."""
 
     spec: BodySpec = BodySpec()
+    status: BodyStatus = BodyStatus()
 
 
 class Requirement(Part, frozen=True):
