@@ -120,6 +120,14 @@ async def test_a_server_that_cannot_be_is_refused(client: Client, place: str, na
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("name", refused.NAMES)
+async def test_a_name_that_cannot_be_is_refused(client: Client, place: str, name: str):
+    with pytest.raises(Rejected) as error:
+        await client.create(SERVERS.raw, _server(place, refused.NAMES[name], {}))
+    assert said(error.value) == refused.UNNAMEABLE
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", refused.CHANGES)
 async def test_a_change_that_cannot_be_is_refused_and_nothing_is_changed(
     client: Client, place: str, name: str

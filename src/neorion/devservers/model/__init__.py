@@ -4,7 +4,7 @@ Pure. The definitions that a cluster is given (`infra/devservers/crds`) are writ
 """
 
 from neorion.devservers.model.alert import Alert
-from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, GROUP, VERSION
+from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, GROUP, NAME_MAX, VERSION
 from neorion.devservers.model.flavor import (
     Deprecated,
     DevServerFlavorSpec,
@@ -47,6 +47,7 @@ __all__ = [
     "DEV_SERVER",
     "DEV_SERVER_FLAVOR",
     "GROUP",
+    "NAME_MAX",
     "VERSION",
     "Activity",
     "Alert",

@@ -7,6 +7,8 @@ from neorion.keel.kube.schema import Column, CustomResource
 
 GROUP = "devservers.io"
 VERSION = "v1"
+# A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
+NAME_MAX = 59
 
 DEV_SERVER = CustomResource(
     group=GROUP,
@@ -24,6 +26,12 @@ DEV_SERVER = CustomResource(
         Column("Message", ".status.message", priority=1),
         Column("Image", ".spec.image", priority=1),
         Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    born=(
+        (
+            f"self.metadata.name.size() <= {NAME_MAX} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            f"a server's name has small letters, digits and hyphens, {NAME_MAX} at most: its Service is named after it",
+        ),
     ),
 )
 

@@ -22,7 +22,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """What a custom resource is called, and the types of its two halves."""
+    """What a custom resource is called, and the types of its two halves.
+
+    `born` are rules for new objects alone, names among them: what is there already has to stay changeable, or it could not
+    even be let go.
+    """
 
     group: str
     version: str
@@ -33,6 +37,7 @@ class CustomResource:
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    born: tuple[Rule, ...] = ()
 
     def manifest(self) -> Schema:
         """The CustomResourceDefinition to apply."""
@@ -66,9 +71,14 @@ class CustomResource:
         }
 
     def _root(self) -> Schema:
+        once = [
+            {"rule": f"oldSelf.hasValue() || {rule}", "message": text, "optionalOldSelf": True}
+            for rule, text in self.born
+        ]
         return {
             "type": "object",
             "required": ["spec"],
+            **({"x-kubernetes-validations": once} if once else {}),
             "properties": {
                 "apiVersion": {"type": "string"},
                 "kind": {"type": "string"},
