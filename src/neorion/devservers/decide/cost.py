@@ -1,4 +1,4 @@
-"""What a server has cost. Written down only when it starts, stops or changes; whoever reads adds the time since."""
+"""What a server has cost. Written down only when it starts, stops or its price changes; whoever reads adds the time since."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -27,9 +27,15 @@ def accrued(cost: Cost, now: datetime, *, running: bool) -> Cost:
     )
 
 
-def booked(cost: Cost, price: Price, now: datetime, *, running: bool) -> Cost:
-    """Time so far at the old rates, time from now on at the new ones."""
-    return _at(accrued(cost, now, running=running), price)
+def carried(cost: Cost, price: Price | None, now: datetime, *, ran: bool, turns: bool) -> Cost:
+    """The account after a look. It gets an entry when the server `turns` from running to rest or back, and when its price is another.
+
+    Time so far counts at the old rates, time from now on at the new ones. A price that nobody can tell is the old one.
+    """
+    if not turns and (price is None or _at(cost, price) == cost):
+        return cost
+    brought = accrued(cost, now, running=ran)
+    return brought if price is None else _at(brought, price)
 
 
 def _at(cost: Cost, price: Price) -> Cost:

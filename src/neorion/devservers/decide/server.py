@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from neorion.devservers.decide import objects
-from neorion.devservers.decide.cost import accrued
+from neorion.devservers.decide.cost import carried
 from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
 from neorion.devservers.decide.lifetime import next_start, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
@@ -15,7 +15,7 @@ from neorion.devservers.decide.progress import obstacle
 from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
-from neorion.devservers.decide.working import earliest, working
+from neorion.devservers.decide.working import earliest, price_of, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
 
@@ -95,8 +95,10 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
 
 
 def _rest_cost(seen: Observed, now: datetime) -> Cost | None:
-    """The running account closes when the server stops; while it rests nothing is written."""
+    """The running account closes when the server stops; while it rests, only another price is written."""
     before = seen.server.status
-    if before.cost is None or before.running_since is None:
-        return before.cost
-    return accrued(before.cost, now, running=True)
+    if before.cost is None:
+        return None
+    ran = before.running_since is not None
+    price = price_of(seen, before.flavor.applied) if before.flavor else None
+    return carried(before.cost, price, now, ran=ran, turns=ran)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from neorion.devservers.decide import objects
-from neorion.devservers.decide.cost import booked, opened
+from neorion.devservers.decide.cost import carried, opened
 from neorion.devservers.decide.decision import (
     Decision,
     Edit,
@@ -115,6 +115,13 @@ def running(seen: Observed, now: datetime) -> Running:
         look=seen.look,
         told=before.deadline,
     )
+
+
+def price_of(seen: Observed, applied: str) -> Price | None:
+    """What the server costs on the flavor it stands on; None where that is gone, or is not the one asked for."""
+    if seen.flavor is None or applied != seen.server.spec.flavor:
+        return None
+    return seen.flavor.spec.price or Price()
 
 
 def _later(time: datetime | None, now: datetime) -> datetime | None:
@@ -309,15 +316,12 @@ def _notes(
 
 
 def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
-    """An account opens with the server; time at rest is booked when it starts again, a flavor's time when it changes."""
-    before = seen.server.status
-    price = (seen.flavor.spec.price if seen.flavor else None) or Price()
+    """An account opens with the server; time at rest is booked when it starts again."""
+    before, price = seen.server.status, price_of(seen, flavor.applied)
     if before.cost is None:
-        return opened(price, _since(seen, now))
-    changed = before.flavor is not None and before.flavor.applied != flavor.applied
-    if before.running_since is None or changed:
-        return booked(before.cost, price, now, running=before.running_since is not None)
-    return before.cost
+        return opened(price or Price(), _since(seen, now))
+    ran = before.running_since is not None
+    return carried(before.cost, price, now, ran=ran, turns=not ran)
 
 
 def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
