@@ -58,6 +58,7 @@ async def _furnish(client: Client, place: str) -> None:
     port = {"name": "web", "port": 8080}
     servers: dict[str, dict[str, Any]] = {
         "box": {"running": False, "ports": [port]},
+        "lent": {"running": False, "flavor": "short"},
         "old": {"running": False, "lifecycle": OLD},
         "runs": {},
     }
@@ -170,6 +171,6 @@ def test_a_command_that_cannot_be_is_refused(
 @pytest.mark.anyio
 async def test_nothing_refused_has_left_a_trace(client: Client, place: str):
     servers = await client.list(SERVERS, place)
-    assert {one.meta.name for one in servers.items} - {"box", "old", "runs"} == set()
+    assert {one.meta.name for one in servers.items} - {"box", "lent", "old", "runs"} == set()
     box = await client.get(SERVERS, "box", place)
     assert (box.meta.generation, box.spec.running) == (1, False)

@@ -1,6 +1,7 @@
 """Verbs on servers, and waiting for them, on a cluster in memory whose operator is the test."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import anyio
@@ -9,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.client import Fleet, Progress, Wish, plan_move, until_gone, until_ready, until_stopped
-from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, Observed, decide
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, Observed, decide, expiry
 from neorion.devservers.model import FlavorLimits
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod
+from neorion.devservers.testing.build import CREATED
 from neorion.keel.base import (
     Conflict,
     Deadline,
@@ -179,6 +181,37 @@ async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: Fleet):
         await until_stopped(fleet, "mydev", patience=SHORT)
     with pytest.raises(Deadline):
         await until_gone(fleet, "mydev", patience=SHORT)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {},
+        {"timeToLive": "8h"},
+        {"timeToLive": "1h", "extendedUntil": "2999-01-01T00:00:00Z"},
+        {"expirationTime": "2020-01-01T00:00:00Z"},
+    ],
+    ids=["none", "a longer one", "an extended one", "one that is over"],
+)
+async def test_a_start_with_a_time_gives_exactly_that_whatever_end_there_was(
+    fleet: Fleet, before: dict[str, str]
+):
+    await fleet.create(Wish(name="mydev"))
+    await change(fleet, "mydev", lifecycle=before, running=False)
+    started = await fleet.start("mydev", timedelta(hours=2))
+    assert started.spec.running
+    assert expiry(started.spec.lifecycle, CREATED, FlavorLimits()) == CREATED + timedelta(hours=2)
+
+
+async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_flavors_maximum(fleet: Fleet):
+    await fleet.create(Wish(name="mydev", flavor="rich", time="4h"))
+    with pytest.raises(Conflict, match="mydev runs already") as refused:
+        await fleet.start("mydev", timedelta(hours=1))
+    assert refused.value.hint == "Give it more time: devctl extend mydev --time 1h"
+    await fleet.stop("mydev")
+    with pytest.raises(QuotaExceeded, match="rich allows 4h at a time"):
+        await fleet.start("mydev", timedelta(hours=5))
+    assert not (await fleet.server("mydev")).spec.running
 
 
 async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet: Fleet):

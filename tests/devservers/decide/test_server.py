@@ -318,7 +318,9 @@ def test_each_period_is_paid_at_its_own_price():
 
 
 def test_a_price_that_is_edited_counts_from_then_on_while_the_server_runs_and_while_it_rests():
-    def look(spec: DevServerSpec, status: DevServerStatus, price: Price | None, hours: int) -> DevServerStatus:
+    def look(
+        spec: DevServerSpec, status: DevServerStatus, price: Price | None, hours: int
+    ) -> DevServerStatus:
         flavor = a_flavor(replace(FLAVOR, price=price)) if price else None
         seen = Observed(a_server(spec, status), flavor, a_claim(), pods=(a_pod(),) if spec.running else ())
         return decide(seen, SETTINGS, CREATED + hours * HOUR).status
@@ -342,7 +344,9 @@ def test_a_price_that_is_edited_counts_from_then_on_while_the_server_runs_and_wh
 def test_a_server_that_is_held_on_its_flavor_pays_for_that_one():
     around = Surroundings(nodes=())
     dear = replace(FLAVOR, node_selector={"zone": "moon"}, price=Price(per_hour="10"))
-    ran = decide(Observed(a_server(quiet()), a_flavor(), a_claim(), pods=(a_pod(),)), SETTINGS, CREATED).status
+    ran = decide(
+        Observed(a_server(quiet()), a_flavor(), a_claim(), pods=(a_pod(),)), SETTINGS, CREATED
+    ).status
     moved = a_server(replace(quiet(), flavor="dear"), ran)
     held = Observed(moved, a_flavor(dear, "dear"), a_claim(), pods=(a_pod(),), around=around)
     status = decide(held, SETTINGS, CREATED + HOUR).status

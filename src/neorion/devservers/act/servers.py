@@ -29,7 +29,7 @@ from neorion.devservers.decide import (
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
 from neorion.devservers.ports import Keys
-from neorion.keel.base import Denied, Duration, Error, Instant, Invalid, NotFound, QuotaExceeded
+from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Api, Key, Merge, Strategic
 from neorion.keel.kube.control import Applier, Fence, Recorder
@@ -87,8 +87,7 @@ class Servers:
         now = moment(self._clock.now())
         seen = await self._with_host_key(seen, now)
         decision = decide(seen, self._settings, now)
-        server = await self._own(seen)
-        refused: Error | None = None
+        seen = replace(seen, server=await self._own(seen))
         try:
             if await self._made_anything(decision):
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
@@ -97,8 +96,15 @@ class Servers:
             if decision.release:
                 raise
             # Its user has to know, and its end must still come.
-            refused = error
-            decision = decide(replace(seen, refused=error.sentence), self._settings, now)
+            seen = replace(seen, refused=error.sentence)
+            await self._carry_out(seen, decide(seen, self._settings, now))
+            raise
+        await self._carry_out(seen, decision)
+        return until(decision.wake, now)
+
+    async def _carry_out(self, seen: Observed, decision: Decision) -> None:
+        """All but its objects."""
+        server = seen.server
         await self._fit(seen, decision)
         for note in decision.notes:
             self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
@@ -110,9 +116,6 @@ class Servers:
             await self._edit(server, decision.edit)
         if decision.release:
             await self._release(server)
-        if refused is not None:
-            raise refused
-        return until(decision.wake, now)
 
     async def _made_anything(self, decision: Decision) -> bool:
         """Applies its objects. Whether there are new ones among them, and the mirrors show them."""

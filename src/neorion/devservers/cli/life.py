@@ -114,7 +114,7 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
     default="",
     show_default=False,
     metavar="TIME",
-    help="Let it run so long, as in 2h, whatever end it had.",
+    help="Let it run so long from each start on, as in 2h, whatever end it had.",
 )
 @wait_option
 @timeout_option

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from neorion.devservers.client.extension import Extension, extended
-from neorion.devservers.client.spans import parse_span
+from neorion.devservers.client.spans import parse_span, span_text
 from neorion.devservers.client.why import diagnosis
 from neorion.devservers.client.wish import Wish
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
@@ -90,8 +90,8 @@ class Fleet:
         """The DevServer that a wish stands for, after every check that can be made without making it."""
         flavor = await self.flavor(wish.flavor)
         limits = flavor.spec.limits
-        if limits is not None and limits.max_ttl is not None and wish.time:
-            _at_most(flavor, parse_span(wish.time), limits.max_ttl)
+        if wish.time:
+            _check_time(flavor, parse_span(wish.time))
         if limits is not None and limits.max_per_user is not None:
             taken = [one.meta.name for one in await self.servers() if one.spec.flavor == flavor.meta.name]
             if len(taken) >= limits.max_per_user:
@@ -121,19 +121,13 @@ class Fleet:
         await self.client.delete(SERVERS, server.meta.name, self.namespace)
 
     async def start(self, name: str, by: timedelta | None = None) -> DevServer:
-        """`by` gives a server with a fixed end that long from now; one with a time to live gets that anew."""
+        """`by` is how long it runs from this and every later start, whatever end it had; without it, it keeps the end it has."""
         server = await self.server(name)
-        lifecycle = server.spec.lifecycle
-        last = max(filter(None, (lifecycle.expiration_time, lifecycle.extended_until)), default=None)
-        if by is None and lifecycle.expiration_time is not None and last is not None and last <= self.now():
-            raise Conflict(
-                "devservers.expired",
-                f"{name} was to end at {last:%Y-%m-%d %H:%M %Z}, and would stop again at once.",
-                hint=f"Give it more time: devctl start {name} --time 2h",
-            )
         spec: dict[str, Any] = {"running": True}
-        if by is not None:
-            spec["lifecycle"] = {"extendedUntil": (self.now() + by).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        if by is None:
+            self._check_not_over(server)
+        else:
+            spec["lifecycle"] = await self._anew(server, by)
         return await self._turn(server, spec)
 
     async def stop(self, name: str) -> DevServer:
@@ -197,6 +191,30 @@ class Fleet:
             except (Retry, Expired):
                 await self.clock.sleep(AGAIN)
 
+    def _check_not_over(self, server: DevServer) -> None:
+        name, lifecycle = server.meta.name, server.spec.lifecycle
+        last = max(filter(None, (lifecycle.expiration_time, lifecycle.extended_until)), default=None)
+        if lifecycle.expiration_time is not None and last is not None and last <= self.now():
+            raise Conflict(
+                "devservers.expired",
+                f"{name} was to end at {last:%Y-%m-%d %H:%M %Z}, and would stop again at once.",
+                hint=f"Give it more time: devctl start {name} --time 2h",
+            )
+
+    async def _anew(self, server: DevServer, by: timedelta) -> dict[str, str | None]:
+        """The fields of a lifecycle that begins now. A server that runs has begun, and is not shortened unawares."""
+        name = server.meta.name
+        if server.spec.running:
+            raise Conflict(
+                "devservers.started",
+                f"{name} runs already.",
+                hint=f"Give it more time: devctl extend {name} --time {span_text(by)}",
+            )
+        flavor = await self.flavor_of(server)
+        if flavor is not None:
+            _check_time(flavor, by)
+        return {"timeToLive": span_text(by), "expirationTime": None, "extendedUntil": None}
+
     async def _turn(self, server: DevServer, spec: dict[str, Any]) -> DevServer:
         """Whatever stopped it before, now it was a person."""
         return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
@@ -219,8 +237,9 @@ def _is_about(event: Event, name: str) -> bool:
     return about.name == name
 
 
-def _at_most(flavor: DevServerFlavor, asked: timedelta, most: str) -> None:
-    if asked > span(most):
+def _check_time(flavor: DevServerFlavor, asked: timedelta) -> None:
+    most = flavor.spec.limits.max_ttl if flavor.spec.limits else None
+    if most is not None and asked > span(most):
         raise QuotaExceeded(
             "devservers.too_long",
             f"{flavor.meta.name} allows {most} at a time.",

@@ -110,7 +110,10 @@ def _after_rest(server: DevServer, now: datetime) -> tuple[str, ...]:
 
 
 def _cure(server: DevServer) -> str:
-    for told in (condition_of(server, kind) for kind in (*_STEPS, ConditionType.QUOTA, ConditionType.READY, ConditionType.SSH)):
+    for told in (
+        condition_of(server, kind)
+        for kind in (*_STEPS, ConditionType.QUOTA, ConditionType.READY, ConditionType.SSH)
+    ):
         if told is not None and told.status == "False" and told.reason in _CURES:
             return _CURES[told.reason].format(name=server.meta.name)
     return f"devctl events {server.meta.name}"

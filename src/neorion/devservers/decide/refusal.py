@@ -27,7 +27,9 @@ def refusal_steps(told: str) -> tuple[Step, ...]:
     words = _ABOUT.sub("", told).rstrip(".")
     if short := _QUOTA.match(words):
         quota, asked, used, most = short.groups()
-        sentence = f'The quota "{quota}" has no room: {asked} is asked for, {used} is used, {most} is the most.'
+        sentence = (
+            f'The quota "{quota}" has no room: {asked} is asked for, {used} is used, {most} is the most.'
+        )
         return (Step(ConditionType.QUOTA, False, "QuotaExceeded", sentence),)
     sentence = f"The cluster refuses what the server needs: {words[:_WORDS_MAX]}."
     return (Step(ConditionType.QUOTA, False, "Refused", sentence),)
