@@ -59,14 +59,27 @@ def events_command(out: Output, name: str, where: Where) -> None:
 
 @click.command("cost", cls=Command)
 @click.argument("name", default="", metavar="[NAME]")
+@click.option(
+    "--by-user",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="One line for each user, for who may see all servers of the cluster.",
+)
 @where_options
-def cost_command(out: Output, name: str, where: Where) -> None:
+def cost_command(out: Output, name: str, where: Where, *, by_user: bool) -> None:
     """Show what servers have cost.
 
     Without a name, all your servers and their sum.
     """
-    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
+
+    if by_user:
+        from neorion.devservers.cli import bill  # noqa: PLC0415 -- as above
+
+        bill.check_alone(name)
+        ask(out, where, lambda fleet: bill.by_user(fleet, out))
+        return
+    from neorion.devservers.cli import views  # noqa: PLC0415 -- as above
 
     ask(out, where, lambda fleet: views.cost(fleet, out, name))
 

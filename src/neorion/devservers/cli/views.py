@@ -1,7 +1,9 @@
 """What the commands that show servers do."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -158,7 +160,7 @@ async def cost(fleet: Fleet, out: Output, name: str) -> None:
     records = [CostRecord.of(one, now) for one in await fleet.servers()]
     out.show(records, COSTS)
     if len(records) > 1 and out.shared.output in {Format.TABLE, Format.WIDE}:
-        out.say(f"Together: {_together(records)}")
+        out.say(f"Together: {together(records)}")
 
 
 async def _diagnosed(fleet: Fleet, server: DevServer) -> Diagnosis:
@@ -169,7 +171,17 @@ async def _diagnosed(fleet: Fleet, server: DevServer) -> Diagnosis:
     return diagnosis(server, await fleet.warning(server.meta.name))
 
 
-def _together(records: list[CostRecord]) -> str:
+class Sum(Protocol):
+    """An amount of money."""
+
+    @property
+    def amount(self) -> str: ...
+
+    @property
+    def currency(self) -> str: ...
+
+
+def together(records: Iterable[Sum]) -> str:
     sums: dict[str, Decimal] = {}
     for one in records:
         sums[one.currency] = sums.get(one.currency, Decimal(0)) + Decimal(one.amount)

@@ -72,6 +72,11 @@ class Fleet:
             found = await self.client.list(SERVERS, self.namespace)
         return sorted(found.items, key=lambda one: one.meta.name)
 
+    async def everybodys(self) -> Sequence[DevServer]:
+        """The servers of all namespaces, for who may see them."""
+        with _explained(self.namespace):
+            return (await self.client.list(SERVERS)).items
+
     async def server(self, name: str) -> DevServer:
         try:
             with _explained(self.namespace):
