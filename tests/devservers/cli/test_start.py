@@ -19,9 +19,20 @@ SERVER = {
 }
 CONFIG = """
 current-context: here
-clusters: [{{name: here, cluster: {{server: "{server}"}}}}]
-users: [{{name: me, user: {{token: secret}}}}]
-contexts: [{{name: here, context: {{cluster: here, user: me, namespace: dev-ann}}}}]
+clusters:
+- name: here
+  cluster:
+    server: {server}
+users:
+- name: me
+  user:
+    token: secret
+contexts:
+- name: here
+  context:
+    cluster: here
+    user: me
+    namespace: dev-ann
 """
 # Each takes a part of the time that somebody looks at nothing; each has come along unnoticed once.
 HEAVY = (
@@ -43,10 +54,15 @@ HEAVY = (
     "difflib",
     "hashlib",
     "json",
+    "yaml",
+    "getpass",
     "neorion.devservers.client.aio",
     "neorion.devservers.client.copying",
+    "neorion.devservers.client.extension",
+    "neorion.devservers.client.wish",
     "neorion.devservers.decide.decision",
     "neorion.devservers.decide.objects",
+    "neorion.devservers.model.definitions",
     "neorion.keel.kube.control",
     "neorion.keel.kube.streams",
     "neorion.keel.run.crew",

@@ -4,12 +4,10 @@ import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neorion.devservers.client.extension import Extension, extended
 from neorion.devservers.client.spans import parse_span, span_text
 from neorion.devservers.client.why import diagnosis
-from neorion.devservers.client.wish import Wish
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.devservers.model.users import user_of
@@ -19,6 +17,10 @@ from neorion.keel.clock import Clock
 from neorion.keel.kube import Added, Bookmark, Deleted, Exists, Expired, Merge, Modified, Select, UnknownKind
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
+
+if TYPE_CHECKING:
+    from neorion.devservers.client.extension import Extension
+    from neorion.devservers.client.wish import Wish
 
 # What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
 _CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -91,7 +93,7 @@ class Fleet:
             hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
         )
 
-    async def checked(self, wish: Wish) -> dict[str, Any]:
+    async def checked(self, wish: "Wish") -> dict[str, Any]:
         """The DevServer that a wish stands for, after every check that can be made without making it."""
         flavor = await self.flavor(wish.flavor)
         limits = flavor.spec.limits
@@ -107,7 +109,7 @@ class Fleet:
                 )
         return wish.manifest(self.namespace, flavor.meta.name)
 
-    async def create(self, wish: Wish) -> DevServer:
+    async def create(self, wish: "Wish") -> DevServer:
         """Refuses what cannot be before anything is written."""
         manifest = await self.checked(wish)
         try:
@@ -138,7 +140,9 @@ class Fleet:
     async def stop(self, name: str) -> DevServer:
         return await self._turn(await self.server(name), {"running": False})
 
-    async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> Extension:
+    async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> "Extension":
+        from neorion.devservers.client.extension import extended  # noqa: PLC0415 -- few commands need it
+
         server = await self.server(name)
         found = extended(server, await self.flavor_of(server), by, self.now(), shorten=shorten)
         await self._patch(server, {"spec": {"lifecycle": found.lifecycle}})

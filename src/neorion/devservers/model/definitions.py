@@ -1,20 +1,17 @@
 """The two custom resources as the cluster knows them."""
 
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
+from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
+from neorion.devservers.model.words import NAME_MAX
 from neorion.keel.kube.schema import Column, CustomResource
 
-GROUP = "devservers.io"
-VERSION = "v1"
-# A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
-NAME_MAX = 59
-
 DEV_SERVER = CustomResource(
-    group=GROUP,
-    version=VERSION,
-    kind="DevServer",
-    plural="devservers",
+    group=SERVERS.group,
+    version=SERVERS.version,
+    kind=SERVERS.name,
+    plural=SERVERS.plural,
     spec=DevServerSpec,
     status=DevServerStatus,
     short_names=("dsv",),
@@ -36,10 +33,10 @@ DEV_SERVER = CustomResource(
 )
 
 DEV_SERVER_FLAVOR = CustomResource(
-    group=GROUP,
-    version=VERSION,
-    kind="DevServerFlavor",
-    plural="devserverflavors",
+    group=FLAVORS.group,
+    version=FLAVORS.version,
+    kind=FLAVORS.name,
+    plural=FLAVORS.plural,
     spec=DevServerFlavorSpec,
     status=DevServerFlavorStatus,
     namespaced=False,

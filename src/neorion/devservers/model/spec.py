@@ -12,7 +12,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import DottedName, Name, Size, Span, Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.schema import Rule, keyed, rules
+from neorion.keel.kube.rules import Rule, keyed, rules
 
 
 class Mode(StrEnum):

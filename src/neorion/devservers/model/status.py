@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.schema import keyed
+from neorion.keel.kube.rules import keyed
 
 
 class Phase(StrEnum):

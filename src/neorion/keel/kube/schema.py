@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from msgspec import NODEFAULT, Meta, Struct, inspect, to_builtins
+from msgspec import NODEFAULT, Struct, inspect, to_builtins
+
+from neorion.keel.kube.rules import Rule, validations
 
 Schema = dict[str, Any]
-Rule = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +89,6 @@ class CustomResource:
                 "status": schema_of(self.status, defaults=False),
             },
         }
-
-
-def rules(*checks: Rule) -> Meta:
-    """CEL rules for one field, each with the sentence that refuses. A struct keeps its own in `RULES`."""
-    return Meta(extra_json_schema=_validations(checks))
-
-
-def keyed(key: str) -> Meta:
-    """A list whose items are told apart by one field, so that several writers can each own theirs."""
-    return Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
 
 
 def schema_of(struct: type[Struct], *, defaults: bool = True) -> Schema:
@@ -187,12 +178,8 @@ def _struct(info: inspect.StructType, *, defaults: bool) -> Schema:
         told["required"] = required
     declared: tuple[Rule, ...] = getattr(info.cls, "RULES", ())
     if declared:
-        told |= _validations(declared)
+        told |= validations(declared)
     return told | {"properties": properties}
-
-
-def _validations(checks: tuple[Rule, ...]) -> Schema:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": text} for rule, text in checks]}
 
 
 def _default(field: inspect.Field) -> object | None:
