@@ -7,12 +7,11 @@ import yaml
 from msgspec import convert
 from msgspec.structs import replace
 
-from neorion.devservers.cli.bill import bills
+from neorion.devservers.cli.costs import CostRecord, bills, together
+from neorion.devservers.cli.flavors import FlavorRecord
 from neorion.devservers.cli.monitor import gpu_words
-from neorion.devservers.cli.records import CostRecord, FlavorRecord
 from neorion.devservers.cli.streams import Copy, copy_of
 from neorion.devservers.cli.telling import StepTeller
-from neorion.devservers.cli.views import together
 from neorion.devservers.client import Progress, Step
 from neorion.devservers.decide.cost import opened
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Price

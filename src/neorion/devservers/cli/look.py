@@ -12,10 +12,10 @@ from neorion.keel.cli.kit import Output
 @where_options
 def list_command(out: Output, where: Where, *, watch: bool) -> None:
     """List your servers."""
-    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli import listing  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: (views.watch if watch else views.show_list)(fleet, out))
+    ask(out, where, lambda fleet: (listing.watch if watch else listing.show_list)(fleet, out))
 
 
 @click.command("describe", cls=Command)
@@ -71,17 +71,14 @@ def cost_command(out: Output, name: str, where: Where, *, by_user: bool) -> None
 
     Without a name, all your servers and their sum.
     """
-    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli import costs  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
     if by_user:
-        from neorion.devservers.cli import bill  # noqa: PLC0415 -- as above
-
-        bill.check_alone(name)
-        ask(out, where, lambda fleet: bill.by_user(fleet, out))
-        return
-    from neorion.devservers.cli import views  # noqa: PLC0415 -- as above
-
-    ask(out, where, lambda fleet: views.cost(fleet, out, name))
+        costs.check_alone(name)
+        ask(out, where, lambda fleet: costs.by_user(fleet, out))
+    else:
+        ask(out, where, lambda fleet: costs.cost(fleet, out, name))
 
 
 @click.command("monitor", cls=Command)
