@@ -15,6 +15,7 @@ from neorion.devservers.model import DEFAULT_FLAVORS
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
+from neorion.keel.base import Invalid
 from neorion.keel.cli import run
 from neorion.keel.kube import Exists, Merge, Rejected
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
@@ -166,6 +167,27 @@ def test_a_command_that_cannot_be_is_refused(
     code = run(app, shlex.split(refusal.command))
     out, err = capfd.readouterr()
     assert (out, err, code) == ("", refusal.told.replace("{namespace}", place), refusal.code)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("annotation", "image", "code", "words"),
+    [
+        (300_000, 1, "kube.invalid", "metadata.annotations: Too long: may not be more than 262144 bytes"),
+        (1, 600, "kube.invalid", "spec.image: Too long: may not be more than 512 bytes"),
+        (1, 4_000_000, "kube.too_large", "limit is 3145728"),
+    ],
+    ids=["a mark", "a field", "the whole"],
+)
+async def test_an_object_of_any_size_is_refused(
+    client: Client, place: str, annotation: int, image: int, code: str, words: str
+):
+    huge = _server(place, "huge", {"image": "x" * image})
+    huge["metadata"]["annotations"] = {"note": "x" * annotation}
+    with pytest.raises(Invalid) as error:
+        await client.create(SERVERS.raw, huge)
+    assert error.value.code == code
+    assert words in error.value.sentence
 
 
 @pytest.mark.anyio
