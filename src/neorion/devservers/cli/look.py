@@ -2,7 +2,13 @@
 
 import click
 
-from neorion.devservers.cli.options import Where, name_argument, where_options
+from neorion.devservers.cli.options import (
+    Where,
+    maybe_name_argument,
+    name_argument,
+    some_names_argument,
+    where_options,
+)
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
 
@@ -33,7 +39,7 @@ def describe_command(out: Output, name: str, where: Where) -> None:
 
 
 @click.command("doctor", cls=Command)
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@some_names_argument(metavar="[NAME]...")
 @where_options
 def doctor_command(out: Output, names: tuple[str, ...], where: Where) -> int:
     """Say why a server does not run, and what would help.
@@ -58,7 +64,7 @@ def events_command(out: Output, name: str, where: Where) -> None:
 
 
 @click.command("cost", cls=Command)
-@click.argument("name", default="", metavar="[NAME]")
+@maybe_name_argument
 @click.option(
     "--by-user",
     is_flag=True,
@@ -82,7 +88,7 @@ def cost_command(out: Output, name: str, where: Where, *, by_user: bool) -> None
 
 
 @click.command("monitor", cls=Command)
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@some_names_argument(metavar="[NAME]...")
 @click.option("--every", default="5s", metavar="TIME", help="How often to look.")
 @click.option("--once", is_flag=True, allow_from_autoenv=False, help="Look once, and end.")
 @where_options
