@@ -1,6 +1,6 @@
 """One server brought to what was decided about it, by as few writes as that takes."""
 
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -10,14 +10,16 @@ from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor
 from neorion.keel.base import Duration, QuotaExceeded
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key
+from neorion.keel.kube import Key, Kind
 from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
 from neorion.keel.kube.core import CLAIM
+from neorion.keel.kube.kinds import Manifest
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
 
 KEY = Key("dev-ann", "mydev")
+T = TypeVar("T")
 
 
 async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
@@ -50,7 +52,9 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
 class Miser(MemoryApi):
     """A cluster whose quota has no room for a home."""
 
-    async def apply(self, kind: Any, body: Any, manager: str, *, force: bool = False) -> Any:
+    async def apply(
+        self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
+    ) -> T:
         if kind is CLAIM:
             raise QuotaExceeded(
                 "kube.quota",
@@ -58,7 +62,7 @@ class Miser(MemoryApi):
                 " requests.storage=100Gi, used: requests.storage=2Ti, limited: requests.storage=2Ti",
                 hint="",
             )
-        return await super().apply(kind, body, manager, force=force)
+        return await super().apply(kind, thing, manager, force=force, subresource=subresource)
 
 
 async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_time():

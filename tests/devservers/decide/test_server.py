@@ -10,7 +10,6 @@ from neorion.devservers.decide import (
     GoBack,
     Observed,
     Remove,
-    Surroundings,
     TurnOff,
     TurnOn,
     decide,
@@ -24,7 +23,6 @@ from neorion.devservers.model import (
     Mode,
     OnExpire,
     Phase,
-    Price,
     Resources,
     Schedule,
     StopReason,
@@ -296,62 +294,6 @@ def test_nothing_changes_when_nothing_happens():
     assert again.status == first.status
     assert again.objects == first.objects
     assert again.notes == ()
-
-
-def test_each_period_is_paid_at_its_own_price():
-    dear = replace(FLAVOR, price=Price(per_hour="10", stopped="0.5"))
-    status = decide(Observed(a_server(quiet()), a_flavor()), SETTINGS, CREATED).status
-    moved = replace(quiet(), flavor="dear")
-    status = decide(
-        Observed(a_server(moved, status), a_flavor(dear, "dear")), SETTINGS, CREATED + HOUR
-    ).status
-    off = replace(moved, running=False)
-    status = decide(
-        Observed(a_server(off, status), a_flavor(dear, "dear")), SETTINGS, CREATED + 3 * HOUR
-    ).status
-    status = decide(
-        Observed(a_server(moved, status), a_flavor(dear, "dear")), SETTINGS, CREATED + 7 * HOUR
-    ).status
-    assert status.cost
-    assert status.cost.amount == "23"
-    assert (status.cost.running_seconds, status.cost.stopped_seconds) == (3 * 3600, 4 * 3600)
-
-
-def test_a_price_that_is_edited_counts_from_then_on_while_the_server_runs_and_while_it_rests():
-    def look(
-        spec: DevServerSpec, status: DevServerStatus, price: Price | None, hours: int
-    ) -> DevServerStatus:
-        flavor = a_flavor(replace(FLAVOR, price=price)) if price else None
-        seen = Observed(a_server(spec, status), flavor, a_claim(), pods=(a_pod(),) if spec.running else ())
-        return decide(seen, SETTINGS, CREATED + hours * HOUR).status
-
-    dear = Price(per_hour="10", stopped="1")
-    status = look(quiet(), DevServerStatus(), Price(per_hour="1", stopped="0"), 0)
-    status = look(quiet(), status, dear, 2)
-    assert look(quiet(), status, dear, 3) == status
-    # Nobody can tell the price of a flavor that is gone: it stays what it was.
-    assert look(quiet(), status, None, 3).cost == status.cost
-    off = replace(quiet(), running=False)
-    status = look(off, status, dear, 4)
-    status = look(off, status, Price(per_hour="10", stopped="3"), 5)
-    assert look(off, status, Price(per_hour="10", stopped="3"), 6) == status
-    status = look(quiet(), status, Price(per_hour="10", stopped="3"), 7)
-    assert status.cost
-    # Two hours at 1, two at 10; at rest one at 1 and two at 3.
-    assert status.cost.amount == "29"
-
-
-def test_a_server_that_is_held_on_its_flavor_pays_for_that_one():
-    around = Surroundings(nodes=())
-    dear = replace(FLAVOR, node_selector={"zone": "moon"}, price=Price(per_hour="10"))
-    ran = decide(
-        Observed(a_server(quiet()), a_flavor(), a_claim(), pods=(a_pod(),)), SETTINGS, CREATED
-    ).status
-    moved = a_server(replace(quiet(), flavor="dear"), ran)
-    held = Observed(moved, a_flavor(dear, "dear"), a_claim(), pods=(a_pod(),), around=around)
-    status = decide(held, SETTINGS, CREATED + HOUR).status
-    assert status.message
-    assert status.cost == ran.cost
 
 
 def _rest(seen: Observed):

@@ -24,7 +24,6 @@ class FlavorRecord(Struct, frozen=True):
     stopped_per_hour: str
     currency: str
     longest: str
-    running: int
     deprecated: str
     description: str
 
@@ -48,7 +47,6 @@ class FlavorRecord(Struct, frozen=True):
             stopped_per_hour=spec.price.stopped if spec.price else "",
             currency=spec.price.currency if spec.price else "",
             longest=(spec.limits.max_ttl if spec.limits else None) or "",
-            running=flavor.status.running,
             deprecated=spec.deprecated.message if spec.deprecated else "",
             description=spec.description or "",
         )
@@ -71,7 +69,6 @@ FLAVORS: Final[Table[FlavorRecord]] = Table(
         Column("AT MOST", lambda one: one.longest, priority=3),
         Column("STOPPED PER HOUR", lambda one: one.stopped_per_hour, wide=True, right=True),
         Column("CLOUD", lambda one: one.cloud, wide=True),
-        Column("RUNNING", lambda one: one.running, wide=True, right=True),
         Column(
             "ABOUT",
             lambda one: f"Goes away: {one.deprecated}" if one.deprecated else one.description,

@@ -89,7 +89,4 @@ class DevServerFlavorSpec(Part, frozen=True, kw_only=True):
 
 
 class DevServerFlavorStatus(Part, frozen=True, kw_only=True):
-    """How much of it there is."""
-
-    servers: int = 0
-    running: int = 0
+    """Nothing is observed of a flavor: what there is of it, its nodes and quotas say."""
