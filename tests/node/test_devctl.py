@@ -210,8 +210,14 @@ def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box
         before = server.status().deadline
         assert before is not None
         assert (server.extend("30m") - before.time).total_seconds() == 1800
+        assert server.doctor().well
+        assert "Ready" in {one.reason for one in server.events()}
+        cost = server.cost()
+        assert cost is not None
+        assert cost.per_hour == "0.02"
         server.stop()
         assert server.status().phase is Phase.STOPPED
+        assert server.doctor().sentence == "block is stopped: somebody stopped it."
         server.start()
         server.copy_from("script", tmp_path / "back")
         assert (tmp_path / "back").read_text() == "echo from the script"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from neorion.devservers.cli.costs import CostRecord
 from neorion.devservers.cli.records import ServerRecord
 from neorion.devservers.cli.words import TONES, ago, moment
-from neorion.devservers.client import Diagnosis, Fleet, diagnosis, ends, steps, when
+from neorion.devservers.client import Diagnosis, Fleet, ends, steps, when
 from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.keel.base import Finding, Instant, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
@@ -135,7 +135,7 @@ def events_table(now: Instant) -> Table[EventRecord]:
 async def describe(fleet: Fleet, out: Output, name: str) -> None:
     server = await fleet.server(name)
     flavor = await fleet.flavor_of(server)
-    found = await _diagnosed(fleet, server)
+    found = await fleet.diagnosed(server)
     out.show_one(Description.of(server, flavor, found, fleet.now()), description_table(fleet.clock.now()))
 
 
@@ -143,7 +143,7 @@ async def doctor(fleet: Fleet, out: Output, names: tuple[str, ...]) -> int:
     servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
     findings: list[Finding] = []
     for server in servers:
-        found = await _diagnosed(fleet, server)
+        found = await fleet.diagnosed(server)
         rests = server.meta.deleted is None and not server.spec.running
         severity = Severity.INFO if found.well or rests else Severity.ERROR
         findings.append(
@@ -158,14 +158,6 @@ async def events(fleet: Fleet, out: Output, name: str) -> None:
         # A name that nobody knows is a mistake; a quiet server is none.
         await fleet.server(name)
     out.show([EventRecord.of(one) for one in told], events_table(fleet.clock.now()))
-
-
-async def _diagnosed(fleet: Fleet, server: DevServer) -> Diagnosis:
-    """Events are read only where the status alone does not say it."""
-    found = diagnosis(server)
-    if found.well or not server.spec.running or server.status.message:
-        return found
-    return diagnosis(server, await fleet.warning(server.meta.name))
 
 
 def _used(server: ServerRecord, now: Instant) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from neorion.devservers.client.spans import parse_span, span_text
-from neorion.devservers.client.why import diagnosis
+from neorion.devservers.client.why import Diagnosis, diagnosis
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.devservers.model.users import user_of
@@ -177,6 +177,13 @@ class Fleet:
         """The newest complaint of anybody about a server; "" when there is none."""
         told = [one for one in await self.events(name) if one.type == "Warning" and one.note]
         return f"{told[-1].note.rstrip('.')}." if told else ""
+
+    async def diagnosed(self, server: DevServer) -> Diagnosis:
+        """Why it is as it is. Events are read only where the status alone does not say it."""
+        found = diagnosis(server)
+        if found.well or not server.spec.running or server.status.message:
+            return found
+        return diagnosis(server, await self.warning(server.meta.name))
 
     async def versions(self, name: str) -> AsyncGenerator[DevServer | None]:
         """A server as it is and as it changes; None while there is none. Never ends by itself."""
