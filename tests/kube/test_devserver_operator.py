@@ -205,6 +205,11 @@ async def test_a_quota_that_is_too_small_holds_a_larger_flavor(fleet_api: Client
         assert room.pod("mydev").meta.uid == pod
 
 
+def _message(room: Room) -> str:
+    server = room.server("mydev")
+    return (server.status.message if server else None) or ""
+
+
 @pytest.mark.parametrize(
     ("counted", "few", "enough"), [("requests.cpu", "50m", "1"), ("requests.storage", "1Mi", "10Gi")]
 )
@@ -216,9 +221,9 @@ async def test_a_quota_without_room_is_told_until_there_is_some(
     await fleet_api.create(RESOURCE_QUOTA.raw, quota)
     async with operating(fleet_api, room.namespace):
         await room.create("mydev", await room.flavor("small"))
+        await room.until(lambda: _message(room).startswith(f'The quota "team" has no room: {counted}='))
         await room.until(lambda: room.told("mydev", "QuotaExceeded"))
-        server = await room.until_phase("mydev", Phase.PENDING)
-        assert (server.status.message or "").startswith(f'The quota "team" has no room: {counted}=')
+        await room.until_phase("mydev", Phase.PENDING)
         await fleet_api.patch(
             RESOURCE_QUOTA, "team", Merge({"spec": {"hard": {counted: enough}}}), room.namespace
         )
