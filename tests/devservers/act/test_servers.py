@@ -1,10 +1,12 @@
 """One server brought to what was decided about it, by as few writes as that takes."""
 
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pytest
 
 from neorion.devservers.act import Hands, Mirrors, Servers
+from neorion.devservers.adapters.hostkeys import Keymaker
 from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor
@@ -12,7 +14,7 @@ from neorion.keel.base import Duration, QuotaExceeded
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Key, Kind
 from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
-from neorion.keel.kube.core import CLAIM
+from neorion.keel.kube.core import CLAIM, SECRET, SERVICE
 from neorion.keel.kube.kinds import Manifest
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
@@ -49,28 +51,39 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
     assert cluster.writes.total() - before == 6
 
 
+FULL = "exceeded quota: dev-user, requested: {0}=1, used: {0}=5, limited: {0}=5"
+
+
 class Miser(MemoryApi):
-    """A cluster whose quota has no room for a home."""
+    """A cluster whose quota has no room for one kind of thing."""
+
+    scarce: Kind[Any]
 
     async def apply(
         self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
     ) -> T:
-        if kind is CLAIM:
-            raise QuotaExceeded(
-                "kube.quota",
-                'persistentvolumeclaims "mydev-home" is forbidden: exceeded quota: dev-user, requested:'
-                " requests.storage=100Gi, used: requests.storage=2Ti, limited: requests.storage=2Ti",
-                hint="",
-            )
+        self._grudge(kind)
         return await super().apply(kind, thing, manager, force=force, subresource=subresource)
 
+    async def create(self, kind: Kind[T], thing: T | Manifest) -> T:
+        self._grudge(kind)
+        return await super().create(kind, thing)
 
-async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_time():
+    def _grudge(self, kind: Kind[Any]) -> None:
+        if kind.name == self.scarce.name:
+            told = f'{kind.plural} "mydev" is forbidden: {FULL.format(kind.plural)}'
+            raise QuotaExceeded("kube.quota", told, hint="")
+
+
+@pytest.mark.parametrize("scarce", [CLAIM, SERVICE, SECRET], ids=lambda kind: kind.plural)
+async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_time(scarce: Kind[Any]):
     clock = SystemClock()
     api = Miser(MemoryCluster(clock), clock, "operator")
+    api.scarce = scarce
     informers = Informers(api, clock, system_rng())
-    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
-    servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
+    applier, recorder = Applier(api, "devservers", informers), Recorder(api, "any", "any", clock)
+    hands = Hands(api, applier, recorder, UNFENCED, keys=Keymaker())
+    servers = Servers(Mirrors(informers), hands, replace(SETTINGS, tools_image="tools"), clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     spec = {"flavor": "cpu-small", "lifecycle": {"expirationTime": "2020-01-01T00:00:00Z"}}
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": spec}
@@ -80,8 +93,9 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
     with pytest.raises(QuotaExceeded):
         await servers.reconcile(KEY)
     told = await api.get(SERVERS, *reversed(KEY))
-    assert told.status.message == (
-        'The quota "dev-user" has no room: requests.storage=100Gi is asked for, requests.storage=2Ti is used,'
-        " requests.storage=2Ti is the most."
+    of = scarce.plural
+    assert (
+        told.status.message
+        == f'The quota "dev-user" has no room: {of}=1 is asked for, {of}=5 is used, {of}=5 is the most.'
     )
     assert (told.status.observed_generation, told.spec.running) == (1, False)

@@ -85,15 +85,15 @@ class Servers:
         if unsure(seen):
             seen = replace(seen, around=await survey(self._api, seen))
         now = moment(self._clock.now())
-        seen = await self._with_host_key(seen, now)
-        decision = decide(seen, self._settings, now)
-        seen = replace(seen, server=await self._own(seen))
         try:
+            seen = await self._with_host_key(seen, now)
+            seen = replace(seen, server=await self._own(seen))
+            decision = decide(seen, self._settings, now)
             if await self._made_anything(decision):
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
         except (Denied, Invalid, QuotaExceeded) as error:
-            if decision.release:
+            if seen.server.meta.deleted is not None:
                 raise
             # Its user has to know, and its end must still come.
             seen = replace(seen, refused=error.sentence)
