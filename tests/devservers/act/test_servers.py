@@ -4,18 +4,21 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
+from msgspec import structs
 
 from neorion.devservers.act import Hands, Mirrors, Servers
 from neorion.devservers.adapters.hostkeys import Keymaker
+from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import FLAVORS, SERVERS
-from neorion.devservers.testing import SETTINGS, a_flavor
+from neorion.devservers.testing import SETTINGS, a_flavor, a_pod
 from neorion.keel.base import Duration, QuotaExceeded
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Kind
+from neorion.keel.kube import Key, Kind, Merge, Rejected
 from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
-from neorion.keel.kube.core import CLAIM, SECRET, SERVICE
+from neorion.keel.kube.core import CLAIM, POD, SECRET, SERVICE
 from neorion.keel.kube.kinds import Manifest
+from neorion.keel.kube.port import Patch
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
@@ -99,3 +102,39 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
         == f'The quota "dev-user" has no room: {of}=1 is asked for, {of}=5 is used, {of}=5 is the most.'
     )
     assert (told.status.observed_generation, told.spec.running) == (1, False)
+
+
+class Stiff(MemoryApi):
+    """A cluster that resizes no pod."""
+
+    async def patch(
+        self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
+    ) -> T:
+        if subresource == "resize":
+            raise Rejected('Pod "mydev-x" is invalid: spec: Forbidden: its node cannot do that')
+        return await super().patch(kind, name, patch, namespace, subresource)
+
+
+async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
+    clock = SystemClock()
+    api = Stiff(MemoryCluster(clock), clock, "operator")
+    informers = Informers(api, clock, system_rng())
+    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
+    servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
+    informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
+    wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
+    informers.observe(SERVERS, await api.create(SERVERS, wanted))
+    await servers.reconcile(KEY)
+    pod = a_pod()
+    marked = structs.replace(pod, meta=structs.replace(pod.meta, labels={SERVER_LABEL: KEY.name}))
+    informers.observe(POD, structs.replace(await api.create(POD, marked), status=pod.status))
+    more = Merge({"spec": {"resources": {"requests": {"cpu": "2"}}}})
+    informers.observe(FLAVORS, await api.patch(FLAVORS, "cpu-small", more))
+
+    with pytest.raises(Rejected):
+        await servers.reconcile(KEY)
+    told = (await api.get(SERVERS, *reversed(KEY))).status
+    assert (told.phase, told.message) == (
+        Phase.RUNNING,
+        "The cluster refuses what the server needs: spec: Forbidden: its node cannot do that.",
+    )

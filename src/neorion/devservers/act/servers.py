@@ -92,6 +92,7 @@ class Servers:
             if await self._made_anything(decision):
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
+            await self._fit(seen, decision)
         except (Denied, Invalid, QuotaExceeded) as error:
             if seen.server.meta.deleted is not None:
                 raise
@@ -103,9 +104,8 @@ class Servers:
         return until(decision.wake, now)
 
     async def _carry_out(self, seen: Observed, decision: Decision) -> None:
-        """All but its objects."""
+        """All but what the cluster may refuse."""
         server = seen.server
-        await self._fit(seen, decision)
         for note in decision.notes:
             self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
         if not decision.release:
