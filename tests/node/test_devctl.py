@@ -207,10 +207,10 @@ def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box
         server.copy_to(tmp_path / "script", "script")
         done = server.exec(["sh", "script"])
         assert (done.code, done.stdout) == (0, b"from the script\n")
+        assert server.doctor().well
         before = server.status().deadline
         assert before is not None
         assert (server.extend("30m") - before.time).total_seconds() == 1800
-        assert server.doctor().well
         assert "Ready" in {one.reason for one in server.events()}
         cost = server.cost()
         assert cost is not None

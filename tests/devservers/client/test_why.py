@@ -21,18 +21,24 @@ from neorion.devservers.model.objects import Body, BodyStatus, DevServer, Troubl
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
-from neorion.keel.kube.core import Pod, PodStatus
+from neorion.keel.kube.core import Claim, Pod, PodStatus
+from neorion.keel.kube.core.basics import ClaimStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
 
 NOW = CREATED + timedelta(hours=1)
 
 
 def observed(
-    spec: DevServerSpec, *, pod: Pod | None = None, known: bool = True, body: Body | None = None
+    spec: DevServerSpec,
+    *,
+    pod: Pod | None = None,
+    known: bool = True,
+    body: Body | None = None,
+    home: Claim | None = None,
 ) -> DevServer:
     """A server with the status that the operator would write."""
     server = a_server(spec)
-    seen = Observed(server, a_flavor() if known else None, a_claim(), body, (pod,) if pod else ())
+    seen = Observed(server, a_flavor() if known else None, home or a_claim(), body, (pod,) if pod else ())
     return replace(server, status=decide(seen, SETTINGS, NOW).status)
 
 
@@ -92,6 +98,11 @@ CASES = {
         observed(SPEC, pod=waiting("CrashLoopBackOff", "back-off")),
         "The server does not start: back-off.",
         "devctl logs mydev --previous shows its last words.",
+    ),
+    "no class for its home": Case(
+        observed(SPEC, home=replace(a_claim(), status=ClaimStatus(phase="Pending"))),
+        "Nothing makes a volume for the home: the cluster has no default storage class.",
+        "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
     ),
     "no room in the quota": Case(
         observed(SPEC, body=FULL),

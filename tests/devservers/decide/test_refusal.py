@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from neorion.devservers.decide import GoBack, Observed, decide, pod_refusal
-from neorion.devservers.decide.working import UNDO_AFTER
+from neorion.devservers.decide.working import HELD_AGAIN, UNDO_AFTER
 from neorion.devservers.model import ConditionType, DevServerSpec, Lifecycle, Phase
 from neorion.devservers.model.objects import Body, BodyStatus, Trouble
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
@@ -60,10 +60,9 @@ def test_a_server_that_has_its_pod_is_not_refused_whatever_its_deployment_still_
 @pytest.mark.parametrize("running", [True, False])
 def test_what_could_not_be_written_is_told_in_short(told: str, sentence: str, *, running: bool):
     spec = DevServerSpec(flavor="cpu-small", running=running)
-    assert (
-        decide(Observed(a_server(spec), a_flavor(), refused=told), SETTINGS, CREATED).status.message
-        == sentence
-    )
+    decision = decide(Observed(a_server(spec), a_flavor(), refused=told), SETTINGS, CREATED)
+    # Nobody tells when there is room: it is tried again.
+    assert (decision.status.message, decision.wake) == (sentence, CREATED + HELD_AGAIN)
 
 
 def test_a_flavor_whose_pod_is_refused_is_undone():

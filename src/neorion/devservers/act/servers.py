@@ -98,8 +98,12 @@ class Servers:
                 raise
             # Its user has to know, and its end must still come.
             seen = replace(seen, refused=error.sentence)
-            await self._carry_out(seen, decide(seen, self._settings, now))
-            raise
+            decision = decide(seen, self._settings, now)
+            await self._carry_out(seen, decision)
+            if not isinstance(error, QuotaExceeded):
+                raise
+            # Not the operator's fault, and nobody's whom an alert should wake.
+            return until(decision.wake, now)
         await self._carry_out(seen, decision)
         return until(decision.wake, now)
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from neorion.devservers.client.spans import parse_span, span_text
+from neorion.devservers.client.steps import obstacle
 from neorion.devservers.client.why import Diagnosis, diagnosis
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
 _CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
 _MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
+_UNBOUND = "unbound immediate PersistentVolumeClaims"
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
 
@@ -173,17 +175,24 @@ class Fleet:
         about = [one for one in found.items if _is_about(one, name)]
         return sorted(about, key=when)
 
-    async def warning(self, name: str) -> str:
-        """The newest complaint of anybody about a server; "" when there is none."""
-        told = [one for one in await self.events(name) if one.type == "Warning" and one.note]
-        return f"{told[-1].note.rstrip('.')}." if told else ""
+    async def warning(self, server: DevServer) -> str:
+        """The newest complaint of anybody about a server since it was last started; "" when there is none."""
+        since = server.status.running_since
+        told = [
+            one.note.rstrip(".")
+            for one in await self.events(server.meta.name)
+            if one.type == "Warning" and one.note and _is_younger(one, since)
+        ]
+        # A pod that waits for its volume says no more than that; whoever makes the volume says why.
+        better = [note for note in told if _UNBOUND not in note] or told
+        return f"{better[-1]}." if better else ""
 
     async def diagnosed(self, server: DevServer) -> Diagnosis:
         """Why it is as it is. Events are read only where the status alone does not say it."""
         found = diagnosis(server)
-        if found.well or not server.spec.running or server.status.message:
+        if found.well or not server.spec.running or obstacle(server):
             return found
-        return diagnosis(server, await self.warning(server.meta.name))
+        return diagnosis(server, await self.warning(server))
 
     async def versions(self, name: str) -> AsyncGenerator[DevServer | None]:
         """A server as it is and as it changes; None while there is none. Never ends by itself."""
@@ -237,6 +246,12 @@ class Fleet:
 
     async def _patch(self, server: DevServer, body: dict[str, Any]) -> DevServer:
         return await self.client.patch(SERVERS, server.meta.name, Merge(body), self.namespace)
+
+
+def _is_younger(event: Event, since: datetime | None) -> bool:
+    """In whole seconds, as a status tells its times. What has no time counts."""
+    told = when(event)
+    return since is None or not told or datetime.fromisoformat(told).replace(microsecond=0) >= since
 
 
 def when(event: Event) -> str:

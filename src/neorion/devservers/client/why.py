@@ -27,6 +27,7 @@ _CURES = {
     "BadSchedule": "Correct spec.lifecycle.schedule of the DevServer.",
     "QuotaExceeded": "Delete or stop another server, or ask for more; then devctl stop {name} and devctl start {name}.",
     "Refused": "Ask whoever runs the cluster.",
+    "NoStorageClass": "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
     "Lost": "Ask whoever runs the cluster's storage.",
     "Unschedulable": "Take a smaller flavor (devctl update {name} --flavor FLAVOR), or wait for a node.",
     "ErrImagePull": "Check the name of the image and the right to pull it.",

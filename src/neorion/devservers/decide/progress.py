@@ -111,6 +111,14 @@ def _volume(home: Claim | None) -> Step:
         return Step(
             kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
         )
+    if not home.spec.storage_class_name:
+        # The server writes the default class into every claim that names none.
+        return Step(
+            kind,
+            False,
+            "NoStorageClass",
+            "Nothing makes a volume for the home: the cluster has no default storage class.",
+        )
     # Many classes bind only when a pod asks: that is no fault.
     return Step(kind, None, "Waiting")
 

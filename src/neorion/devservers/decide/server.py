@@ -15,7 +15,7 @@ from neorion.devservers.decide.progress import obstacle
 from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
-from neorion.devservers.decide.working import earliest, price_of, working
+from neorion.devservers.decide.working import HELD_AGAIN, earliest, price_of, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
 
@@ -87,7 +87,8 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
         edit = Remove()
     elif should_start(spec.lifecycle, stopped_at, reason, now):
         edit = TurnOn()
-    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now))
+    again = now + HELD_AGAIN if seen.refused else None
+    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now), again)
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
     made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)

@@ -61,7 +61,7 @@ from neorion.keel.kube.core import Pod
 UNDO_AFTER = timedelta(minutes=10)
 # What says that a server has no place on its flavor.
 _NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
-# What holds a change is looked at again after this: quotas are raised and nodes are added without telling us.
+# What holds a change, or was refused, is tried again after this: quotas are raised and nodes are added without telling us.
 HELD_AGAIN = timedelta(minutes=1)
 
 
@@ -91,7 +91,7 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
             next_end(server),
             next_warning(server, timed, now),
             undo_at,
-            now + HELD_AGAIN if held else None,
+            now + HELD_AGAIN if held or seen.refused else None,
             None if status.ready else _later(silent_after(seen.pod), now),
             None if status.ready else _later(unmounted_after(seen.pod), now),
         ),
