@@ -15,7 +15,7 @@ _AROUND: Final = "Where you are"
 _ADMIN: Final = "For who runs the cluster"
 _COMMANDS: Final = (
     ("create", "life:create_command", "Make a server.", _LIFE),
-    ("list", "look:list_command", "List your servers.", _LIFE),
+    ("list", "overview:list_command", "List your servers.", _LIFE),
     ("start", "life:start_command", "Start a server that was stopped.", _LIFE),
     ("stop", "life:stop_command", "Stop a server; its home is kept.", _LIFE),
     ("extend", "life:extend_command", "Give a server more time.", _LIFE),
