@@ -57,17 +57,15 @@ def test_the_flavors_of_aws_are_known_by_their_label_and_machine():
 
 @pytest.mark.parametrize(("running", "amount", "rate"), [(True, "6.00", "3"), (False, "1.00", "0.5")])
 def test_what_a_server_costs_goes_on_after_the_last_entry(running: bool, amount: str, rate: str):  # noqa: FBT001 -- a case
-    status = DevServerStatus(
-        cost=opened(Price(per_hour="3", stopped="0.5"), CREATED),
-        running_since=CREATED if running else None,
-    )
+    account = opened(Price(per_hour="3", stopped="0.5"), CREATED)
+    status = DevServerStatus(cost=replace(account, running=running))
     record = CostRecord.of(a_server(DevServerSpec(flavor="cpu-small"), status), CREATED + timedelta(hours=2))
     assert (record.amount, record.per_hour) == (amount, rate)
 
 
 def test_each_user_has_one_bill_and_the_dearest_comes_first():
     def server(namespace: str, price: Price, *, running: bool = True) -> DevServer:
-        status = DevServerStatus(cost=opened(price, CREATED), running_since=CREATED if running else None)
+        status = DevServerStatus(cost=replace(opened(price, CREATED), running=running))
         made = a_server(DevServerSpec(flavor="cpu-small", owner="somebody else"), status)
         return replace(made, meta=replace(made.meta, namespace=namespace))
 

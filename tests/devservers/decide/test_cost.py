@@ -4,10 +4,11 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from neorion.devservers.decide import Observed, Surroundings, decide
+from neorion.devservers.decide import Observed, Surroundings, accrued, decide
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Lifecycle, Price
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
+from neorion.keel.kube.core import PodStatus
 
 HOUR = timedelta(hours=1)
 QUIET = DevServerSpec(flavor="cpu-small", lifecycle=Lifecycle(auto_shutdown=False))
@@ -15,21 +16,28 @@ QUIET = DevServerSpec(flavor="cpu-small", lifecycle=Lifecycle(auto_shutdown=Fals
 
 def test_each_period_is_paid_at_its_own_price():
     dear = replace(FLAVOR, price=Price(per_hour="10", stopped="0.5"))
-    status = decide(Observed(a_server(QUIET), a_flavor()), SETTINGS, CREATED).status
+    status = decide(Observed(a_server(QUIET), a_flavor(), pods=(a_pod(),)), SETTINGS, CREATED).status
     moved = replace(QUIET, flavor="dear")
-    status = decide(
-        Observed(a_server(moved, status), a_flavor(dear, "dear")), SETTINGS, CREATED + HOUR
-    ).status
     off = replace(moved, running=False)
-    status = decide(
-        Observed(a_server(off, status), a_flavor(dear, "dear")), SETTINGS, CREATED + 3 * HOUR
-    ).status
-    status = decide(
-        Observed(a_server(moved, status), a_flavor(dear, "dear")), SETTINGS, CREATED + 7 * HOUR
-    ).status
+    for spec, hours in ((moved, 1), (off, 3), (moved, 7)):
+        pods = (a_pod(),) if spec.running else ()
+        seen = Observed(a_server(spec, status), a_flavor(dear, "dear"), pods=pods)
+        status = decide(seen, SETTINGS, CREATED + hours * HOUR).status
     assert status.cost
     assert status.cost.amount == "23"
     assert (status.cost.running_seconds, status.cost.stopped_seconds) == (3 * 3600, 4 * 3600)
+
+
+def test_a_server_that_waits_for_a_machine_does_not_pay_for_one():
+    status = DevServerStatus()
+    placeless = a_pod(status=PodStatus(phase="Pending"))
+    for pods, hours in (((), 0), ((placeless,), 1), ((a_pod(),), 5), ((), 7), ((), 9)):
+        seen = Observed(a_server(QUIET, status), a_flavor(), a_claim(), pods=pods)
+        status = decide(seen, SETTINGS, CREATED + hours * HOUR).status
+    assert status.cost
+    # Five hours without one at 0.1, two with one at 1; what follows is not booked yet.
+    assert (status.cost.amount, status.cost.running) == ("2.5", False)
+    assert accrued(status.cost, CREATED + 9 * HOUR).amount == "2.7"
 
 
 def test_a_price_that_is_edited_counts_from_then_on_while_the_server_runs_and_while_it_rests():

@@ -10,7 +10,7 @@ from msgspec import Struct
 from neorion.devservers.cli.records import phase
 from neorion.devservers.cli.words import TONES
 from neorion.devservers.client import Fleet
-from neorion.devservers.decide import accrued
+from neorion.devservers.decide import accrued, rate
 from neorion.devservers.model.objects import DevServer
 from neorion.devservers.model.users import user_of
 from neorion.keel.base import Invalid
@@ -33,10 +33,7 @@ class CostRecord(Struct, frozen=True):
 
     @classmethod
     def of(cls, server: DevServer, now: datetime) -> "CostRecord":
-        status = server.status
-        runs = status.running_since is not None
-        cost = accrued(status.cost, now, running=runs) if status.cost else None
-        rate = (cost.per_hour if runs else cost.stopped_per_hour) if cost else "0"
+        cost = accrued(server.status.cost, now) if server.status.cost else None
         return cls(
             name=server.meta.name,
             owner=server.spec.owner or "",
@@ -44,7 +41,7 @@ class CostRecord(Struct, frozen=True):
             phase=phase(server),
             running_hours=_hours(cost.running_seconds if cost else 0),
             stopped_hours=_hours(cost.stopped_seconds if cost else 0),
-            per_hour=rate,
+            per_hour=rate(cost) if cost else "0",
             amount=f"{Decimal(cost.amount if cost else '0'):.2f}",
             currency=cost.currency if cost else "USD",
         )
@@ -120,7 +117,7 @@ def _bill(currency: str, namespace: str, servers: list[DevServer], now: datetime
         user=user_of(namespace),
         namespace=namespace,
         servers=len(servers),
-        running=sum(one.status.running_since is not None for one in servers),
+        running=sum(one.status.cost is not None and one.status.cost.running for one in servers),
         running_hours=str(sum(Decimal(one.running_hours) for one in costs)),
         per_hour=str(sum(Decimal(one.per_hour) for one in costs)),
         amount=str(sum(Decimal(one.amount) for one in costs)),

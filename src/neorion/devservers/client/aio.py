@@ -124,9 +124,8 @@ class AsyncDevServer:
 
     async def cost(self) -> Cost | None:
         """Its account up to now; None before the operator has opened one."""
-        status = await self.status()
-        running = status.running_since is not None
-        return accrued(status.cost, self.fleet.now(), running=running) if status.cost else None
+        told = (await self.status()).cost
+        return accrued(told, self.fleet.now()) if told else None
 
     async def wait(self, patience: Duration = PATIENCE) -> None:
         """Until it can be used."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.devservers.decide.cost import accrued
+    from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
         FINALIZER,
         Decision,
@@ -92,6 +92,7 @@ __all__ = [
     "most",
     "next_look",
     "pod_refusal",
+    "rate",
     "read",
     "service_name",
     "unsure",
@@ -101,7 +102,7 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "cost": ("accrued",),
+        "cost": ("accrued", "rate"),
         "decision": (
             "FINALIZER",
             "Decision",

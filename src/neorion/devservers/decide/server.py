@@ -96,10 +96,9 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
 
 
 def _rest_cost(seen: Observed, now: datetime) -> Cost | None:
-    """The running account closes when the server stops; while it rests, only another price is written."""
+    """While it rests, only another price is written."""
     before = seen.server.status
     if before.cost is None:
         return None
-    ran = before.running_since is not None
     price = price_of(seen, before.flavor.applied) if before.flavor else None
-    return carried(before.cost, price, now, ran=ran, turns=ran)
+    return carried(before.cost, price, now, running=False)

@@ -316,12 +316,10 @@ def _notes(
 
 
 def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
-    """An account opens with the server; time at rest is booked when it starts again."""
+    """An account opens with the server. It costs what its machine does from the moment it has one."""
     before, price = seen.server.status, price_of(seen, flavor.applied)
-    if before.cost is None:
-        return opened(price or Price(), _since(seen, now))
-    ran = before.running_since is not None
-    return carried(before.cost, price, now, ran=ran, turns=not ran)
+    account = before.cost or opened(price or Price(), _since(seen, now))
+    return carried(account, price, now, running=seen.pod is not None and bool(seen.pod.spec.node_name))
 
 
 def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
