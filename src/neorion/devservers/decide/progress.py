@@ -41,7 +41,8 @@ class Step:
 
 def steps(home: Claim | None, pod: Pod | None) -> tuple[Step, ...]:
     """From the volume to a server one can use. A later step is not known before the earlier ones are done."""
-    return (_volume(home), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
+    placed = pod is not None and bool(pod.spec.node_name)
+    return (_volume(home, placed=placed), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
 
 
 def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
@@ -101,7 +102,7 @@ def began(pod: Pod) -> datetime | None:
     return datetime.fromisoformat(running.started) if running and running.started else None
 
 
-def _volume(home: Claim | None) -> Step:
+def _volume(home: Claim | None, *, placed: bool) -> Step:
     kind = ConditionType.VOLUME
     if home is None:
         return Step(kind, None, "Waiting")
@@ -111,8 +112,8 @@ def _volume(home: Claim | None) -> Step:
         return Step(
             kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
         )
-    if not home.spec.storage_class_name:
-        # The server writes the default class into every claim that names none.
+    if not home.spec.storage_class_name and not placed:
+        # The API server writes the default class into every claim that names none.
         return Step(
             kind,
             False,
