@@ -105,6 +105,38 @@ SERVERS: dict[str, tuple[dict[str, Any], str]] = {
         {"volumes": [{"claimName": "a", "mountPath": "/data"}, {"claimName": "b", "mountPath": "/data"}]},
         'spec.volumes[1]: Duplicate value: {"mountPath":"/data"}',
     ),
+    "a volume over the home": (
+        {"volumes": [{"claimName": "data", "mountPath": "/home/dev/"}]},
+        "spec.volumes[0]: Invalid value: /, /home/dev, /dev/shm and /opt/devserver are the server's own; mount the claim beside or below the home",
+    ),
+    "a volume over everything": (
+        {"volumes": [{"claimName": "data", "mountPath": "/"}]},
+        "spec.volumes[0]: Invalid value: /, /home/dev, /dev/shm and /opt/devserver are the server's own; mount the claim beside or below the home",
+    ),
+    "a volume over the server's tools": (
+        {"volumes": [{"claimName": "data", "mountPath": "/opt/devserver/bin"}]},
+        "spec.volumes[0]: Invalid value: /, /home/dev, /dev/shm and /opt/devserver are the server's own; mount the claim beside or below the home",
+    ),
+    "a volume at a path that turns back": (
+        {"volumes": [{"claimName": "data", "mountPath": "/data/../home/dev"}]},
+        "spec.volumes[0]: Invalid value: /, /home/dev, /dev/shm and /opt/devserver are the server's own; mount the claim beside or below the home",
+    ),
+    "a volume over the shared one": (
+        {"sharedVolumeClaimName": "team", "volumes": [{"claimName": "data", "mountPath": "/shared"}]},
+        "spec: Invalid value: /shared is where sharedVolumeClaimName is mounted; mount the other claim elsewhere",
+    ),
+    "a port that is called ssh": (
+        {"ports": [{"name": "ssh", "port": 2022}]},
+        "spec: Invalid value: port 22 and the name ssh are the server's own while enableSSH is true",
+    ),
+    "the port of ssh": (
+        {"ports": [{"name": "login", "port": 22}]},
+        "spec: Invalid value: port 22 and the name ssh are the server's own while enableSSH is true",
+    ),
+    "one port of two names": (
+        {"ports": [{"name": "web", "port": 80}, {"name": "www", "port": 80}]},
+        "spec: Invalid value: each port is listed once, under one name",
+    ),
     "a port of zero": (
         {"ports": [{"name": "web", "port": 0}]},
         "spec.ports[0].port: Invalid value: 0: spec.ports[0].port in body should be greater than or equal to 1",
@@ -184,6 +216,13 @@ SERVERS: dict[str, tuple[dict[str, Any], str]] = {
         'spec.running: Invalid value: "string": spec.running in body must be of type boolean: "string"',
     ),
 }
+
+# Names of a good DevServer that its Service could not carry.
+NAMES: dict[str, str] = {
+    "a dotted name": "my.dev",
+    "a name with no room behind it": "a" * 60,
+}
+UNNAMEABLE = "<nil>: Invalid value: a server's name has small letters, digits and hyphens, 59 at most: its Service is named after it"
 
 # What was good, and the change to it that is not.
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

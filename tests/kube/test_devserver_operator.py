@@ -205,6 +205,36 @@ async def test_a_quota_that_is_too_small_holds_a_larger_flavor(fleet_api: Client
         assert room.pod("mydev").meta.uid == pod
 
 
+def _message(room: Room) -> str:
+    server = room.server("mydev")
+    return (server.status.message if server else None) or ""
+
+
+@pytest.mark.parametrize(
+    ("counted", "few", "enough"), [("requests.cpu", "50m", "1"), ("requests.storage", "1Mi", "10Gi")]
+)
+async def test_a_quota_without_room_is_told_until_there_is_some(
+    fleet_api: Client, room: Room, counted: str, few: str, enough: str
+):
+    """Of the pod, which its Deployment makes, and of the home, which the operator makes itself."""
+    quota = {"metadata": {"name": "team", "namespace": room.namespace}, "spec": {"hard": {counted: few}}}
+    await fleet_api.create(RESOURCE_QUOTA.raw, quota)
+    async with operating(fleet_api, room.namespace):
+        await room.create("mydev", await room.flavor("small"))
+        await room.until(lambda: _message(room).startswith(f'The quota "team" has no room: {counted}='))
+        await room.until(lambda: room.told("mydev", "QuotaExceeded"))
+        await room.until_phase("mydev", Phase.PENDING)
+        await fleet_api.patch(
+            RESOURCE_QUOTA, "team", Merge({"spec": {"hard": {counted: enough}}}), room.namespace
+        )
+        # What stopped and starts is tried at once; Kubernetes itself waits longer from time to time.
+        await room.change("mydev", running=False)
+        await room.until_phase("mydev", Phase.STOPPED)
+        await room.change("mydev", running=True)
+        running = await room.until_phase("mydev", Phase.RUNNING)
+        assert running.status.message is None
+
+
 async def test_a_home_grows_once_its_class_allows(fleet_api: Client, room: Room):
     def size() -> str:
         home = room.home("mydev")

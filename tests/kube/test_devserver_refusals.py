@@ -15,6 +15,7 @@ from neorion.devservers.model import DEFAULT_FLAVORS
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
+from neorion.keel.base import Invalid
 from neorion.keel.cli import run
 from neorion.keel.kube import Exists, Merge, Rejected
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
@@ -58,6 +59,7 @@ async def _furnish(client: Client, place: str) -> None:
     port = {"name": "web", "port": 8080}
     servers: dict[str, dict[str, Any]] = {
         "box": {"running": False, "ports": [port]},
+        "lent": {"running": False, "flavor": "short"},
         "old": {"running": False, "lifecycle": OLD},
         "runs": {},
     }
@@ -120,6 +122,14 @@ async def test_a_server_that_cannot_be_is_refused(client: Client, place: str, na
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("name", refused.NAMES)
+async def test_a_name_that_cannot_be_is_refused(client: Client, place: str, name: str):
+    with pytest.raises(Rejected) as error:
+        await client.create(SERVERS.raw, _server(place, refused.NAMES[name], {}))
+    assert said(error.value) == refused.UNNAMEABLE
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", refused.CHANGES)
 async def test_a_change_that_cannot_be_is_refused_and_nothing_is_changed(
     client: Client, place: str, name: str
@@ -160,8 +170,29 @@ def test_a_command_that_cannot_be_is_refused(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("annotation", "image", "code", "words"),
+    [
+        (300_000, 1, "kube.invalid", "metadata.annotations: Too long: may not be more than 262144 bytes"),
+        (1, 600, "kube.invalid", "spec.image: Too long: may not be more than 512 bytes"),
+        (1, 4_000_000, "kube.too_large", "limit is 3145728"),
+    ],
+    ids=["a mark", "a field", "the whole"],
+)
+async def test_an_object_of_any_size_is_refused(
+    client: Client, place: str, annotation: int, image: int, code: str, words: str
+):
+    huge = _server(place, "huge", {"image": "x" * image})
+    huge["metadata"]["annotations"] = {"note": "x" * annotation}
+    with pytest.raises(Invalid) as error:
+        await client.create(SERVERS.raw, huge)
+    assert error.value.code == code
+    assert words in error.value.sentence
+
+
+@pytest.mark.anyio
 async def test_nothing_refused_has_left_a_trace(client: Client, place: str):
     servers = await client.list(SERVERS, place)
-    assert {one.meta.name for one in servers.items} - {"box", "old", "runs"} == set()
+    assert {one.meta.name for one in servers.items} - {"box", "lent", "old", "runs"} == set()
     box = await client.get(SERVERS, "box", place)
     assert (box.meta.generation, box.spec.running) == (1, False)

@@ -20,7 +20,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
 from neorion.keel.cli import run
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Bookmark, Key, Merge, UnknownKind, condition
+from neorion.keel.kube import Bookmark, Key, Merge, Rejected, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
 from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
 
@@ -57,12 +57,14 @@ def outcomes(steps: Any) -> set[Outcome]:
 
 
 def younger(manifest: Any) -> Any:
-    """As a version would have been that did not know ports yet."""
+    """As a version would have been that knew no ports yet, and refused less."""
     body = json.loads(json.dumps(manifest))
     if body["metadata"]["name"] == "devservers.devservers.io":
-        del body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][
-            "ports"
-        ]
+        root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        spec = root["properties"]["spec"]
+        del spec["properties"]["ports"]
+        for part in (root, spec, spec["properties"]["volumes"]["items"]):
+            del part["x-kubernetes-validations"]
     return body
 
 
@@ -134,6 +136,27 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
     assert [one.port for one in changed.spec.ports] == [8080]
     with pytest.raises(NotFound):
         await client.get(CONFIG_MAP, "of-an-older-version", SYSTEM)
+
+
+async def test_what_an_upgrade_would_refuse_and_is_there_can_still_be_changed_and_let_go(
+    client: Client, installer: Installer
+):
+    def server(name: str) -> dict[str, Any]:
+        over = [{"claimName": "data", "mountPath": "/home/dev"}]
+        meta = {"name": name, "namespace": "default", "finalizers": ["devservers.io/home"]}
+        return {"metadata": meta, "spec": {"flavor": "mine", "volumes": over}}
+
+    await installer.install(tuple(map(younger, LOCAL)))
+    made = await client.create(SERVERS, server("old.box"))
+    await installer.install(LOCAL)
+    with pytest.raises(Rejected, match="/home/dev"):
+        await client.create(SERVERS, server("box"))
+    stopped = await client.patch(SERVERS, "old.box", Merge({"spec": {"running": False}}), "default")
+    assert (stopped.meta.uid, stopped.spec.running) == (made.meta.uid, False)
+    await client.delete(SERVERS, "old.box", "default")
+    await client.patch(SERVERS, "old.box", Merge({"metadata": {"finalizers": []}}), "default")
+    with pytest.raises(NotFound):
+        await client.get(SERVERS, "old.box", "default")
 
 
 async def test_what_the_server_refuses_leaves_nothing_behind(client: Client, installer: Installer):

@@ -17,7 +17,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
 
 ROOT = Path(__file__).parent.parent.parent
-PROGRAM = [sys.executable, "-c", "from neorion.devservers.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from neorion.devservers.devctl import main; main()"]
 # What a busy machine may need until something has happened in the cluster.
 PATIENCE = "--timeout=180s"
 

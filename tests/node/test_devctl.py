@@ -207,11 +207,17 @@ def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box
         server.copy_to(tmp_path / "script", "script")
         done = server.exec(["sh", "script"])
         assert (done.code, done.stdout) == (0, b"from the script\n")
+        assert server.doctor().well
         before = server.status().deadline
         assert before is not None
         assert (server.extend("30m") - before.time).total_seconds() == 1800
+        assert "Ready" in {one.reason for one in server.events()}
+        cost = server.cost()
+        assert cost is not None
+        assert cost.per_hour == "0.02"
         server.stop()
         assert server.status().phase is Phase.STOPPED
+        assert server.doctor().sentence == "block is stopped: somebody stopped it."
         server.start()
         server.copy_from("script", tmp_path / "back")
         assert (tmp_path / "back").read_text() == "echo from the script"

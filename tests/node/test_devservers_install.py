@@ -24,7 +24,7 @@ pytestmark = [NEEDS, pytest.mark.needs("drydock", "mmdebstrap", "ssh"), pytest.m
 ROOT = Path(__file__).parent.parent.parent
 # Of this checkout: two of them may be tested at the same time.
 NAME = f"install-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
-PROGRAM = [sys.executable, "-c", "from neorion.devservers.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from neorion.devservers.devctl import main; main()"]
 SYSTEM = "devservers-system"
 IMAGE = "devservers-operator:dev"
 TOOLS = "devserver-tools:dev"

@@ -12,7 +12,7 @@ COST = Cost(as_of=CREATED, per_hour="1.5", stopped_per_hour="0.1")
 
 def server(user: str, phase: Phase | None, *, running: bool = True) -> DevServer:
     spec = DevServerSpec(flavor="cpu-small", owner="somebody else", running=running)
-    made = a_server(spec, DevServerStatus(phase=phase, cost=COST))
+    made = a_server(spec, DevServerStatus(phase=phase, cost=replace(COST, running=running)))
     return replace(made, meta=replace(made.meta, namespace=f"dev-{user}"))
 
 

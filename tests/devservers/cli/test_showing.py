@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 import yaml
 from msgspec import convert
+from msgspec.structs import replace
 
+from neorion.devservers.cli.costs import CostRecord, bills, together
+from neorion.devservers.cli.flavors import FlavorRecord
 from neorion.devservers.cli.monitor import gpu_words
-from neorion.devservers.cli.records import CostRecord, FlavorRecord
 from neorion.devservers.cli.streams import Copy, copy_of
 from neorion.devservers.cli.telling import StepTeller
 from neorion.devservers.client import Progress, Step
 from neorion.devservers.decide.cost import opened
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Price
-from neorion.devservers.model.objects import DevServerFlavor
+from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.devservers.testing import a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.base import Invalid
@@ -55,12 +57,34 @@ def test_the_flavors_of_aws_are_known_by_their_label_and_machine():
 
 @pytest.mark.parametrize(("running", "amount", "rate"), [(True, "6.00", "3"), (False, "1.00", "0.5")])
 def test_what_a_server_costs_goes_on_after_the_last_entry(running: bool, amount: str, rate: str):  # noqa: FBT001 -- a case
-    status = DevServerStatus(
-        cost=opened(Price(per_hour="3", stopped="0.5"), CREATED),
-        running_since=CREATED if running else None,
-    )
+    account = opened(Price(per_hour="3", stopped="0.5"), CREATED)
+    status = DevServerStatus(cost=replace(account, running=running))
     record = CostRecord.of(a_server(DevServerSpec(flavor="cpu-small"), status), CREATED + timedelta(hours=2))
     assert (record.amount, record.per_hour) == (amount, rate)
+
+
+def test_each_user_has_one_bill_and_the_dearest_comes_first():
+    def server(namespace: str, price: Price, *, running: bool = True) -> DevServer:
+        status = DevServerStatus(cost=replace(opened(price, CREATED), running=running))
+        made = a_server(DevServerSpec(flavor="cpu-small", owner="somebody else"), status)
+        return replace(made, meta=replace(made.meta, namespace=namespace))
+
+    cheap, dear = Price(per_hour="0.5", stopped="0.1"), Price(per_hour="3")
+    servers = [
+        server("dev-ann", cheap),
+        server("dev-ann", cheap, running=False),
+        server("dev-bob", dear),
+        server("team", Price(per_hour="1", currency="EUR")),
+    ]
+    found = bills(servers, CREATED + timedelta(hours=2))
+    assert [
+        (one.user, one.servers, one.running, one.per_hour, one.amount, one.currency) for one in found
+    ] == [
+        ("", 1, 1, "1", "2.00", "EUR"),
+        ("bob", 1, 1, "3", "6.00", "USD"),
+        ("ann", 2, 1, "0.6", "1.20", "USD"),
+    ]
+    assert together(found) == "2.00 EUR, 7.20 USD"
 
 
 @pytest.mark.parametrize(

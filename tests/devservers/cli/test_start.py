@@ -1,6 +1,7 @@
 """What stands between a person and the first line: what a command loads before it can speak."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -19,9 +20,20 @@ SERVER = {
 }
 CONFIG = """
 current-context: here
-clusters: [{{name: here, cluster: {{server: "{server}"}}}}]
-users: [{{name: me, user: {{token: secret}}}}]
-contexts: [{{name: here, context: {{cluster: here, user: me, namespace: dev-ann}}}}]
+clusters:
+- name: here
+  cluster:
+    server: {server}
+users:
+- name: me
+  user:
+    token: secret
+contexts:
+- name: here
+  context:
+    cluster: here
+    user: me
+    namespace: dev-ann
 """
 # Each takes a part of the time that somebody looks at nothing; each has come along unnoticed once.
 HEAVY = (
@@ -43,10 +55,15 @@ HEAVY = (
     "difflib",
     "hashlib",
     "json",
+    "yaml",
+    "getpass",
     "neorion.devservers.client.aio",
     "neorion.devservers.client.copying",
+    "neorion.devservers.client.extension",
+    "neorion.devservers.client.wish",
     "neorion.devservers.decide.decision",
     "neorion.devservers.decide.objects",
+    "neorion.devservers.model.definitions",
     "neorion.keel.kube.control",
     "neorion.keel.kube.streams",
     "neorion.keel.run.crew",
@@ -117,3 +134,42 @@ async def test_a_program_that_waits_is_told_nothing_but_the_error(tmp_path: Path
     done = await anyio.run_process([sys.executable, "-c", LOADS, *command], check=False)
     first, _ = done.stderr.decode().splitlines()
     assert json.loads(first)["error"]["code"] == "kube.no_config"
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("devctl ssh ", "mydev"),
+        ("devctl ssh my", "mydev"),
+        ("devctl ssh other", ""),
+        ("devctl delete mydev m", "mydev"),
+        ("devctl cost ", "mydev"),
+        ("devctl update mydev --flavor ", "cpu-small"),
+        ("devctl create new c", "cpu-small"),
+    ],
+)
+async def test_a_shell_is_offered_the_names_that_are_there(words: str, offered: str, tmp_path: Path):
+    async def names(request: web.Request) -> web.Response:
+        name = "cpu-small" if request.path.endswith("/devserverflavors") else "mydev"
+        thing = {**SERVER, "metadata": {"name": name}, "spec": {"flavor": "cpu-small", "resources": {}}}
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [thing]})
+
+    config = tmp_path / "config"
+    async with serving(names) as server:
+        config.write_text(CONFIG.format(server=server))
+        assert await completed(words, config) == offered
+
+
+async def test_a_shell_is_offered_nothing_where_nobody_answers(tmp_path: Path):
+    config = tmp_path / "config"
+    config.write_text(CONFIG.format(server="http://127.0.0.1:9"))
+    assert await completed("devctl ssh ", config) == ""
+
+
+async def completed(words: str, config: Path) -> str:
+    asked = {"_DEVCTL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    program = [sys.executable, "-c", "from neorion.devservers.devctl import main; main()"]
+    env = {**os.environ, **asked, "KUBECONFIG": str(config)}
+    done = await anyio.run_process(program, check=False, env=env)
+    assert done.stderr == b""
+    return ",".join(line.removeprefix("plain,") for line in done.stdout.decode().splitlines())

@@ -1,6 +1,7 @@
 """Verbs on servers, and waiting for them, on a cluster in memory whose operator is the test."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import anyio
@@ -8,11 +9,22 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import Fleet, Progress, Wish, plan_move, until_gone, until_ready, until_stopped
-from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, Observed, decide
-from neorion.devservers.model import FlavorLimits
+from neorion.devservers.client import (
+    Fleet,
+    Progress,
+    Wish,
+    follow,
+    obstacle,
+    plan_move,
+    until_gone,
+    until_ready,
+    until_stopped,
+)
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, Observed, decide, expiry
+from neorion.devservers.model import DevServerStatus, FlavorLimits
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer
-from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod
+from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
+from neorion.devservers.testing.build import CREATED
 from neorion.keel.base import (
     Conflict,
     Deadline,
@@ -181,6 +193,37 @@ async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: Fleet):
         await until_gone(fleet, "mydev", patience=SHORT)
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        {},
+        {"timeToLive": "8h"},
+        {"timeToLive": "1h", "extendedUntil": "2999-01-01T00:00:00Z"},
+        {"expirationTime": "2020-01-01T00:00:00Z"},
+    ],
+    ids=["none", "a longer one", "an extended one", "one that is over"],
+)
+async def test_a_start_with_a_time_gives_exactly_that_whatever_end_there_was(
+    fleet: Fleet, before: dict[str, str]
+):
+    await fleet.create(Wish(name="mydev"))
+    await change(fleet, "mydev", lifecycle=before, running=False)
+    started = await fleet.start("mydev", timedelta(hours=2))
+    assert started.spec.running
+    assert expiry(started.spec.lifecycle, CREATED, FlavorLimits()) == CREATED + timedelta(hours=2)
+
+
+async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_flavors_maximum(fleet: Fleet):
+    await fleet.create(Wish(name="mydev", flavor="rich", time="4h"))
+    with pytest.raises(Conflict, match="mydev runs already") as refused:
+        await fleet.start("mydev", timedelta(hours=1))
+    assert refused.value.hint == "Give it more time: devctl extend mydev --time 1h"
+    await fleet.stop("mydev")
+    with pytest.raises(QuotaExceeded, match="rich allows 4h at a time"):
+        await fleet.start("mydev", timedelta(hours=5))
+    assert not (await fleet.server("mydev")).spec.running
+
+
 async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet: Fleet):
     await fleet.create(Wish(name="mydev"))
     mark = {"metadata": {"annotations": {STOPPED_BECAUSE: "Idle"}}}
@@ -206,6 +249,17 @@ async def test_a_move_says_what_it_does_before_it_is_made(fleet: Fleet):
         await plan_move(fleet, "mydev", "cpu-small")
 
 
+async def complain(fleet: Fleet, kind: str, name: str, second: int, note: str) -> None:
+    event = {
+        "metadata": {"name": f"{name}.{second}", "namespace": NS},
+        "regarding": {"kind": kind, "name": name},
+        "eventTime": f"2026-11-16T08:00:0{second}.000000Z",
+        "type": "Warning",
+        "note": note,
+    }
+    await fleet.client.create(EVENT, event)
+
+
 async def test_events_are_those_of_the_server_and_not_of_one_with_a_longer_name(fleet: Fleet):
     parts = {
         "DevServer": ("mydev", "mydev-b"),
@@ -216,16 +270,41 @@ async def test_events_are_those_of_the_server_and_not_of_one_with_a_longer_name(
     }
     for number, (kind, names) in enumerate(parts.items()):
         for name in names:
-            await fleet.client.create(
-                EVENT,
-                {
-                    "metadata": {"name": f"{name}.{number}", "namespace": NS},
-                    "regarding": {"kind": kind, "name": name},
-                    "eventTime": f"2026-11-16T08:00:0{number}.000000Z",
-                    "type": "Warning",
-                    "note": f"about {name}",
-                },
-            )
+            await complain(fleet, kind, name, number, f"about {name}")
     told = [one.regarding.name for one in await fleet.events("mydev")]
     assert told == [mine for mine, _ in parts.values()]
-    assert await fleet.warning("mydev") == "about mydev-home."
+    assert await fleet.warning(a_server()) == "about mydev-home."
+
+
+async def test_a_complaint_counts_since_the_last_start_and_that_of_the_volume_before_that_of_the_pod(
+    fleet: Fleet,
+):
+    def started(second: int) -> DevServer:
+        return a_server(status=DevServerStatus(running_since=CREATED + timedelta(seconds=second)))
+
+    await complain(fleet, "PersistentVolumeClaim", "mydev-home", 3, "no such class.")
+    unbound = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+    await complain(fleet, "Pod", "mydev-7fb68f79c-fpdmh", 5, unbound)
+    told = [await fleet.warning(started(second)) for second in (3, 4, 6)]
+    assert told == ["no such class.", f"{unbound}.", ""]
+
+
+async def test_who_waits_hears_what_only_events_tell(fleet: Fleet, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(follow, "LISTEN", Duration.of(ms=1))
+    await fleet.create(Wish(name="mydev"))
+    waiting = await operate(fleet, "mydev")
+    assert obstacle(waiting) == ""
+    since = waiting.status.running_since
+    assert since is not None
+    event = {
+        "metadata": {"name": "x", "namespace": NS},
+        "regarding": {"kind": "PersistentVolumeClaim", "name": "mydev-home"},
+        "eventTime": since.isoformat(),
+        "type": "Warning",
+        "note": "the disk is elsewhere",
+    }
+    await fleet.client.create(EVENT, event)
+    told: list[str] = []
+    with pytest.raises(Deadline, match="the disk is elsewhere"):
+        await until_ready(fleet, "mydev", lambda progress: told.append(progress.obstacle), SHORT)
+    assert "the disk is elsewhere." in told

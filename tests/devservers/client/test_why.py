@@ -17,20 +17,28 @@ from neorion.devservers.model import (
     Schedule,
     StopReason,
 )
-from neorion.devservers.model.objects import DevServer
+from neorion.devservers.model.objects import Body, BodyStatus, DevServer, Trouble
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
-from neorion.keel.kube.core import Pod, PodStatus
+from neorion.keel.kube.core import Claim, Pod, PodStatus
+from neorion.keel.kube.core.basics import ClaimStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
 
 NOW = CREATED + timedelta(hours=1)
 
 
-def observed(spec: DevServerSpec, *, pod: Pod | None = None, known: bool = True) -> DevServer:
+def observed(
+    spec: DevServerSpec,
+    *,
+    pod: Pod | None = None,
+    known: bool = True,
+    body: Body | None = None,
+    home: Claim | None = None,
+) -> DevServer:
     """A server with the status that the operator would write."""
     server = a_server(spec)
-    seen = Observed(server, a_flavor() if known else None, a_claim(), pods=(pod,) if pod else ())
+    seen = Observed(server, a_flavor() if known else None, home or a_claim(), body, (pod,) if pod else ())
     return replace(server, status=decide(seen, SETTINGS, NOW).status)
 
 
@@ -48,6 +56,8 @@ def unschedulable() -> Pod:
 
 
 SPEC = DevServerSpec(flavor="cpu-small")
+NO_ROOM = 'pods "x" is forbidden: exceeded quota: dev-user, requested: pods=1, used: pods=5, limited: pods=5'
+FULL = Body(status=BodyStatus((Trouble("ReplicaFailure", NO_ROOM),)))
 DISTRIBUTED = DevServerSpec(flavor="cpu-small", mode=Mode.DISTRIBUTED, distributed=Distributed(world_size=4))
 
 
@@ -88,6 +98,16 @@ CASES = {
         observed(SPEC, pod=waiting("CrashLoopBackOff", "back-off")),
         "The server does not start: back-off.",
         "devctl logs mydev --previous shows its last words.",
+    ),
+    "no class for its home": Case(
+        observed(SPEC, home=replace(a_claim(), status=ClaimStatus(phase="Pending"))),
+        "Nothing makes a volume for the home: the cluster has no default storage class.",
+        "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
+    ),
+    "no room in the quota": Case(
+        observed(SPEC, body=FULL),
+        'The quota "dev-user" has no room: pods=1 is asked for, pods=5 is used, pods=5 is the most.',
+        "Delete or stop another server, or ask for more; then devctl stop mydev and devctl start mydev.",
     ),
     "no pod yet": Case(observed(SPEC), "mydev is on its way: a node is being found.", "devctl events mydev"),
     "pulls": Case(

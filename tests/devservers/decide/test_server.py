@@ -23,7 +23,6 @@ from neorion.devservers.model import (
     Mode,
     OnExpire,
     Phase,
-    Price,
     Resources,
     Schedule,
     StopReason,
@@ -295,25 +294,6 @@ def test_nothing_changes_when_nothing_happens():
     assert again.status == first.status
     assert again.objects == first.objects
     assert again.notes == ()
-
-
-def test_each_period_is_paid_at_its_own_price():
-    dear = replace(FLAVOR, price=Price(per_hour="10", stopped="0.5"))
-    status = decide(Observed(a_server(quiet()), a_flavor()), SETTINGS, CREATED).status
-    moved = replace(quiet(), flavor="dear")
-    status = decide(
-        Observed(a_server(moved, status), a_flavor(dear, "dear")), SETTINGS, CREATED + HOUR
-    ).status
-    off = replace(moved, running=False)
-    status = decide(
-        Observed(a_server(off, status), a_flavor(dear, "dear")), SETTINGS, CREATED + 3 * HOUR
-    ).status
-    status = decide(
-        Observed(a_server(moved, status), a_flavor(dear, "dear")), SETTINGS, CREATED + 7 * HOUR
-    ).status
-    assert status.cost
-    assert status.cost.amount == "23"
-    assert (status.cost.running_seconds, status.cost.stopped_seconds) == (3 * 3600, 4 * 3600)
 
 
 def _rest(seen: Observed):

@@ -29,7 +29,7 @@ from neorion.devservers.decide import (
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
 from neorion.devservers.ports import Keys
-from neorion.keel.base import Duration, Instant, NotFound
+from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Api, Key, Merge, Strategic
 from neorion.keel.kube.control import Applier, Fence, Recorder
@@ -85,13 +85,31 @@ class Servers:
         if unsure(seen):
             seen = replace(seen, around=await survey(self._api, seen))
         now = moment(self._clock.now())
-        seen = await self._with_host_key(seen, now)
-        decision = decide(seen, self._settings, now)
-        server = await self._own(seen)
-        if await self._made_anything(decision):
-            # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
-            return Duration(0)
-        await self._fit(seen, decision)
+        try:
+            seen = await self._with_host_key(seen, now)
+            seen = replace(seen, server=await self._own(seen))
+            decision = decide(seen, self._settings, now)
+            if await self._made_anything(decision):
+                # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
+                return Duration(0)
+            await self._fit(seen, decision)
+        except (Denied, Invalid, QuotaExceeded) as error:
+            if seen.server.meta.deleted is not None:
+                raise
+            # Its user has to know, and its end must still come.
+            seen = replace(seen, refused=error.sentence)
+            decision = decide(seen, self._settings, now)
+            await self._carry_out(seen, decision)
+            if not isinstance(error, QuotaExceeded):
+                raise
+            # Not the operator's fault, and nobody's whom an alert should wake.
+            return until(decision.wake, now)
+        await self._carry_out(seen, decision)
+        return until(decision.wake, now)
+
+    async def _carry_out(self, seen: Observed, decision: Decision) -> None:
+        """All but what the cluster may refuse."""
+        server = seen.server
         for note in decision.notes:
             self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
         if not decision.release:
@@ -102,7 +120,6 @@ class Servers:
             await self._edit(server, decision.edit)
         if decision.release:
             await self._release(server)
-        return until(decision.wake, now)
 
     async def _made_anything(self, decision: Decision) -> bool:
         """Applies its objects. Whether there are new ones among them, and the mirrors show them."""

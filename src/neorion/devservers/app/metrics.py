@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 
+from neorion.devservers.decide import rate
 from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import DevServer
 from neorion.keel.telemetry.metrics import Metrics
@@ -50,8 +51,7 @@ class FleetMetrics:
             if cost is not None:
                 # A user may write any owner into a server, but only into their own namespace.
                 whose = (server.meta.namespace, cost.currency)
-                rate = cost.per_hour if server.spec.running else cost.stopped_per_hour
-                costs[whose] = costs.get(whose, Decimal(0)) + Decimal(rate)
+                costs[whose] = costs.get(whose, Decimal(0)) + Decimal(rate(cost))
         self._costs.clear()
-        for (namespace, currency), rate in costs.items():
-            self._costs.labels(namespace, currency).set(float(rate))
+        for (namespace, currency), sum_ in costs.items():
+            self._costs.labels(namespace, currency).set(float(sum_))

@@ -15,8 +15,8 @@ from neorion.devservers.act import (
     Servers,
 )
 from neorion.devservers.act.mirrors import in_use, marked_home, server_key
-from neorion.devservers.decide import Settings
-from neorion.devservers.model.objects import DevServer
+from neorion.devservers.decide import Settings, pod_refusal
+from neorion.devservers.model.objects import Body, DevServer
 from neorion.devservers.ports import UNTALLIED, Crier, Hook, Keys, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
@@ -93,8 +93,7 @@ def build(
     servers.watch(mirrors.servers, mirrors.behind, not_only_status, begins=False)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status, begins=False)
     servers.watch(mirrors.claims, server_key, begins=False)
-    # Their status is of no interest: how far a server is, its pod says.
-    servers.watch(mirrors.bodies, server_key, not_only_status, begins=False)
+    servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
     servers.watch(mirrors.scripts, server_key, begins=False)
     servers.watch(mirrors.pods, server_key, begins=False)
@@ -117,6 +116,11 @@ def build(
         await retry(flavors.found, _PATIENCE, clock, rng)
 
     return Operator(informers, controllers, election, recorder, first)
+
+
+def _refused_otherwise(before: Body, after: Body) -> bool:
+    """Of a Deployment's status only this is of interest: how far a server is, its pod says."""
+    return not_only_status(before, after) or pod_refusal(before) != pod_refusal(after)
 
 
 def _runs_otherwise(before: DevServer, after: DevServer) -> bool:

@@ -4,14 +4,10 @@ Speaks to a cluster through the client alone; no kubectl is needed. What a comma
 what it does in another, which is imported when it is called: the client brings the loop and TLS along.
 """
 
-import gc
-import os
 from typing import Final
 
-from neorion.keel.cli import App, run
+from neorion.keel.cli import App
 
-# Objects made and not yet gone. A command that stays, as `monitor` does, passes it now and then.
-_GARBAGE_AFTER: Final = 50_000
 _LIFE: Final = "Your servers"
 _INSIDE: Final = "Inside a server"
 _LOOK: Final = "What is going on"
@@ -19,7 +15,7 @@ _AROUND: Final = "Where you are"
 _ADMIN: Final = "For who runs the cluster"
 _COMMANDS: Final = (
     ("create", "life:create_command", "Make a server.", _LIFE),
-    ("list", "look:list_command", "List your servers.", _LIFE),
+    ("list", "overview:list_command", "List your servers.", _LIFE),
     ("start", "life:start_command", "Start a server that was stopped.", _LIFE),
     ("stop", "life:stop_command", "Stop a server; its home is kept.", _LIFE),
     ("extend", "life:extend_command", "Give a server more time.", _LIFE),
@@ -54,11 +50,4 @@ app.mount(
     heading=_AROUND,
 )
 
-__all__ = ["app", "main"]
-
-
-def main() -> None:
-    # Modules make many objects that stay: looking through them for garbage takes a tenth of a short command's time.
-    gc.set_threshold(_GARBAGE_AFTER)
-    # At once: nothing that still waits for the network or the keyboard may hold up the shell.
-    os._exit(run(app))
+__all__ = ["app"]

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from neorion.devservers.cli.options import Where
 from neorion.devservers.client import Fleet, find_place
-from neorion.keel.base import Duration, Invalid, UnitError
+from neorion.keel.base import Duration, Error, Invalid, UnitError
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import connect
 
 T = TypeVar("T")
+# Who presses Tab does not wait longer.
+_COMPLETED_S: Final = 2.0
 
 
 def ask(out: Output, where: Where, question: Callable[[Fleet], Awaitable[T]]) -> T:
@@ -29,6 +31,21 @@ def ask(out: Output, where: Where, question: Callable[[Fleet], Awaitable[T]]) ->
         from neorion.keel.run import only_error  # noqa: PLC0415 -- most questions are answered
 
         raise only_error(group) from None
+
+
+def known_names(where: Where, *, flavors: bool) -> list[str]:
+    """For a shell that completes: none where anything is in the way, and none that comes too late."""
+
+    async def names() -> list[str]:
+        place = find_place(where.namespace, where.context, where.kubeconfig)
+        async with asyncio.timeout(_COMPLETED_S), connect(place.cluster, "devctl") as client:
+            fleet = Fleet(client, place.namespace, SystemClock())
+            return [one.meta.name for one in await (fleet.flavors() if flavors else fleet.servers())]
+
+    try:
+        return asyncio.run(names())
+    except (Error, TimeoutError, BaseExceptionGroup):
+        return []
 
 
 def patience(text: str) -> Duration:

@@ -6,7 +6,16 @@ from typing import TypedDict, Unpack
 
 import click
 
-from neorion.devservers.cli.options import Where, name_argument, timeout_option, wait_option, where_options
+from neorion.devservers.cli.options import (
+    Where,
+    flavor_argument,
+    flavor_option,
+    name_argument,
+    some_names_argument,
+    timeout_option,
+    wait_option,
+    where_options,
+)
 from neorion.keel.cli import Command, Format, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
@@ -47,14 +56,8 @@ def _greet(out: Output, sentence: str) -> None:
 
 @click.command("create", cls=Command)
 @name_argument
-@click.argument("short", default="", metavar="[FLAVOR]")
-@click.option(
-    "--flavor",
-    default="",
-    show_default=False,
-    metavar="FLAVOR",
-    help="The kind of machine; the cluster's default if none.",
-)
+@flavor_argument
+@flavor_option(default="", show_default=False, help="The kind of machine; the cluster's default if none.")
 @click.option(
     "--image",
     default="",
@@ -114,7 +117,7 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
     default="",
     show_default=False,
     metavar="TIME",
-    help="Let it run so long, as in 2h, whatever end it had.",
+    help="Let it run so long from each start on, as in 2h, whatever end it had.",
 )
 @wait_option
 @timeout_option
@@ -167,7 +170,7 @@ def extend_command(out: Output, name: str, time: str, where: Where, *, shorten: 
 
 @click.command("update", cls=Command)
 @name_argument
-@_once("--flavor", required=True, metavar="FLAVOR", help="The kind of machine it shall have.")
+@flavor_option(required=True, allow_from_autoenv=False, help="The kind of machine it shall have.")
 @wait_option
 @timeout_option
 @yes_option
@@ -186,7 +189,7 @@ def update_command(out: Output, name: str, flavor: str, where: Where, **how: Unp
 
 
 @click.command("delete", cls=Command)
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@some_names_argument(metavar="NAME...", required=True)
 @wait_option
 @timeout_option
 @yes_option

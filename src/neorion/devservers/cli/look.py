@@ -1,21 +1,16 @@
-"""`devctl list`, `describe`, `doctor`, `events`, `cost`, `monitor`."""
+"""`devctl describe`, `doctor`, `events`, `cost`, `monitor`."""
 
 import click
 
-from neorion.devservers.cli.options import Where, name_argument, where_options
+from neorion.devservers.cli.options import (
+    Where,
+    maybe_name_argument,
+    name_argument,
+    some_names_argument,
+    where_options,
+)
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
-
-
-@click.command("list", cls=Command)
-@click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes as they come.")
-@where_options
-def list_command(out: Output, where: Where, *, watch: bool) -> None:
-    """List your servers."""
-    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
-
-    ask(out, where, lambda fleet: (views.watch if watch else views.show_list)(fleet, out))
 
 
 @click.command("describe", cls=Command)
@@ -33,7 +28,7 @@ def describe_command(out: Output, name: str, where: Where) -> None:
 
 
 @click.command("doctor", cls=Command)
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@some_names_argument(metavar="[NAME]...")
 @where_options
 def doctor_command(out: Output, names: tuple[str, ...], where: Where) -> int:
     """Say why a server does not run, and what would help.
@@ -58,21 +53,31 @@ def events_command(out: Output, name: str, where: Where) -> None:
 
 
 @click.command("cost", cls=Command)
-@click.argument("name", default="", metavar="[NAME]")
+@maybe_name_argument
+@click.option(
+    "--by-user",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="One line for each user, for who may see all servers of the cluster.",
+)
 @where_options
-def cost_command(out: Output, name: str, where: Where) -> None:
+def cost_command(out: Output, name: str, where: Where, *, by_user: bool) -> None:
     """Show what servers have cost.
 
     Without a name, all your servers and their sum.
     """
-    from neorion.devservers.cli import views  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli import costs  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: views.cost(fleet, out, name))
+    if by_user:
+        costs.check_alone(name)
+        ask(out, where, lambda fleet: costs.by_user(fleet, out))
+    else:
+        ask(out, where, lambda fleet: costs.cost(fleet, out, name))
 
 
 @click.command("monitor", cls=Command)
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@some_names_argument(metavar="[NAME]...")
 @click.option("--every", default="5s", metavar="TIME", help="How often to look.")
 @click.option("--once", is_flag=True, allow_from_autoenv=False, help="Look once, and end.")
 @where_options

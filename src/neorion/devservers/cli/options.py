@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 Callback = Callable[..., int | None]
+# Of all parameters, those that name a flavor and no server.
+_FLAVORS: Final = frozenset({"flavor", "short"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,21 @@ def cluster_options(function: Callback) -> Callback:
     return gathered
 
 
-name_argument = click.argument("name", metavar="NAME")
+def _completed(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """The names of servers or flavors that a shell offers for what was typed so far."""
+    from neorion.devservers.cli.asking import known_names  # noqa: PLC0415 -- only shells that complete ask
+
+    given = ctx.params
+    where = Where(given.get("namespace") or "", given.get("context") or "", given.get("kubeconfig"))
+    flavors = param.name in _FLAVORS
+    return [name for name in known_names(where, flavors=flavors) if name.startswith(begun)]
+
+
+name_argument = click.argument("name", metavar="NAME", shell_complete=_completed)
+maybe_name_argument = click.argument("name", default="", metavar="[NAME]", shell_complete=_completed)
+some_names_argument = partial(click.argument, "names", nargs=-1, shell_complete=_completed)
+flavor_option = partial(click.option, "--flavor", metavar="FLAVOR", shell_complete=_completed)
+flavor_argument = click.argument("short", default="", metavar="[FLAVOR]", shell_complete=_completed)
 timeout_option = click.option(
     "--timeout", default="15m", metavar="TIME", help="How long to wait, as in 30s or 10m."
 )

@@ -8,8 +8,9 @@ from typing import Final, cast
 import click
 import msgspec
 
+from neorion.devservers.cli.flavors import FLAVORS, FlavorRecord
 from neorion.devservers.cli.options import Where
-from neorion.devservers.cli.records import FLAVORS, FlavorRecord, phase
+from neorion.devservers.cli.records import phase
 from neorion.devservers.client import Fleet, find_place, user_name
 from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
 from neorion.keel.cli import Format

@@ -1,44 +1,17 @@
-"""What the commands that show servers do."""
+"""What the commands that look at single servers do."""
 
 from datetime import datetime
-from decimal import Decimal
 
 from msgspec import Struct
 
-from neorion.devservers.cli.records import (
-    COSTS,
-    CostRecord,
-    EventRecord,
-    ServerRecord,
-    events_table,
-    servers_table,
-)
+from neorion.devservers.cli.costs import CostRecord
+from neorion.devservers.cli.records import ServerRecord
 from neorion.devservers.cli.words import TONES, ago, moment
-from neorion.devservers.client import Diagnosis, Fleet, diagnosis, ends, steps
-from neorion.devservers.model.objects import SERVERS, DevServer, DevServerFlavor
+from neorion.devservers.client import Diagnosis, Fleet, ends, steps, when
+from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.keel.base import Finding, Instant, Severity
-from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
-from neorion.keel.kube import Added, Bookmark, Deleted, Modified
-
-
-async def show_list(fleet: Fleet, out: Output) -> None:
-    records = [ServerRecord.of(one) for one in await fleet.servers()]
-    out.show(records, servers_table(fleet.clock.now()))
-
-
-async def watch(fleet: Fleet, out: Output) -> None:
-    """One line for each change, until the user or the server ends it."""
-    emit = out.watch(servers_table(fleet.clock.now()))
-    async with fleet.client.watch(SERVERS, fleet.namespace) as changes:
-        async for change in changes:
-            match change:
-                case Added(object=server) | Modified(object=server):
-                    emit(ServerRecord.of(server))
-                case Deleted(object=server):
-                    out.say(f"{server.meta.name} is deleted.")
-                case Bookmark():
-                    pass
+from neorion.keel.kube.core import Event
 
 
 class StepRecord(Struct, frozen=True):
@@ -122,10 +95,47 @@ def description_table(now: Instant) -> Table[Description]:
     )
 
 
+class EventRecord(Struct, frozen=True):
+    """Something that was told of a server or a part of it."""
+
+    time: Instant | None
+    type: str
+    reason: str
+    about: str
+    count: int
+    message: str
+
+    @classmethod
+    def of(cls, event: Event) -> "EventRecord":
+        return cls(
+            time=moment(when(event)),
+            type=event.type,
+            reason=event.reason,
+            about=f"{event.regarding.kind}/{event.regarding.name}",
+            count=event.series.count if event.series else 1,
+            message=event.note,
+        )
+
+
+def events_table(now: Instant) -> Table[EventRecord]:
+    return Table(
+        (
+            Column("WHEN", lambda one: ago(now, one.time)),
+            Column("TYPE", lambda one: one.type, priority=1),
+            Column("REASON", lambda one: one.reason),
+            Column("ABOUT", lambda one: one.about, priority=2),
+            Column("TIMES", lambda one: one.count, wide=True, right=True),
+            Column("MESSAGE", lambda one: one.message, wrap=True),
+        ),
+        name=lambda one: one.reason,
+        empty="Nothing was told of it lately; the cluster forgets events after a while.",
+    )
+
+
 async def describe(fleet: Fleet, out: Output, name: str) -> None:
     server = await fleet.server(name)
     flavor = await fleet.flavor_of(server)
-    found = await _diagnosed(fleet, server)
+    found = await fleet.diagnosed(server)
     out.show_one(Description.of(server, flavor, found, fleet.now()), description_table(fleet.clock.now()))
 
 
@@ -133,7 +143,7 @@ async def doctor(fleet: Fleet, out: Output, names: tuple[str, ...]) -> int:
     servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
     findings: list[Finding] = []
     for server in servers:
-        found = await _diagnosed(fleet, server)
+        found = await fleet.diagnosed(server)
         rests = server.meta.deleted is None and not server.spec.running
         severity = Severity.INFO if found.well or rests else Severity.ERROR
         findings.append(
@@ -148,32 +158,6 @@ async def events(fleet: Fleet, out: Output, name: str) -> None:
         # A name that nobody knows is a mistake; a quiet server is none.
         await fleet.server(name)
     out.show([EventRecord.of(one) for one in told], events_table(fleet.clock.now()))
-
-
-async def cost(fleet: Fleet, out: Output, name: str) -> None:
-    now = fleet.now()
-    if name:
-        out.show_one(CostRecord.of(await fleet.server(name), now), COSTS)
-        return
-    records = [CostRecord.of(one, now) for one in await fleet.servers()]
-    out.show(records, COSTS)
-    if len(records) > 1 and out.shared.output in {Format.TABLE, Format.WIDE}:
-        out.say(f"Together: {_together(records)}")
-
-
-async def _diagnosed(fleet: Fleet, server: DevServer) -> Diagnosis:
-    """Events are read only where the status alone does not say it."""
-    found = diagnosis(server)
-    if found.well or not server.spec.running or server.status.message:
-        return found
-    return diagnosis(server, await fleet.warning(server.meta.name))
-
-
-def _together(records: list[CostRecord]) -> str:
-    sums: dict[str, Decimal] = {}
-    for one in records:
-        sums[one.currency] = sums.get(one.currency, Decimal(0)) + Decimal(one.amount)
-    return ", ".join(f"{amount:.2f} {currency}" for currency, amount in sorted(sums.items()))
 
 
 def _used(server: ServerRecord, now: Instant) -> str:

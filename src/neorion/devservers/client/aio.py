@@ -15,12 +15,15 @@ from neorion.devservers.client.follow import PATIENCE, until_gone, until_ready, 
 from neorion.devservers.client.move import plan_move
 from neorion.devservers.client.place import Place, find_place
 from neorion.devservers.client.spans import parse_span
+from neorion.devservers.client.why import Diagnosis
 from neorion.devservers.client.wish import Wish
-from neorion.devservers.model import DevServerStatus
+from neorion.devservers.decide import accrued
+from neorion.devservers.model import Cost, DevServerStatus
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import LogRequest
 from neorion.keel.kube.client import connect
+from neorion.keel.kube.core import Event
 from neorion.keel.kube.streams import Finished
 
 
@@ -110,6 +113,19 @@ class AsyncDevServer:
 
     async def status(self) -> DevServerStatus:
         return (await self.fleet.server(self.name)).status
+
+    async def doctor(self) -> Diagnosis:
+        """Why it is as it is, in one sentence, and what would help."""
+        return await self.fleet.diagnosed(await self.fleet.server(self.name))
+
+    async def events(self) -> list[Event]:
+        """What was told of it and of all it is made of, the oldest first."""
+        return await self.fleet.events(self.name)
+
+    async def cost(self) -> Cost | None:
+        """Its account up to now; None before the operator has opened one."""
+        told = (await self.status()).cost
+        return accrued(told, self.fleet.now()) if told else None
 
     async def wait(self, patience: Duration = PATIENCE) -> None:
         """Until it can be used."""

@@ -4,12 +4,11 @@ import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neorion.devservers.client.extension import Extension, extended
-from neorion.devservers.client.spans import parse_span
-from neorion.devservers.client.why import diagnosis
-from neorion.devservers.client.wish import Wish
+from neorion.devservers.client.spans import parse_span, span_text
+from neorion.devservers.client.steps import obstacle
+from neorion.devservers.client.why import Diagnosis, diagnosis
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.devservers.model.users import user_of
@@ -20,9 +19,14 @@ from neorion.keel.kube import Added, Bookmark, Deleted, Exists, Expired, Merge, 
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
 
+if TYPE_CHECKING:
+    from neorion.devservers.client.extension import Extension
+    from neorion.devservers.client.wish import Wish
+
 # What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
 _CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
 _MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
+_UNBOUND = "unbound immediate PersistentVolumeClaims"
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
 
@@ -72,6 +76,11 @@ class Fleet:
             found = await self.client.list(SERVERS, self.namespace)
         return sorted(found.items, key=lambda one: one.meta.name)
 
+    async def everybodys(self) -> Sequence[DevServer]:
+        """The servers of all namespaces, for who may see them."""
+        with _explained(self.namespace):
+            return (await self.client.list(SERVERS)).items
+
     async def server(self, name: str) -> DevServer:
         try:
             with _explained(self.namespace):
@@ -86,12 +95,12 @@ class Fleet:
             hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
         )
 
-    async def checked(self, wish: Wish) -> dict[str, Any]:
+    async def checked(self, wish: "Wish") -> dict[str, Any]:
         """The DevServer that a wish stands for, after every check that can be made without making it."""
         flavor = await self.flavor(wish.flavor)
         limits = flavor.spec.limits
-        if limits is not None and limits.max_ttl is not None and wish.time:
-            _at_most(flavor, parse_span(wish.time), limits.max_ttl)
+        if wish.time:
+            _check_time(flavor, parse_span(wish.time))
         if limits is not None and limits.max_per_user is not None:
             taken = [one.meta.name for one in await self.servers() if one.spec.flavor == flavor.meta.name]
             if len(taken) >= limits.max_per_user:
@@ -102,7 +111,7 @@ class Fleet:
                 )
         return wish.manifest(self.namespace, flavor.meta.name)
 
-    async def create(self, wish: Wish) -> DevServer:
+    async def create(self, wish: "Wish") -> DevServer:
         """Refuses what cannot be before anything is written."""
         manifest = await self.checked(wish)
         try:
@@ -121,25 +130,21 @@ class Fleet:
         await self.client.delete(SERVERS, server.meta.name, self.namespace)
 
     async def start(self, name: str, by: timedelta | None = None) -> DevServer:
-        """`by` gives a server with a fixed end that long from now; one with a time to live gets that anew."""
+        """`by` is how long it runs from this and every later start, whatever end it had; without it, it keeps the end it has."""
         server = await self.server(name)
-        lifecycle = server.spec.lifecycle
-        last = max(filter(None, (lifecycle.expiration_time, lifecycle.extended_until)), default=None)
-        if by is None and lifecycle.expiration_time is not None and last is not None and last <= self.now():
-            raise Conflict(
-                "devservers.expired",
-                f"{name} was to end at {last:%Y-%m-%d %H:%M %Z}, and would stop again at once.",
-                hint=f"Give it more time: devctl start {name} --time 2h",
-            )
         spec: dict[str, Any] = {"running": True}
-        if by is not None:
-            spec["lifecycle"] = {"extendedUntil": (self.now() + by).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        if by is None:
+            self._check_not_over(server)
+        else:
+            spec["lifecycle"] = await self._anew(server, by)
         return await self._turn(server, spec)
 
     async def stop(self, name: str) -> DevServer:
         return await self._turn(await self.server(name), {"running": False})
 
-    async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> Extension:
+    async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> "Extension":
+        from neorion.devservers.client.extension import extended  # noqa: PLC0415 -- few commands need it
+
         server = await self.server(name)
         found = extended(server, await self.flavor_of(server), by, self.now(), shorten=shorten)
         await self._patch(server, {"spec": {"lifecycle": found.lifecycle}})
@@ -170,10 +175,24 @@ class Fleet:
         about = [one for one in found.items if _is_about(one, name)]
         return sorted(about, key=when)
 
-    async def warning(self, name: str) -> str:
-        """The newest complaint of anybody about a server; "" when there is none."""
-        told = [one for one in await self.events(name) if one.type == "Warning" and one.note]
-        return f"{told[-1].note.rstrip('.')}." if told else ""
+    async def warning(self, server: DevServer) -> str:
+        """The newest complaint of anybody about a server since it was last started; "" when there is none."""
+        since = server.status.running_since
+        told = [
+            one.note.rstrip(".")
+            for one in await self.events(server.meta.name)
+            if one.type == "Warning" and one.note and _is_younger(one, since)
+        ]
+        # A pod that waits for its volume says no more than that; whoever makes the volume says why.
+        better = [note for note in told if _UNBOUND not in note] or told
+        return f"{better[-1]}." if better else ""
+
+    async def diagnosed(self, server: DevServer) -> Diagnosis:
+        """Why it is as it is. Events are read only where the status alone does not say it."""
+        found = diagnosis(server)
+        if found.well or not server.spec.running or obstacle(server):
+            return found
+        return diagnosis(server, await self.warning(server))
 
     async def versions(self, name: str) -> AsyncGenerator[DevServer | None]:
         """A server as it is and as it changes; None while there is none. Never ends by itself."""
@@ -197,12 +216,42 @@ class Fleet:
             except (Retry, Expired):
                 await self.clock.sleep(AGAIN)
 
+    def _check_not_over(self, server: DevServer) -> None:
+        name, lifecycle = server.meta.name, server.spec.lifecycle
+        last = max(filter(None, (lifecycle.expiration_time, lifecycle.extended_until)), default=None)
+        if lifecycle.expiration_time is not None and last is not None and last <= self.now():
+            raise Conflict(
+                "devservers.expired",
+                f"{name} was to end at {last:%Y-%m-%d %H:%M %Z}, and would stop again at once.",
+                hint=f"Give it more time: devctl start {name} --time 2h",
+            )
+
+    async def _anew(self, server: DevServer, by: timedelta) -> dict[str, str | None]:
+        """The fields of a lifecycle that begins now. A server that runs has begun, and is not shortened unawares."""
+        name = server.meta.name
+        if server.spec.running:
+            raise Conflict(
+                "devservers.started",
+                f"{name} runs already.",
+                hint=f"Give it more time: devctl extend {name} --time {span_text(by)}",
+            )
+        flavor = await self.flavor_of(server)
+        if flavor is not None:
+            _check_time(flavor, by)
+        return {"timeToLive": span_text(by), "expirationTime": None, "extendedUntil": None}
+
     async def _turn(self, server: DevServer, spec: dict[str, Any]) -> DevServer:
         """Whatever stopped it before, now it was a person."""
         return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
 
     async def _patch(self, server: DevServer, body: dict[str, Any]) -> DevServer:
         return await self.client.patch(SERVERS, server.meta.name, Merge(body), self.namespace)
+
+
+def _is_younger(event: Event, since: datetime | None) -> bool:
+    """In whole seconds, as a status tells its times. What has no time counts."""
+    told = when(event)
+    return since is None or not told or datetime.fromisoformat(told).replace(microsecond=0) >= since
 
 
 def when(event: Event) -> str:
@@ -219,8 +268,9 @@ def _is_about(event: Event, name: str) -> bool:
     return about.name == name
 
 
-def _at_most(flavor: DevServerFlavor, asked: timedelta, most: str) -> None:
-    if asked > span(most):
+def _check_time(flavor: DevServerFlavor, asked: timedelta) -> None:
+    most = flavor.spec.limits.max_ttl if flavor.spec.limits else None
+    if most is not None and asked > span(most):
         raise QuotaExceeded(
             "devservers.too_long",
             f"{flavor.meta.name} allows {most} at a time.",

@@ -1,7 +1,7 @@
 """Waiting for a server, told step by step from a watch."""
 
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -19,7 +19,7 @@ from neorion.devservers.client.steps import (
 from neorion.devservers.client.why import Diagnosis, diagnosis
 from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.objects import DevServer
-from neorion.keel.base import Conflict, Deadline, Duration, NoCapacity, NotFound, Terminal
+from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, NotFound, Terminal
 
 # A GPU node that has to be bought first takes minutes; after this somebody should look.
 PATIENCE = Duration.of(minutes=15)
@@ -34,6 +34,8 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
+# Between two looks at what was said: somebody who waits has read the last line by then.
+LISTEN = Duration.of(seconds=5)
 
 
 def hush(progress: Progress) -> None:
@@ -48,21 +50,68 @@ async def until_ready(
 
     With `flavor`, on that one: the operator takes a change back for which there is no room.
     """
-    last: DevServer | None = None
+    way = _Way(fleet, name, tell, flavor)
+    outcome: DevServer | Error | None = None
     with anyio.move_on_after(patience.seconds):
-        async with aclosing(fleet.versions(name)) as versions:
-            async for last in versions:
-                server = _still_there(last, name)
-                _still_hopeful(server, flavor)
-                tell(Progress(steps(server), obstacle(server)))
-                if is_ready(server) and _on(server, flavor):
-                    return server
-    why = diagnosis(last) if last is not None else Diagnosis(False, "nothing is known of it.")
+        async with anyio.create_task_group() as group:
+            group.start_soon(way.listen)
+            outcome = await way.walk()
+            group.cancel_scope.cancel()
+    if isinstance(outcome, Error):
+        raise outcome
+    if outcome is not None:
+        return outcome
+    why = await way.why()
     raise Deadline(
         "devservers.not_ready",
         f"{name} was not ready after {patience}: {f'it is not on {flavor} yet.' if why.well else why.sentence}",
         hint=why.hint or f"devctl doctor {name}",
     )
+
+
+class _Way:
+    """A server on its way: its versions as they come, and what is said of it between them."""
+
+    def __init__(self, fleet: Fleet, name: str, tell: Tell, flavor: str) -> None:
+        self._fleet = fleet
+        self._name = name
+        self._tell = tell
+        self._flavor = flavor
+        self.last: DevServer | None = None
+
+    async def walk(self) -> DevServer | Error:
+        """To its end, good or bad: raised beside the listener, an error would come out of both as a group."""
+        try:
+            async with aclosing(self._fleet.versions(self._name)) as versions:
+                async for self.last in versions:
+                    server = _still_there(self.last, self._name)
+                    _still_hopeful(server, self._flavor)
+                    self._tell(Progress(steps(server), obstacle(server)))
+                    if is_ready(server) and _on(server, self._flavor):
+                        return server
+        except Error as error:
+            return error
+        raise AssertionError("versions never end")
+
+    async def why(self) -> Diagnosis:
+        if self.last is None:
+            return Diagnosis(False, "nothing is known of it.")
+        try:
+            return await self._fleet.diagnosed(self.last)
+        except Error:
+            return diagnosis(self.last)
+
+    async def listen(self) -> None:
+        """Of what only Events tell, as of a volume that cannot be attached, the status knows nothing."""
+        while True:
+            await self._fleet.clock.sleep(LISTEN)
+            server = self.last
+            if server is None or server.status.ready or obstacle(server):
+                continue
+            # Who may not read them waits without.
+            with suppress(Error):
+                if complaint := await self._fleet.warning(server):
+                    self._tell(Progress(steps(server), complaint))
 
 
 async def until_gone(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> None:

@@ -1,6 +1,5 @@
 """Which cluster and which namespace somebody means who names neither."""
 
-import getpass
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,6 +44,8 @@ def user_name(environ: Mapping[str, str] = os.environ) -> str:
     told = environ.get("USER") or environ.get("LOGNAME")
     if told:
         return told
+    import getpass  # noqa: PLC0415 -- brings the terminal along, and mostly somebody has told
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -11,8 +11,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from neorion.devservers.client.aio import AsyncDevServer, Wanted, Where
 from neorion.devservers.client.follow import PATIENCE
-from neorion.devservers.model import DevServerStatus
+from neorion.devservers.client.why import Diagnosis
+from neorion.devservers.model import Cost, DevServerStatus
 from neorion.keel.base import Duration
+from neorion.keel.kube.core import Event
 from neorion.keel.kube.streams import Finished
 
 
@@ -67,6 +69,18 @@ class DevServer:
 
     def status(self) -> DevServerStatus:
         return self._portal.call(self._inner.status)
+
+    def doctor(self) -> Diagnosis:
+        """Why it is as it is, in one sentence, and what would help."""
+        return self._portal.call(self._inner.doctor)
+
+    def events(self) -> list[Event]:
+        """What was told of it and of all it is made of, the oldest first."""
+        return self._portal.call(self._inner.events)
+
+    def cost(self) -> Cost | None:
+        """Its account up to now; None before the operator has opened one."""
+        return self._portal.call(self._inner.cost)
 
     def wait(self, patience: Duration = PATIENCE) -> None:
         """Until it can be used."""

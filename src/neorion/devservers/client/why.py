@@ -25,6 +25,9 @@ _CURES = {
     "FlavorNotFound": "devctl update {name} --flavor FLAVOR, with one that devctl flavors lists.",
     "ModeNotServed": "Delete it, and create it without --distributed.",
     "BadSchedule": "Correct spec.lifecycle.schedule of the DevServer.",
+    "QuotaExceeded": "Delete or stop another server, or ask for more; then devctl stop {name} and devctl start {name}.",
+    "Refused": "Ask whoever runs the cluster.",
+    "NoStorageClass": "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
     "Lost": "Ask whoever runs the cluster's storage.",
     "Unschedulable": "Take a smaller flavor (devctl update {name} --flavor FLAVOR), or wait for a node.",
     "ErrImagePull": "Check the name of the image and the right to pull it.",
@@ -108,7 +111,10 @@ def _after_rest(server: DevServer, now: datetime) -> tuple[str, ...]:
 
 
 def _cure(server: DevServer) -> str:
-    for told in (condition_of(server, kind) for kind in (*_STEPS, ConditionType.READY, ConditionType.SSH)):
+    for told in (
+        condition_of(server, kind)
+        for kind in (*_STEPS, ConditionType.QUOTA, ConditionType.READY, ConditionType.SSH)
+    ):
         if told is not None and told.status == "False" and told.reason in _CURES:
             return _CURES[told.reason].format(name=server.meta.name)
     return f"devctl events {server.meta.name}"

@@ -6,12 +6,10 @@ from typing import Any
 
 from neorion.devservers.client.place import user_name
 from neorion.devservers.client.spans import parse_span, span_text
-from neorion.devservers.model import Mode
+from neorion.devservers.model import NAME_MAX, Mode
 from neorion.devservers.model.users import user_of
 from neorion.keel.base import Invalid, is_name
 
-# A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
-NAME_MAX = 59
 _SIZE = re.compile(r"[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _IMAGE = re.compile(r"\S{1,512}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.devservers.decide.cost import accrued
+    from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
         FINALIZER,
         Decision,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from neorion.devservers.decide.objects import Identity, Manifest, Settings, host_key_secret
     from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
     from neorion.devservers.decide.ration import ahead, most
+    from neorion.devservers.decide.refusal import pod_refusal
     from neorion.devservers.decide.server import decide, unsure
     from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
 
@@ -90,6 +91,8 @@ __all__ = [
     "missed",
     "most",
     "next_look",
+    "pod_refusal",
+    "rate",
     "read",
     "service_name",
     "unsure",
@@ -99,7 +102,7 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "cost": ("accrued",),
+        "cost": ("accrued", "rate"),
         "decision": (
             "FINALIZER",
             "Decision",
@@ -145,6 +148,7 @@ __getattr__ = late(
             "ahead",
             "most",
         ),
+        "refusal": ("pod_refusal",),
         "server": (
             "decide",
             "unsure",

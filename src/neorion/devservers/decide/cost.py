@@ -1,4 +1,4 @@
-"""What a server has cost. Written down only when it starts, stops or changes; whoever reads adds the time since."""
+"""What a server has cost. Written down only when it gets a machine, loses it or has another price; whoever reads adds the time since."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -14,22 +14,32 @@ def opened(price: Price, since: datetime) -> Cost:
     return _at(Cost(as_of=since), price)
 
 
-def accrued(cost: Cost, now: datetime, *, running: bool) -> Cost:
-    """The account up to `now`, if the server was all the time since the last entry what `running` says."""
+def accrued(cost: Cost, now: datetime) -> Cost:
+    """The account up to `now`."""
     seconds = max(0, int((now - cost.as_of).total_seconds()))
-    rate = Decimal(cost.per_hour if running else cost.stopped_per_hour)
     return replace(
         cost,
         as_of=now,
-        running_seconds=cost.running_seconds + (seconds if running else 0),
-        stopped_seconds=cost.stopped_seconds + (0 if running else seconds),
-        amount=_text(Decimal(cost.amount) + rate * seconds / _HOUR),
+        running_seconds=cost.running_seconds + (seconds if cost.running else 0),
+        stopped_seconds=cost.stopped_seconds + (0 if cost.running else seconds),
+        amount=_text(Decimal(cost.amount) + Decimal(rate(cost)) * seconds / _HOUR),
     )
 
 
-def booked(cost: Cost, price: Price, now: datetime, *, running: bool) -> Cost:
-    """Time so far at the old rates, time from now on at the new ones."""
-    return _at(accrued(cost, now, running=running), price)
+def rate(cost: Cost) -> str:
+    """What an hour costs now."""
+    return cost.per_hour if cost.running else cost.stopped_per_hour
+
+
+def carried(cost: Cost, price: Price | None, now: datetime, *, running: bool) -> Cost:
+    """The account after a look. It gets an entry when the server gets a machine or loses it, and when its price is another.
+
+    Time so far counts at the old rates, time from now on at the new ones. A price that nobody can tell is the old one.
+    """
+    if running is cost.running and (price is None or _at(cost, price) == cost):
+        return cost
+    brought = replace(accrued(cost, now), running=running)
+    return brought if price is None else _at(brought, price)
 
 
 def _at(cost: Cost, price: Price) -> Cost:

@@ -31,6 +31,8 @@ class Observed:
     ahead: int = 0
     # Looked up only when a decision depends on it.
     around: Surroundings | None = None
+    # What the cluster said when something that the server needs could not be written.
+    refused: str = ""
 
     @cached_property
     def identity(self) -> Identity:

@@ -41,7 +41,8 @@ class Step:
 
 def steps(home: Claim | None, pod: Pod | None) -> tuple[Step, ...]:
     """From the volume to a server one can use. A later step is not known before the earlier ones are done."""
-    return (_volume(home), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
+    placed = pod is not None and bool(pod.spec.node_name)
+    return (_volume(home, placed=placed), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
 
 
 def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
@@ -101,7 +102,7 @@ def began(pod: Pod) -> datetime | None:
     return datetime.fromisoformat(running.started) if running and running.started else None
 
 
-def _volume(home: Claim | None) -> Step:
+def _volume(home: Claim | None, *, placed: bool) -> Step:
     kind = ConditionType.VOLUME
     if home is None:
         return Step(kind, None, "Waiting")
@@ -110,6 +111,14 @@ def _volume(home: Claim | None) -> Step:
     if home.status.phase == "Lost":
         return Step(
             kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
+        )
+    if not home.spec.storage_class_name and not placed:
+        # The API server writes the default class into every claim that names none.
+        return Step(
+            kind,
+            False,
+            "NoStorageClass",
+            "Nothing makes a volume for the home: the cluster has no default storage class.",
         )
     # Many classes bind only when a pod asks: that is no fault.
     return Step(kind, None, "Waiting")

@@ -5,15 +5,17 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from neorion.devservers.decide import objects
-from neorion.devservers.decide.cost import accrued
+from neorion.devservers.decide.cost import carried
 from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
 from neorion.devservers.decide.lifetime import next_start, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import Settings
+from neorion.devservers.decide.progress import obstacle
+from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
-from neorion.devservers.decide.working import earliest, working
+from neorion.devservers.decide.working import HELD_AGAIN, earliest, price_of, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
 
@@ -68,6 +70,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
+        message=obstacle(refusal_steps(seen.refused)),
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=service_name(seen.identity.name),
@@ -84,7 +87,8 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
         edit = Remove()
     elif should_start(spec.lifecycle, stopped_at, reason, now):
         edit = TurnOn()
-    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now))
+    again = now + HELD_AGAIN if seen.refused else None
+    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now), again)
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
     made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)
@@ -92,8 +96,9 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
 
 
 def _rest_cost(seen: Observed, now: datetime) -> Cost | None:
-    """The running account closes when the server stops; while it rests nothing is written."""
+    """While it rests, only another price is written."""
     before = seen.server.status
-    if before.cost is None or before.running_since is None:
-        return before.cost
-    return accrued(before.cost, now, running=True)
+    if before.cost is None:
+        return None
+    price = price_of(seen, before.flavor.applied) if before.flavor else None
+    return carried(before.cost, price, now, running=False)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from neorion.devservers.decide import objects
-from neorion.devservers.decide.cost import booked, opened
+from neorion.devservers.decide.cost import carried, opened
 from neorion.devservers.decide.decision import (
     Decision,
     Edit,
@@ -29,6 +29,7 @@ from neorion.devservers.decide.names import STOPPED_BECAUSE
 from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.ration import rationed
+from neorion.devservers.decide.refusal import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps, unmounted_after
 from neorion.devservers.decide.telling import (
@@ -58,7 +59,9 @@ from neorion.keel.kube.core import Pod
 
 # A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
 UNDO_AFTER = timedelta(minutes=10)
-# What holds a change is looked at again after this: quotas are raised and nodes are added without telling us.
+# What says that a server has no place on its flavor.
+_NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
+# What holds a change, or was refused, is tried again after this: quotas are raised and nodes are added without telling us.
 HELD_AGAIN = timedelta(minutes=1)
 
 
@@ -88,7 +91,7 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
             next_end(server),
             next_warning(server, timed, now),
             undo_at,
-            now + HELD_AGAIN if held else None,
+            now + HELD_AGAIN if held or seen.refused else None,
             None if status.ready else _later(silent_after(seen.pod), now),
             None if status.ready else _later(unmounted_after(seen.pod), now),
         ),
@@ -114,6 +117,13 @@ def running(seen: Observed, now: datetime) -> Running:
     )
 
 
+def price_of(seen: Observed, applied: str) -> Price | None:
+    """What the server costs on the flavor it stands on; None where that is gone, or is not the one asked for."""
+    if seen.flavor is None or applied != seen.server.spec.flavor:
+        return None
+    return seen.flavor.spec.price or Price()
+
+
 def _later(time: datetime | None, now: datetime) -> datetime | None:
     return time if time is not None and time > now else None
 
@@ -132,7 +142,12 @@ class _Facts:
 
 
 def _steps(seen: Observed) -> tuple[Step, ...]:
-    return (_accepted(seen), *steps(seen.home, seen.pod))
+    return (_accepted(seen), *refusal_steps(_refused(seen)), *steps(seen.home, seen.pod))
+
+
+def _refused(seen: Observed) -> str:
+    """A Deployment that could not replace a pod says so for a while; with a pod there is nothing to say."""
+    return seen.refused or (pod_refusal(seen.body) if seen.body and seen.pod is None else "")
 
 
 def _accepted(seen: Observed) -> Step:
@@ -187,7 +202,7 @@ def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None
 
 
 def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
-    stuck = any(step.type is ConditionType.SCHEDULED and step.blocked for step in taken)
+    stuck = any(step.type in _NO_PLACE and step.blocked for step in taken)
     if not stuck or flavor.previous is None or flavor.changed is None:
         return None
     return flavor.changed + UNDO_AFTER
@@ -301,15 +316,10 @@ def _notes(
 
 
 def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
-    """An account opens with the server; time at rest is booked when it starts again, a flavor's time when it changes."""
-    before = seen.server.status
-    price = (seen.flavor.spec.price if seen.flavor else None) or Price()
-    if before.cost is None:
-        return opened(price, _since(seen, now))
-    changed = before.flavor is not None and before.flavor.applied != flavor.applied
-    if before.running_since is None or changed:
-        return booked(before.cost, price, now, running=before.running_since is not None)
-    return before.cost
+    """An account opens with the server. It costs what its machine does from the moment it has one."""
+    before, price = seen.server.status, price_of(seen, flavor.applied)
+    account = before.cost or opened(price or Price(), _since(seen, now))
+    return carried(account, price, now, running=seen.pod is not None and bool(seen.pod.spec.node_name))
 
 
 def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:

@@ -1,10 +1,11 @@
 """The words of devservers: the two custom resources, half by half, and the forms people write in them.
 
-Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types.
+Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types. What a command line
+does not read loads when first used.
 """
 
-from neorion.devservers.model.alert import Alert
-from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, GROUP, VERSION
+from typing import TYPE_CHECKING
+
 from neorion.devservers.model.flavor import (
     Deprecated,
     DevServerFlavorSpec,
@@ -14,7 +15,6 @@ from neorion.devservers.model.flavor import (
     Resources,
     Toleration,
 )
-from neorion.devservers.model.flavors import DEFAULT_FLAVORS
 from neorion.devservers.model.spec import (
     Backend,
     DevServerSpec,
@@ -41,12 +41,20 @@ from neorion.devservers.model.status import (
     Rank,
     StopReason,
 )
+from neorion.devservers.model.words import GROUP, NAME_MAX, VERSION
+from neorion.keel.base import late
+
+if TYPE_CHECKING:
+    from neorion.devservers.model.alert import Alert
+    from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR
+    from neorion.devservers.model.flavors import DEFAULT_FLAVORS
 
 __all__ = [
     "DEFAULT_FLAVORS",
     "DEV_SERVER",
     "DEV_SERVER_FLAVOR",
     "GROUP",
+    "NAME_MAX",
     "VERSION",
     "Activity",
     "Alert",
@@ -79,3 +87,12 @@ __all__ = [
     "Toleration",
     "Volume",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "alert": ("Alert",),
+        "definitions": ("DEV_SERVER", "DEV_SERVER_FLAVOR"),
+        "flavors": ("DEFAULT_FLAVORS",),
+    },
+)

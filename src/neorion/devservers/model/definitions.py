@@ -1,18 +1,17 @@
 """The two custom resources as the cluster knows them."""
 
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
+from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
+from neorion.devservers.model.words import NAME_MAX
 from neorion.keel.kube.schema import Column, CustomResource
 
-GROUP = "devservers.io"
-VERSION = "v1"
-
 DEV_SERVER = CustomResource(
-    group=GROUP,
-    version=VERSION,
-    kind="DevServer",
-    plural="devservers",
+    group=SERVERS.group,
+    version=SERVERS.version,
+    kind=SERVERS.name,
+    plural=SERVERS.plural,
     spec=DevServerSpec,
     status=DevServerStatus,
     short_names=("dsv",),
@@ -25,13 +24,19 @@ DEV_SERVER = CustomResource(
         Column("Image", ".spec.image", priority=1),
         Column("Age", ".metadata.creationTimestamp", "date"),
     ),
+    born=(
+        (
+            f"self.metadata.name.size() <= {NAME_MAX} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            f"a server's name has small letters, digits and hyphens, {NAME_MAX} at most: its Service is named after it",
+        ),
+    ),
 )
 
 DEV_SERVER_FLAVOR = CustomResource(
-    group=GROUP,
-    version=VERSION,
-    kind="DevServerFlavor",
-    plural="devserverflavors",
+    group=FLAVORS.group,
+    version=FLAVORS.version,
+    kind=FLAVORS.name,
+    plural=FLAVORS.plural,
     spec=DevServerFlavorSpec,
     status=DevServerFlavorStatus,
     namespaced=False,

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import Amount, DottedName, Name, Size, Span, Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.schema import Rule
+from neorion.keel.kube.rules import Rule
 
 # Few, because the server weighs a rule by the most it could have to read.
 Amounts = Annotated[dict[str, Amount], Meta(max_length=6)]
@@ -89,7 +89,4 @@ class DevServerFlavorSpec(Part, frozen=True, kw_only=True):
 
 
 class DevServerFlavorStatus(Part, frozen=True, kw_only=True):
-    """How much of it there is."""
-
-    servers: int = 0
-    running: int = 0
+    """Nothing is observed of a flavor: what there is of it, its nodes and quotas say."""

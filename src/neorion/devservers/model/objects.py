@@ -2,10 +2,10 @@
 
 from msgspec import field
 
-from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
+from neorion.devservers.model.words import GROUP, VERSION
 from neorion.keel.kube import Kind, Object, Part
 from neorion.keel.kube.core import Container
 
@@ -44,10 +44,24 @@ class BodySpec(Part, frozen=True):
     template: Template = field(default=Template())
 
 
+class Trouble(Part, frozen=True):
+    """One condition of a Deployment, of which only the words are read."""
+
+    type: str
+    message: str = ""
+
+
+class BodyStatus(Part, frozen=True):
+    """What Kubernetes says of a Deployment."""
+
+    conditions: tuple[Trouble, ...] = ()
+
+
 class Body(Object, frozen=True):
     """The Deployment of a server."""
 
     spec: BodySpec = BodySpec()
+    status: BodyStatus = BodyStatus()
 
 
 class Requirement(Part, frozen=True):
@@ -94,14 +108,8 @@ class StorageClass(Object, frozen=True):
     allow_volume_expansion: bool = False
 
 
-SERVERS = Kind(DevServer, DEV_SERVER.kind, DEV_SERVER.plural, DEV_SERVER.group)
-FLAVORS = Kind(
-    DevServerFlavor,
-    DEV_SERVER_FLAVOR.kind,
-    DEV_SERVER_FLAVOR.plural,
-    DEV_SERVER_FLAVOR.group,
-    namespaced=False,
-)
+SERVERS = Kind(DevServer, "DevServer", "devservers", GROUP, VERSION)
+FLAVORS = Kind(DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False)
 BODIES = Kind(Body, "Deployment", "deployments", "apps")
 VOLUMES = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

@@ -12,7 +12,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import DottedName, Name, Size, Span, Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.schema import Rule, keyed, rules
+from neorion.keel.kube.rules import Rule, keyed, rules
 
 
 class Mode(StrEnum):
@@ -71,6 +71,13 @@ class Home(Part, frozen=True, kw_only=True):
 
 class Volume(Part, frozen=True, kw_only=True):
     """A claim of the user's own, mounted beside the home."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        (
+            "!self.mountPath.matches('^/+(home/+dev|dev/+shm|opt/+devserver(/.*)?)?/*$') && !self.mountPath.contains('/..')",
+            "/, /home/dev, /dev/shm and /opt/devserver are the server's own; mount the claim beside or below the home",
+        ),
+    )
 
     claim_name: DottedName
     mount_path: Annotated[str, Meta(max_length=256, pattern=r"^/[^:]*$")]
@@ -159,6 +166,18 @@ class DevServerSpec(Part, frozen=True, kw_only=True):
         (
             "(self.mode == 'distributed') == has(self.distributed)",
             "distributed belongs to mode: distributed, and that mode needs it",
+        ),
+        (
+            "!has(self.sharedVolumeClaimName) || !has(self.volumes) || !self.volumes.exists(one, one.mountPath == '/shared')",
+            "/shared is where sharedVolumeClaimName is mounted; mount the other claim elsewhere",
+        ),
+        (
+            "!self.enableSSH || !has(self.ports) || !self.ports.exists(one, one.name == 'ssh' || one.port == 22)",
+            "port 22 and the name ssh are the server's own while enableSSH is true",
+        ),
+        (
+            "!has(self.ports) || self.ports.all(one, self.ports.exists_one(other, other.port == one.port))",
+            "each port is listed once, under one name",
         ),
     )
 

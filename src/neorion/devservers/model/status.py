@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.schema import keyed
+from neorion.keel.kube.rules import keyed
 
 
 class Phase(StrEnum):
@@ -82,9 +82,13 @@ class AppliedFlavor(Part, frozen=True, kw_only=True):
 
 
 class Cost(Part, frozen=True, kw_only=True):
-    """Seconds counted and what they cost up to `asOf`. Time since then is added by whoever reads it, at the two rates."""
+    """Seconds counted and what they cost up to `asOf`. Time since then is added by whoever reads it.
+
+    `running` says at which of the two rates: a server runs while it has a machine, and not while it waits for one.
+    """
 
     as_of: datetime
+    running: bool = False
     running_seconds: int = 0
     stopped_seconds: int = 0
     amount: Text = "0"

@@ -6,8 +6,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from neorion.keel.base import Duration
-from neorion.keel.kube.schema import rules
+from neorion.keel.kube.rules import rules
 
+GROUP = "devservers.io"
+VERSION = "v1"
+# A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
+NAME_MAX = 59
 # Kubernetes' own grammar of names that become host names.
 Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 # Volume claims and flavors may carry dots: `p3.2xlarge`.

@@ -1,7 +1,9 @@
 """Values every room shares: units, ids, error families, findings.
 
-Pure: nothing here may reach a clock, chance, a file, a socket or a log.
+Pure: nothing here may reach a clock, chance, a file, a socket or a log. Findings load when first used: most commands have none.
 """
+
+from typing import TYPE_CHECKING
 
 from neorion.keel.base.errors import (
     FAMILIES,
@@ -17,11 +19,13 @@ from neorion.keel.base.errors import (
     Terminal,
     Unauthenticated,
 )
-from neorion.keel.base.finding import Finding, Severity
 from neorion.keel.base.ids import NAME_MAX, Id, is_name
 from neorion.keel.base.late import late
 from neorion.keel.base.suggest import did_you_mean, nearest
 from neorion.keel.base.units import Duration, Instant, Quantity, UnitError
+
+if TYPE_CHECKING:
+    from neorion.keel.base.finding import Finding, Severity
 
 __all__ = [
     "FAMILIES",
@@ -49,3 +53,5 @@ __all__ = [
     "late",
     "nearest",
 ]
+
+__getattr__ = late(__name__, {"finding": ("Finding", "Severity")})

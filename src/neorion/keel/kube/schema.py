@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from msgspec import NODEFAULT, Meta, Struct, inspect, to_builtins
+from msgspec import NODEFAULT, Struct, inspect, to_builtins
+
+from neorion.keel.kube.rules import Rule, validations
 
 Schema = dict[str, Any]
-Rule = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """What a custom resource is called, and the types of its two halves."""
+    """What a custom resource is called, and the types of its two halves.
+
+    `born` are rules for new objects alone, names among them: what is there already has to stay changeable, or it could not
+    even be let go.
+    """
 
     group: str
     version: str
@@ -33,6 +38,7 @@ class CustomResource:
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    born: tuple[Rule, ...] = ()
 
     def manifest(self) -> Schema:
         """The CustomResourceDefinition to apply."""
@@ -66,9 +72,14 @@ class CustomResource:
         }
 
     def _root(self) -> Schema:
+        once = [
+            {"rule": f"oldSelf.hasValue() || {rule}", "message": text, "optionalOldSelf": True}
+            for rule, text in self.born
+        ]
         return {
             "type": "object",
             "required": ["spec"],
+            **({"x-kubernetes-validations": once} if once else {}),
             "properties": {
                 "apiVersion": {"type": "string"},
                 "kind": {"type": "string"},
@@ -78,16 +89,6 @@ class CustomResource:
                 "status": schema_of(self.status, defaults=False),
             },
         }
-
-
-def rules(*checks: Rule) -> Meta:
-    """CEL rules for one field, each with the sentence that refuses. A struct keeps its own in `RULES`."""
-    return Meta(extra_json_schema=_validations(checks))
-
-
-def keyed(key: str) -> Meta:
-    """A list whose items are told apart by one field, so that several writers can each own theirs."""
-    return Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
 
 
 def schema_of(struct: type[Struct], *, defaults: bool = True) -> Schema:
@@ -177,12 +178,8 @@ def _struct(info: inspect.StructType, *, defaults: bool) -> Schema:
         told["required"] = required
     declared: tuple[Rule, ...] = getattr(info.cls, "RULES", ())
     if declared:
-        told |= _validations(declared)
+        told |= validations(declared)
     return told | {"properties": properties}
-
-
-def _validations(checks: tuple[Rule, ...]) -> Schema:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": text} for rule, text in checks]}
 
 
 def _default(field: inspect.Field) -> object | None:

@@ -1,15 +1,21 @@
 """What a command uses while it runs: output, tables, findings, questions, optional packages.
 
 Apart from the frame (`neorion.keel.cli`), because the help of a command line needs nothing of it.
-`progress` is imported from its own module: it brings a clock along, and asyncio with it.
+`progress` is imported from its own module: it brings a clock along, and asyncio with it. What few commands use loads when
+it is first used.
 """
 
-from neorion.keel.cli.kit.findings import FINDINGS, show_findings
-from neorion.keel.cli.kit.optional import extras, install_command, missing_packages, require_extra
+from typing import TYPE_CHECKING
+
+from neorion.keel.base import late
 from neorion.keel.cli.kit.output import Output
-from neorion.keel.cli.kit.question import confirm
 from neorion.keel.cli.kit.table import Column, Table
 from neorion.keel.cli.kit.terminal import Screen, Tone, escape
+
+if TYPE_CHECKING:
+    from neorion.keel.cli.kit.findings import FINDINGS, show_findings
+    from neorion.keel.cli.kit.optional import extras, install_command, missing_packages, require_extra
+    from neorion.keel.cli.kit.question import confirm
 
 __all__ = [
     "FINDINGS",
@@ -26,3 +32,12 @@ __all__ = [
     "require_extra",
     "show_findings",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "findings": ("FINDINGS", "show_findings"),
+        "optional": ("extras", "install_command", "missing_packages", "require_extra"),
+        "question": ("confirm",),
+    },
+)

@@ -1,7 +1,9 @@
 """TLS towards the API server, from PEM texts."""
 
+import os
 import ssl
-from pathlib import Path
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from neorion.keel.base import Invalid
 from neorion.keel.kube.client.cluster import Certificate, Trust
@@ -28,14 +30,7 @@ def tls_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext
 
 
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
-    import tempfile  # noqa: PLC0415 -- who has a token needs none
-
-    # OpenSSL's Python face loads certificates from files only: these live in a private folder for a moment.
-    with tempfile.TemporaryDirectory() as folder:
-        chain, key = Path(folder) / "chain", Path(folder) / "key"
-        chain.write_text(certificate.chain, encoding="utf-8")
-        key.touch(mode=0o600)
-        key.write_text(certificate.key, encoding="utf-8")
+    with _file(certificate.chain) as chain, _file(certificate.key) as key:
         try:
             context.load_cert_chain(chain, key)
         except (ssl.SSLError, ValueError):
@@ -44,3 +39,20 @@ def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
                 "The client certificate and its key do not fit together.",
                 hint="Check client-certificate-data and client-key-data.",
             ) from None
+
+
+@contextmanager
+def _file(text: str) -> Generator[str]:
+    """OpenSSL's Python face loads certificates from files only: a private one for a moment, in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("pem"), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    import tempfile  # noqa: PLC0415 -- takes as long as the handshake
+
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        yield file.name

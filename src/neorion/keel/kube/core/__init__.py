@@ -1,47 +1,52 @@
 """Kinds that every cluster has, with the fields that the systems here read.
 
-No kind of one system alone: those are defined, in one line each, where they are used. No behaviour.
+No kind of one system alone: those are defined, in one line each, where they are used. No behaviour. Names load when first used: a command line needs few of them.
 """
 
-from neorion.keel.kube.core.basics import (
-    CLAIM,
-    CONFIG_MAP,
-    NAMESPACE,
-    RESOURCE_QUOTA,
-    SECRET,
-    SERVICE,
-    SERVICE_ACCOUNT,
-    Claim,
-    ConfigMap,
-    Namespace,
-    ResourceQuota,
-    Secret,
-    Service,
-    ServiceAccount,
-)
-from neorion.keel.kube.core.control import (
-    DEFINITION,
-    EVENT,
-    LEASE,
-    Definition,
-    Event,
-    Lease,
-    LeaseSpec,
-    Reference,
-    Series,
-)
-from neorion.keel.kube.core.nodes import NODE, Node, NodeSpec, NodeStatus, Taint
-from neorion.keel.kube.core.pods import POD, Container, ContainerStatus, Pod, PodSpec, PodStatus
-from neorion.keel.kube.core.workloads import (
-    DAEMON_SET,
-    DEPLOYMENT,
-    JOB,
-    STATEFUL_SET,
-    DaemonSet,
-    Deployment,
-    Job,
-    StatefulSet,
-)
+from typing import TYPE_CHECKING
+
+from neorion.keel.base import late
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.core.basics import (
+        CLAIM,
+        CONFIG_MAP,
+        NAMESPACE,
+        RESOURCE_QUOTA,
+        SECRET,
+        SERVICE,
+        SERVICE_ACCOUNT,
+        Claim,
+        ConfigMap,
+        Namespace,
+        ResourceQuota,
+        Secret,
+        Service,
+        ServiceAccount,
+    )
+    from neorion.keel.kube.core.control import (
+        DEFINITION,
+        EVENT,
+        LEASE,
+        Definition,
+        Event,
+        Lease,
+        LeaseSpec,
+        Reference,
+        Series,
+    )
+    from neorion.keel.kube.core.nodes import NODE, Node, NodeSpec, NodeStatus, Taint
+    from neorion.keel.kube.core.pods import POD, Container, ContainerStatus, Pod, PodSpec, PodStatus
+    from neorion.keel.kube.core.workloads import (
+        DAEMON_SET,
+        DEPLOYMENT,
+        JOB,
+        STATEFUL_SET,
+        DaemonSet,
+        Deployment,
+        Job,
+        StatefulSet,
+    )
 
 __all__ = [
     "CLAIM",
@@ -87,3 +92,48 @@ __all__ = [
     "StatefulSet",
     "Taint",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "basics": (
+            "CLAIM",
+            "CONFIG_MAP",
+            "NAMESPACE",
+            "RESOURCE_QUOTA",
+            "SECRET",
+            "SERVICE",
+            "SERVICE_ACCOUNT",
+            "Claim",
+            "ConfigMap",
+            "Namespace",
+            "ResourceQuota",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+        ),
+        "control": (
+            "DEFINITION",
+            "EVENT",
+            "LEASE",
+            "Definition",
+            "Event",
+            "Lease",
+            "LeaseSpec",
+            "Reference",
+            "Series",
+        ),
+        "nodes": ("NODE", "Node", "NodeSpec", "NodeStatus", "Taint"),
+        "pods": ("POD", "Container", "ContainerStatus", "Pod", "PodSpec", "PodStatus"),
+        "workloads": (
+            "DAEMON_SET",
+            "DEPLOYMENT",
+            "JOB",
+            "STATEFUL_SET",
+            "DaemonSet",
+            "Deployment",
+            "Job",
+            "StatefulSet",
+        ),
+    },
+)

@@ -1,0 +1,26 @@
+"""What `devctl list` does. Apart from the other views: nobody waits for what a list does not need."""
+
+from neorion.devservers.cli.records import ServerRecord, servers_table
+from neorion.devservers.client import Fleet
+from neorion.devservers.model.objects import SERVERS
+from neorion.keel.cli.kit import Output
+from neorion.keel.kube import Added, Bookmark, Deleted, Modified
+
+
+async def show_list(fleet: Fleet, out: Output) -> None:
+    records = [ServerRecord.of(one) for one in await fleet.servers()]
+    out.show(records, servers_table(fleet.clock.now()))
+
+
+async def watch(fleet: Fleet, out: Output) -> None:
+    """One line for each change, until the user or the server ends it."""
+    emit = out.watch(servers_table(fleet.clock.now()))
+    async with fleet.client.watch(SERVERS, fleet.namespace) as changes:
+        async for change in changes:
+            match change:
+                case Added(object=server) | Modified(object=server):
+                    emit(ServerRecord.of(server))
+                case Deleted(object=server):
+                    out.say(f"{server.meta.name} is deleted.")
+                case Bookmark():
+                    pass

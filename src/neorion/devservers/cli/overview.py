@@ -1,0 +1,18 @@
+"""`devctl list`. Apart from the other commands that look: it is what people type most, and wait for."""
+
+import click
+
+from neorion.devservers.cli.options import Where, where_options
+from neorion.keel.cli import Command
+from neorion.keel.cli.kit import Output
+
+
+@click.command("list", cls=Command)
+@click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes as they come.")
+@where_options
+def list_command(out: Output, where: Where, *, watch: bool) -> None:
+    """List your servers."""
+    from neorion.devservers.cli import listing  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: (listing.watch if watch else listing.show_list)(fleet, out))
