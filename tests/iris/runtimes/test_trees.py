@@ -121,29 +121,56 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def test_killing_outruns_forking(runtime: ProcessRuntime, orders: Orders, tmp_path: Path):
-    """Generations of short-lived processes, each forking the next: what is read from /proc is always out of date."""
+def relays(generations: int) -> Callable[[str], None]:
+    """Short-lived processes, each forking the next: what is read from /proc is always out of date.
+
+    Whoever comes to the last generation, after some seconds, says so.
+    """
 
     def relay(path: str) -> None:
         for _ in range(8):
             if os.fork() == 0:
                 os.setsid()
-                while os.fork() == 0:
-                    continue
+                for _ in range(generations):
+                    if os.fork():
+                        os._exit(0)
+                with open(path, "a") as file:  # noqa: PTH123 -- pickled with the function
+                    file.write("outran\n")
                 os._exit(0)
-        with open(path, "w") as file:  # noqa: PTH123 -- pickled with the function
+        with open(path, "a") as file:  # noqa: PTH123 -- as above
             file.write("running\n")
         while True:
             signal.pause()
 
-    (tmp_path / "mark").touch()
-    order = orders.call(relay, str(tmp_path / "mark"))
+    return relay
+
+
+async def test_killing_outruns_forking(runtime: ProcessRuntime, orders: Orders, tmp_path: Path):
+    mark = tmp_path / "mark"
+    mark.touch()
+    order = orders.call(relays(2_000), str(mark))
     await runtime.start(order)
-    await written(tmp_path / "mark", "running")
+    await written(mark, "running")
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration(0))
         assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
     assert tree.children(forkserver(tmp_path / "runtime")) == set()
+    assert mark.read_text() == "running\n"
+
+
+async def test_a_guardian_outruns_forking_too(runtime: ProcessRuntime, orders: Orders, tmp_path: Path):
+    mark = tmp_path / "mark"
+    mark.touch()
+    order = orders.call(relays(2_000), str(mark))
+    await runtime.start(order)
+    await written(mark, "running")
+    server = tree.read(forkserver(tmp_path / "runtime"))
+    assert server is not None
+    with os.fdopen(os.pidfd_open(server.parent)) as guardian:
+        os.kill(server.pid, signal.SIGKILL)
+        with anyio.fail_after(60):
+            await anyio.wait_readable(guardian)
+    assert mark.read_text() == "running\n"
 
 
 async def test_stats_count_children_in(runtime: ProcessRuntime, orders: Orders):

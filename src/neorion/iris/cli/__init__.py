@@ -23,7 +23,10 @@ app.mount(
     "cluster", "neorion.iris.cli.cluster:cluster", help="See, start and stop a cluster.", heading=_CLUSTER
 )
 app.mount(
-    "worker", "neorion.iris.cli.worker:worker", help="See workers, and empty them of work.", heading=_CLUSTER
+    "worker",
+    "neorion.iris.cli.worker:worker",
+    help="See workers, empty them of work, and shut them out.",
+    heading=_CLUSTER,
 )
 app.mount("slice", "neorion.iris.cli.slices:slices", help="See slices of machines.", heading=_CLUSTER)
 app.mount(

@@ -59,5 +59,8 @@ def _clear() -> None:
         tree.kill(tree.children(os.getpid()))
         try:
             os.wait()
+            # All that have ended, before the next look: it takes the longer the more of them there are.
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
         except ChildProcessError:
             return
