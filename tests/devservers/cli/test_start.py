@@ -55,7 +55,6 @@ HEAVY = (
     "difflib",
     "hashlib",
     "json",
-    "yaml",
     "getpass",
     "neorion.devservers.client.aio",
     "neorion.devservers.client.copying",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
+import yaml
 from msgspec import Struct
 
 from neorion.keel.base import Invalid, NotFound, did_you_mean
@@ -21,9 +22,11 @@ from neorion.keel.kube.client.cluster import (
     TokenFile,
     Trust,
 )
-from neorion.keel.kube.client.plain_yaml import NotPlain, read_plain
 
 T = TypeVar("T")
+
+# libyaml is ten times as fast, which somebody at a terminal feels; a PyYAML built without it reads the same.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -184,38 +187,23 @@ def read_kubeconfig(paths: Sequence[Path]) -> Kubeconfig:
 
 def _parse(path: Path) -> _File:
     try:
-        return msgspec.convert(_read_yaml(path.read_text(encoding="utf-8")) or {}, _File)
+        text = path.read_text(encoding="utf-8")
+        return msgspec.convert(yaml.load(text, _LOADER) or {}, _File)  # noqa: S506 -- a safe one, as its name says
     except OSError as error:
         raise Invalid(
             "kube.config_file",
             f"The kubeconfig {path} cannot be read: {error.strerror}.",
             hint="Check its owner and mode.",
         ) from None
-    except (_Malformed, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        # A YAML error quotes the text it stumbled over, which may be a key; only the place is told.
+        where = getattr(error, "problem_mark", None)
+        told = f"line {where.line + 1}" if where else str(error) if isinstance(error, ValueError) else ""
         raise Invalid(
             "kube.config_form",
-            f"The kubeconfig {path} is malformed: {error}.",
+            f"The kubeconfig {path} is malformed: {told}.",
             hint="Compare it with `kubectl config view`.",
         ) from None
-
-
-class _Malformed(Exception):
-    """Where it is no YAML."""
-
-
-def _read_yaml(text: str) -> object:
-    try:
-        return read_plain(text)
-    except NotPlain:
-        import yaml  # noqa: PLC0415 -- see plain_yaml
-    # libyaml is ten times as fast; a PyYAML built without it reads the same.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return yaml.load(text, loader)  # noqa: S506 -- a safe one, as its name says
-    except yaml.YAMLError as error:
-        # It quotes the text it stumbled over, which may be a key; only the place is told.
-        where = getattr(error, "problem_mark", None)
-        raise _Malformed(f"line {where.line + 1}" if where else "") from None
 
 
 def _known(entries: Mapping[str, T], name: str, what: str) -> T:
