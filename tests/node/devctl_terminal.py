@@ -13,6 +13,9 @@ from neorion.keel.clock import SystemClock
 
 # What does not come within this long does not come.
 PATIENCE_S = 120.0
+# To be typed. It says that it has begun itself: a shell that says so is still its terminal's foreground,
+# and takes a Ctrl-C that comes before its next child is.
+LONG_WORK = """sh -c 'echo be""gun; exec sleep 1000'\n"""
 
 
 @dataclass

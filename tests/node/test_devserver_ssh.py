@@ -12,7 +12,7 @@ import pytest
 from neorion.devservers.decide import PROBE, Source, read
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
-from tests.node.devctl_terminal import Person
+from tests.node.devctl_terminal import LONG_WORK, Person
 from tests.node.devservers import PROGRAM, ROOT, Devctl, operated
 from tests.node.pods import NEEDS
 
@@ -98,7 +98,7 @@ def test_ssh_leads_into_any_image_with_the_users_own_client(devctl: Devctl, keyr
     seen = read(devctl.good("exec", image, "--", "sh", "-c", PROBE))
     assert seen is not None
     assert {Source.SESSION, Source.TERMINAL} <= {source for source, _ in seen.ages}
-    person.type("echo be''gun; sleep 1000\n")
+    person.type(LONG_WORK)
     person.see("begun")
     person.type("\x03")
     person.type("exit 9\n")
