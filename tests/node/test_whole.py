@@ -78,7 +78,7 @@ async def test_real_and_simulated_nodes_with_kueue_and_node_pools_come_work_and_
         await _drydock(tmp_path, "down", "--name", "whole")
         assert traces(cluster.layout) == []
         began = CLOCK.monotonic()
-        await _drydock(tmp_path, "up", "--name", "whole")
+        await _drydock(tmp_path, "up", "--name", "whole", *wishes)
         assert CLOCK.monotonic() - began < AGAIN_S_MAX
     finally:
         await yard.down("whole")

@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,13 @@ _LOOK_EVERY: Final = Duration.of(ms=50)
 # A process that is becoming its program cannot be seen; on a busy machine that can last for some looks.
 _MISSED_MOST: Final = 20
 _LAST_WORDS_CHARS: Final = 400
+# Two of its first acts begin with a second's wait, and everybody's rights are one of them.
+_SERVES_ADMINISTRATORS: Final = (
+    "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
+    "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
+)
+# It makes them itself, soon after it has begun to answer.
+_NAMESPACES: Final = ("kube-system", "kube-node-lease", "default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +91,26 @@ class Cluster:
 
     async def start_control_plane(self, tell: Tell = hush) -> None:
         """Starts what does not run, and returns when the API server answers and its controllers work."""
+        await self.start_api_server(tell)
+        await self.start_controllers(tell)
+
+    async def start_api_server(self, tell: Tell = hush) -> None:
+        """Returns as soon as it serves administrators: it gives others their rights a second later."""
         self.layout.make_folders()
         make_identities(self.layout, self.pki)
-        store, server, *clients = self.control_plane()
+        store, server, *_ = self.control_plane()
         tell("starting etcd")
         await self.ensure(store)
         await self.reachable(store, self.layout.port(Door.ETCD))
         tell("starting the API server")
         await self.ensure(server)
+        async with self.api() as api:
+            for path in (_SERVES_ADMINISTRATORS, *(f"/api/v1/namespaces/{name}" for name in _NAMESPACES)):
+                await self.until(server, partial(api.get, path))
+
+    async def start_controllers(self, tell: Tell = hush) -> None:
+        """After the API server. Returns when all of the control plane works."""
+        _, server, *clients = self.control_plane()
         async with self.api() as api:
             await self.until(server, lambda: api.get("/readyz"))
             tell("starting the controllers")

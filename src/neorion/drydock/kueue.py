@@ -2,14 +2,18 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
+
+from neorion.drydock.api import Api
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Part
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.pki import Subject, rsa_key
+from neorion.keel.base import Conflict
 
 _NAMESPACE: Final = "kueue-system"
 _SERVICE: Final = "kueue-webhook-service"
@@ -29,12 +33,36 @@ async def start_kueue(cluster: Cluster) -> None:
     _make_identities(cluster)
     source = cluster.shelf.path("kueue").parent / "manifests.json"
     items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
-    await cluster.kubectl(
-        *("apply", "--server-side", "--force-conflicts", "-f", "-"),
-        say=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
-    )
+    await _publish(cluster, items)
     layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
     await _start(cluster)
+
+
+async def _publish(cluster: Cluster, items: Sequence[Manifest]) -> None:
+    """All at once, but for the namespace that most of them live in."""
+    first = [item for item in items if item["kind"] == "Namespace"]
+    async with cluster.api() as api:
+        for some in (first, [item for item in items if item not in first]):
+            async with anyio.create_task_group() as tasks:
+                for item in some:
+                    tasks.start_soon(_ensure, api, item)
+
+
+async def _ensure(api: Api, item: Manifest) -> None:
+    """Applied only where it is there already: that costs the API server several times as much, and Kueue's kinds are large."""
+    collection, name = _collection(item), item["metadata"]["name"]
+    try:
+        await api.create(collection, item)
+    except Conflict:
+        await api.apply(f"{collection}/{name}", item)
+
+
+def _collection(item: Manifest) -> str:
+    """Every kind that Kueue brings has a regular plural."""
+    version, namespace = item["apiVersion"], item["metadata"].get("namespace")
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    where = f"{root}/namespaces/{namespace}" if namespace else root
+    return f"{where}/{item['kind'].lower()}s"
 
 
 async def _start(cluster: Cluster) -> None:

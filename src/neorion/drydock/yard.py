@@ -122,8 +122,9 @@ class Yard:
             cluster = self.find(name)
             if cluster.layout.networked:
                 await lay_network(cluster)
-            await cluster.start_control_plane(tell)
+            await cluster.start_api_server(tell)
             async with anyio.create_task_group() as tasks:
+                tasks.start_soon(cluster.start_controllers, tell)
                 tasks.start_soon(_give_nodes, cluster, wishes, tell)
                 tasks.start_soon(_give_simulated, cluster, wishes, tell)
                 tasks.start_soon(_give_kueue, cluster, wishes, tell)

@@ -3,6 +3,7 @@
 # node its own places, waits for its cable, and keeps its programs running. When it ends, the kernel ends all of them.
 #
 #   DRYDOCK_NODE      the node's name
+#   DRYDOCK_ADDRESS   its address
 #   DRYDOCK_GROUPS    files to write our process id to
 #   DRYDOCK_CLUSTER   the cluster's folder
 #   DRYDOCK_FOLDER    the node's folder in it
@@ -68,8 +69,9 @@ keep containerd containerd --config "$DRYDOCK_FOLDER/containerd.toml" &
 keep kube-proxy "$DRYDOCK_PROGRAMS/kube-proxy" --config "$DRYDOCK_FOLDER/kube-proxy.json" &
 # A kubelet that finds no runtime gives up.
 await test -S /run/containerd/containerd.sock
+# One that is not told its address asks the machine's name servers for it, and no answer can reach it here.
 keep kubelet "$DRYDOCK_PROGRAMS/kubelet" --config "$DRYDOCK_FOLDER/kubelet.json" \
-    --kubeconfig "$DRYDOCK_FOLDER/kubeconfig" --hostname-override "$DRYDOCK_NODE" &
+    --kubeconfig "$DRYDOCK_FOLDER/kubeconfig" --hostname-override "$DRYDOCK_NODE" --node-ip "$DRYDOCK_ADDRESS" &
 if [ -n "$DRYDOCK_DEVICES" ]; then
     keep devices "$DRYDOCK_DEVICES" -m neorion.drydock.devices "$DRYDOCK_FOLDER" &
 fi

@@ -155,6 +155,7 @@ def _part(cluster: Cluster, node: Node) -> Part:
     entries = Cgroups().entries(f"{node.cgroup}/system")
     env = {
         "DRYDOCK_NODE": node.name,
+        "DRYDOCK_ADDRESS": str(node.address),
         "DRYDOCK_GROUPS": " ".join(str(entry) for entry in entries),
         "DRYDOCK_CLUSTER": str(cluster.layout.folder),
         "DRYDOCK_FOLDER": str(node.folder),
