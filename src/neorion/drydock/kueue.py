@@ -13,7 +13,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Part
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.pki import Subject, rsa_key
-from neorion.keel.base import Conflict
+from neorion.keel.base import Conflict, Retry
 
 _NAMESPACE: Final = "kueue-system"
 _SERVICE: Final = "kueue-webhook-service"
@@ -23,6 +23,9 @@ _AUTHORITY_HOST: Final = "kueue-ca"
 _FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset"]
 # A process of ours replaces these. Without the visibility API nothing has to be written outside the cluster's folder.
 _REPLACED: Final = frozenset({"Deployment", "Service", "APIService", "Secret"})
+_API: Final = "/apis/kueue.x-k8s.io/v1beta2"
+# The last to be taken up.
+_LARGEST: Final = "workloads"
 
 Manifest = dict[str, Any]
 
@@ -33,19 +36,34 @@ async def start_kueue(cluster: Cluster) -> None:
     _make_identities(cluster)
     source = cluster.shelf.path("kueue").parent / "manifests.json"
     items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
-    await _publish(cluster, items)
+    async with cluster.api() as api:
+        await _publish(api, items)
+        await _until_served(cluster, api)
     layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
     await _start(cluster)
 
 
-async def _publish(cluster: Cluster, items: Sequence[Manifest]) -> None:
+async def _publish(api: Api, items: Sequence[Manifest]) -> None:
     """All at once, but for the namespace that most of them live in."""
     first = [item for item in items if item["kind"] == "Namespace"]
-    async with cluster.api() as api:
-        for some in (first, [item for item in items if item not in first]):
-            async with anyio.create_task_group() as tasks:
-                for item in some:
-                    tasks.start_soon(_ensure, api, item)
+    for some in (first, [item for item in items if item not in first]):
+        async with anyio.create_task_group() as tasks:
+            for item in some:
+                tasks.start_soon(_ensure, api, item)
+
+
+async def _until_served(cluster: Cluster, api: Api) -> None:
+    """Kueue reads and writes all of its kinds again whenever one of them changes, and the API server changes each as it takes it up."""
+    _, server, *_ = cluster.control_plane()
+
+    async def served() -> None:
+        found = {each["name"] for each in (await api.get(_API))["resources"]}
+        if _LARGEST not in found:
+            raise Retry(
+                "kueue.starting", "Kueue's kinds are not served yet.", hint="They will be in a moment."
+            )
+
+    await cluster.until(server, served)
 
 
 async def _ensure(api: Api, item: Manifest) -> None:

@@ -1,7 +1,6 @@
 """The command lines of the control plane."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from neorion.drydock.binaries import Shelf
@@ -18,11 +17,6 @@ _GRACE: Final = "10s"
 _TOLERATION: Final = "5"
 # Of a folder. Logs are opened for appending, so emptying one under its writer is safe.
 EMPTY_LARGE_LOGS: Final = 'find "$0" -maxdepth 1 -name "*.log" -size +16M -exec truncate --size 0 {} +'
-
-
-# Its heap grows from nothing in its first seconds, and by default it would look through all of it at each doubling: a
-# fifth of all the processor time that a start takes.
-_RARELY_COLLECTED: Final = {"GOGC": "400"}
 
 
 def _part(name: str, shelf: Shelf, flags: Mapping[str, object]) -> Part:
@@ -60,7 +54,7 @@ def etcd(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
 
 
 def api_server(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
-    part = _part(
+    return _part(
         "kube-apiserver",
         shelf,
         {
@@ -92,7 +86,6 @@ def api_server(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
             "default-unreachable-toleration-seconds": _TOLERATION,
         },
     )
-    return replace(part, env=_RARELY_COLLECTED)
 
 
 def _aggregation(pki: Pki) -> dict[str, object]:
