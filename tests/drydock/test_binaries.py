@@ -176,6 +176,14 @@ async def test_released_programs_may_come_in_archives(tmp_path: Path):
     assert done.stdout == b"hello\n"
 
 
+async def test_an_archive_without_its_program_is_refused(tmp_path: Path):
+    with pytest.raises(Terminal, match="has no program in/hello") as refused:
+        await _fetched(
+            {"/hello.tgz": _archive("in/other")}, Release("/{program}.tgz", "", "in/{program}"), tmp_path
+        )
+    assert refused.value.code == "drydock.release_lacks"
+
+
 @pytest.mark.parametrize("sums", [_sum(b"other"), "", f"{_sum(PROGRAM)} another-file"])
 async def test_a_program_that_is_not_what_its_makers_say_is_thrown_away(tmp_path: Path, sums: str):
     with pytest.raises(Terminal) as refused:

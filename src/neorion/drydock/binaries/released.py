@@ -6,7 +6,7 @@ import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import IO, Final
 
 import aiohttp
 import anyio
@@ -105,11 +105,23 @@ def _unpack(came: Path, member: str, program: Path) -> None:
     """The program, whether it came as it is or in an archive."""
     if member:
         with tarfile.open(came) as archive:
-            packed = archive.extractfile(member)
-            assert packed is not None  # noqa: S101 -- a program is a file
-            with packed, program.open("wb") as file:
+            with _packed(archive, member) as packed, program.open("wb") as file:
                 shutil.copyfileobj(packed, file)
         came.unlink()
     else:
         came.replace(program)
     program.chmod(0o755)
+
+
+def _packed(archive: tarfile.TarFile, member: str) -> IO[bytes]:
+    try:
+        packed = archive.extractfile(member)
+    except KeyError:
+        packed = None
+    if packed is None:
+        raise Terminal(
+            "drydock.release_lacks",
+            f"The released archive has no program {member}.",
+            hint="Build it instead: leave --released out.",
+        )
+    return packed
