@@ -107,3 +107,18 @@ def test_a_terminal_gets_a_bar_that_cleans_up_after_itself():
     assert "installing [bold]\\x1b[2J" in shown
     assert "one [red]\\x1b[2J" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_who_waits_at_a_terminal_sees_what_for_until_there_is_something_to_show():
+    out, stream = told(tty=True)
+    with out.waiting("asking \x1b[2J"):
+        assert stream.getvalue() == "asking \\x1b[2J"
+    assert stream.getvalue() == "asking \\x1b[2J\r\x1b[K"
+
+
+@pytest.mark.parametrize(("quiet", "tty"), [(True, True), (False, False)])
+def test_nobody_else_sees_it(quiet: bool, tty: bool):  # noqa: FBT001 -- a table
+    out, stream = told(quiet=quiet, tty=tty)
+    with out.waiting("asking"):
+        pass
+    assert stream.getvalue() == ""

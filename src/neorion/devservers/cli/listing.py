@@ -3,13 +3,13 @@
 from neorion.devservers.cli.records import ServerRecord, servers_table
 from neorion.devservers.client import Fleet
 from neorion.devservers.model.objects import SERVERS
-from neorion.keel.cli.kit import Output
+from neorion.keel.cli.kit import Output, Table
 from neorion.keel.kube import Added, Bookmark, Deleted, Modified
 
 
-async def show_list(fleet: Fleet, out: Output) -> None:
-    records = [ServerRecord.of(one) for one in await fleet.servers()]
-    out.show(records, servers_table(fleet.clock.now()))
+async def found(fleet: Fleet) -> tuple[list[ServerRecord], Table[ServerRecord]]:
+    """What there is, and how it is shown."""
+    return [ServerRecord.of(one) for one in await fleet.servers()], servers_table(fleet.clock.now())
 
 
 async def watch(fleet: Fleet, out: Output) -> None:

@@ -12,7 +12,12 @@ from neorion.keel.cli.kit import Output
 @where_options
 def list_command(out: Output, where: Where, *, watch: bool) -> None:
     """List your servers."""
-    from neorion.devservers.cli import listing  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+    with out.waiting("asking the cluster"):
+        from neorion.devservers.cli import listing  # noqa: PLC0415 -- the help does not need it
+        from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: (listing.watch if watch else listing.show_list)(fleet, out))
+        found = None if watch else ask(out, where, listing.found)
+    if found is None:
+        ask(out, where, lambda fleet: listing.watch(fleet, out))
+    else:
+        out.show(*found)

@@ -104,9 +104,12 @@ def _compare(address: str, sums: str, found: str) -> None:
 def _unpack(came: Path, member: str, program: Path) -> None:
     """The program, whether it came as it is or in an archive."""
     if member:
-        with tarfile.open(came) as archive:
-            with _packed(archive, member) as packed, program.open("wb") as file:
-                shutil.copyfileobj(packed, file)
+        with (
+            tarfile.open(came) as archive,
+            _packed(archive, member) as packed,
+            program.open("wb") as file,
+        ):
+            shutil.copyfileobj(packed, file)
         came.unlink()
     else:
         came.replace(program)

@@ -2,13 +2,18 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from neorion.keel.cli.kit.data import as_json, as_json_line, as_yaml, plain
 from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
-from neorion.keel.cli.kit.terminal import Screen, Tone, escape
+from neorion.keel.cli.kit.terminal import Screen, Tone, escape, is_live
 from neorion.keel.cli.shared import Format, Shared
+
+# To its beginning, and nothing of it left.
+_LINE_AWAY: Final = "\r\x1b[K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,18 @@ class Output:
     def warn(self, sentence: str) -> None:
         if not self.shared.quiet:
             self.err.write(f"{self.err.paint('warning:', Tone.WARNING)} {escape(sentence)}\n")
+
+    @contextmanager
+    def waiting(self, words: str) -> Generator[None]:
+        """On a terminal, what a person sees until there is something to show; gone again when the context ends."""
+        if self.shared.quiet or not is_live(self.err.stream, self.env):
+            yield
+            return
+        self.err.write(self.err.paint(escape(words), Tone.QUIET))
+        try:
+            yield
+        finally:
+            self.err.write(_LINE_AWAY)
 
     @property
     def _wide(self) -> bool:
