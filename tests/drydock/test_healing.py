@@ -1,9 +1,13 @@
 """A control plane whose parts die."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import running
+from neorion.drydock.yard import Wishes, Yard
 
 pytestmark = pytest.mark.anyio
 
@@ -21,3 +25,37 @@ async def test_what_is_stored_survives_the_death_of_etcd_and_of_the_api_server(o
     await own_cluster.start_control_plane()
     async with own_cluster.api() as api:
         assert (await api.get(f"{path}/kept"))["data"] == {"a": "b"}
+
+
+class _Interrupted(Exception):
+    pass
+
+
+@pytest.mark.needs("drydock")
+@pytest.mark.timeout(240)
+async def test_up_finishes_an_installation_of_kueue_that_was_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "any"},
+        "spec": {"containers": [{"name": "main", "image": "any"}]},
+    }
+
+    async def interrupted(_cluster: Cluster) -> None:
+        raise _Interrupted
+
+    try:
+        with monkeypatch.context() as broken:
+            broken.setattr("neorion.drydock.kueue._start", interrupted)
+            with pytest.raises(ExceptionGroup):
+                await yard.up("broken", Wishes(kueue=True))
+        cluster = await yard.up("broken")
+        assert running(cluster.layout.folder, "kueue")
+        async with cluster.api() as api:
+            # Its webhooks answer: without them no pod is let in.
+            await api.create("/api/v1/namespaces/default/pods", pod)
+    finally:
+        await yard.down("broken")

@@ -15,9 +15,9 @@ from neorion.drydock.control import PARTS
 from neorion.drydock.host import UNDO, Ledger, Part, running, start
 from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
-from neorion.drydock.slots import claim_slot
+from neorion.drydock.slots import claim_slot, keep_slot
 from neorion.drydock.yard import Record, Yard
-from neorion.keel.base import Invalid, NoCapacity, NotFound, Terminal
+from neorion.keel.base import Conflict, Invalid, NoCapacity, NotFound, Terminal
 from neorion.keel.clock import SystemClock
 
 pytestmark = pytest.mark.anyio
@@ -60,6 +60,40 @@ async def test_clusters_that_come_at_once_take_different_slots(tmp_path: Path):
     with ThreadPoolExecutor(8) as pool:
         slots = list(pool.map(claim, range(8)))
     assert len(set(slots)) == 8
+
+
+async def test_a_slot_is_claimed_again_after_a_restart_unless_another_has_it(tmp_path: Path):
+    claims, yard = tmp_path / "claims", _yard(tmp_path / "yard")
+    first, second = (yard.folder / name for name in ("first", "second"))
+    for folder in (first, second):
+        folder.mkdir(parents=True)
+    slot = claim_slot(claims, first, Ledger(first))
+    # What a restart leaves of the folder of claims.
+    (claims / str(slot)).unlink()
+    keep_slot(claims, first, slot, Ledger(first))
+    assert (claims / str(slot)).readlink() == first
+    (claims / str(slot)).unlink()
+    assert claim_slot(claims, second, Ledger(second)) == slot
+    with pytest.raises(Conflict, match="another cluster has the addresses of first") as caught:
+        keep_slot(claims, first, slot, Ledger(first))
+    assert "drydock down --name first" in caught.value.hint
+    assert (claims / str(slot)).readlink() == second
+
+
+async def test_a_cluster_whose_slot_is_anothers_goes_without_touching_what_that_one_made(tmp_path: Path):
+    claims = tmp_path / "claims"
+    yard = Yard(tmp_path / "yard", Shelf.of(), SystemClock(), claims)
+    _pretend(yard, "first", slot=7)
+    ledger, theirs = Ledger(yard.folder / "first"), tmp_path / "theirs"
+    ledger.record("claim", f"{claims / '7'} -> {yard.folder / 'first'}")
+    ledger.record("folder", str(theirs))
+    theirs.mkdir()
+    claims.mkdir()
+    (claims / "7").symlink_to(theirs)
+    await yard.down("first")
+    assert yard.names() == []
+    assert theirs.exists()
+    assert (claims / "7").readlink() == theirs
 
 
 async def test_a_full_machine_says_so_until_a_cluster_is_gone(tmp_path: Path):

@@ -11,8 +11,8 @@ import pytest
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import running
 from neorion.drydock.machine import Cgroups, ask
-from neorion.drydock.node import Node, NodeSpec, Taint, add, bring_up, cluster_cgroup, init_pid, remove
-from neorion.keel.base import Conflict, Invalid, NotFound
+from neorion.drydock.node import Node, NodeSpec, Taint, add, bring_up, cluster_cgroup, find, init_pid, remove
+from neorion.keel.base import Conflict, Invalid, NotFound, Terminal
 from tests.node.pods import MINUTES, NEEDS, SLEEP, Kubectl, pod
 
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
@@ -82,6 +82,32 @@ async def test_a_crashed_node_is_noticed_returns_with_its_pods_and_goes_without_
         await kubectl.until("pod/guest", "{.status.containerStatuses[0].restartCount}", "1")
         os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
     assert await _traces(node_cluster, "frail", node.index) == []
+
+
+async def test_a_node_is_brought_up_when_its_kubelet_answers_and_not_when_its_last_words_say_so(
+    node_cluster: Cluster,
+):
+    async with _node(node_cluster, "quick", NodeSpec()) as node:
+        await node_cluster.stop(node.part)
+        await bring_up(node_cluster, node)
+        assert await node_cluster.kubectl("get", "--raw", "/api/v1/nodes/quick/proxy/healthz") == "ok"
+
+
+async def test_a_node_that_never_got_its_cable_is_started_anew(
+    node_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    async def broken(*_: object) -> None:
+        raise Terminal("test.broken", "The maker ends here.", hint="None.")
+
+    try:
+        with monkeypatch.context() as early:
+            early.setattr("neorion.drydock.node.life.plug", broken)
+            with pytest.raises(Terminal, match="ends here"):
+                await add(node_cluster, "cut", NodeSpec())
+        await bring_up(node_cluster, find(node_cluster.layout, "cut"))
+        assert await node_cluster.kubectl("get", "--raw", "/api/v1/nodes/cut/proxy/healthz") == "ok"
+    finally:
+        await remove(node_cluster, "cut")
 
 
 @pytest.mark.parametrize("program", ["containerd", "kubelet", "kube-proxy"])

@@ -1,16 +1,20 @@
 """What a cluster is fitted out with before real nodes can join: a network, a registry, DNS, storage."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import anyio
 
-from neorion.drydock.binaries import Tell, build, hush
+from neorion.drydock.binaries import Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
 from neorion.drydock.host import Part
 from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
 from neorion.drydock.network import raise_bridge
 from neorion.drydock.storage import publish_storage, storage_part
+
+# The parts that `fit_out` starts.
+FITTED: Final = ("registry", "coredns", "storage")
 
 
 async def lay_network(cluster: Cluster) -> None:
@@ -24,8 +28,7 @@ async def lay_network(cluster: Cluster) -> None:
 
 async def fit_out(cluster: Cluster, tell: Tell = hush) -> None:
     """Starts what does not run of the services that nodes need. After the control plane; safe to repeat."""
-    for product in cluster.shelf.missing((*DNS_PROGRAMS, "kubelet")):
-        await build(product, cluster.shelf, tell)
+    await build_missing(cluster.shelf, (*DNS_PROGRAMS, "kubelet"), tell)
     tell("starting registry, DNS and storage")
     async with anyio.create_task_group() as group:
         group.start_soon(_serve_images, cluster)

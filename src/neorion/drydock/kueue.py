@@ -9,12 +9,14 @@ from typing import Any, Final
 import anyio
 
 from neorion.drydock.api import Api
+from neorion.drydock.binaries import Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part
+from neorion.drydock.host import Part, running
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.pki import Subject, rsa_key
 from neorion.keel.base import Conflict, Retry
 
+_WHO: Final = "kueue"
 _NAMESPACE: Final = "kueue-system"
 _SERVICE: Final = "kueue-webhook-service"
 _SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of one
@@ -30,16 +32,18 @@ _LARGEST: Final = "workloads"
 Manifest = dict[str, Any]
 
 
-async def start_kueue(cluster: Cluster) -> None:
+async def start_kueue(cluster: Cluster, tell: Tell = hush) -> None:
     """Installs it, starts it, and returns when it decides about workloads."""
     layout = cluster.layout
+    await build_missing(cluster.shelf, [_WHO], tell)
     _make_identities(cluster)
     source = cluster.shelf.path("kueue").parent / "manifests.json"
     items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
+    # First: with some of its webhooks there and nobody behind them no pod can be made, and `resume_kueue` must know.
+    layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
     async with cluster.api() as api:
         await _publish(api, items)
         await _until_served(cluster, api)
-    layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
     await _start(cluster)
 
 
@@ -92,10 +96,10 @@ async def _start(cluster: Cluster) -> None:
     await cluster.reachable(part, layout.port(Door.KUEUE_WEBHOOK))
 
 
-async def resume_kueue(cluster: Cluster) -> None:
-    """Where it was, it goes on."""
-    if cluster.layout.data("kueue.json").exists():
-        await _start(cluster)
+async def resume_kueue(cluster: Cluster, tell: Tell = hush) -> None:
+    """Where it was, it goes on; also where it was broken off in the middle of its installation."""
+    if cluster.layout.data("kueue.json").exists() and not running(cluster.layout.folder, _WHO):
+        await start_kueue(cluster, tell)
 
 
 def _part(cluster: Cluster) -> Part:
@@ -107,7 +111,7 @@ def _part(cluster: Cluster) -> Part:
         "zap-log-level": "error",
     }
     return Part(
-        "kueue", (str(cluster.shelf.path("kueue")), *(f"--{flag}={value}" for flag, value in flags.items()))
+        _WHO, (str(cluster.shelf.path("kueue")), *(f"--{flag}={value}" for flag, value in flags.items()))
     )
 
 

@@ -1,10 +1,10 @@
 """What this machine must have before real nodes can live on it. A control plane and simulated nodes need none of it."""
 
-import os
 import shutil
 from collections.abc import Mapping
 from typing import Final
 
+from neorion.drydock.machine import reaching_all
 from neorion.keel.base import Denied, NotFound
 
 # Program → Debian package.
@@ -18,12 +18,10 @@ PROGRAMS: Final = {
     "nsenter": "util-linux",
     "runc": "runc",
 }
-# Debian keeps these out of an ordinary user's PATH.
-_ALSO: Final = ("/usr/sbin", "/sbin")
 
 
 def missing_programs(env: Mapping[str, str]) -> list[str]:
-    path = os.pathsep.join([env.get("PATH", ""), *_ALSO])
+    path = reaching_all(env)["PATH"]
     return [program for program in PROGRAMS if shutil.which(program, path=path) is None]
 
 

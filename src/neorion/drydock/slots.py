@@ -8,7 +8,7 @@ from typing import Final
 from neorion.drydock.host import Ledger
 from neorion.drydock.layout import slot_is_free
 from neorion.drydock.network import SLOTS
-from neorion.keel.base import NoCapacity
+from neorion.keel.base import Conflict, NoCapacity
 
 # A link for each slot that is taken, to the cluster's folder: it is made whole or not at all, and by one alone.
 CLAIMS: Final = Path(tempfile.gettempdir()) / "neorion-drydock"
@@ -29,6 +29,27 @@ def claim_slot(claims: Path, folder: Path, ledger: Ledger) -> int:
         f"This machine has {SLOTS} clusters, and room for no more.",
         hint="Remove one: neorion drydock down --name NAME",
     )
+
+
+def keep_slot(claims: Path, folder: Path, slot: int, ledger: Ledger) -> None:
+    """Claims the slot that a cluster has had all along: where claims are kept does not outlive a restart of the machine."""
+    link = claims / str(slot)
+    if _points_to(link, folder):
+        return
+    ledger.record("claim", f"{link} -> {folder}")
+    if not (_forget_dead(link) and _take(link, folder)):
+        ledger.forget("claim", f"{link} -> {folder}")
+        raise Conflict(
+            "drydock.slot_taken",
+            f"Since this machine was restarted, another cluster has the addresses of {folder.name}: {link.readlink()}.",
+            hint=f"Remove this one and make it anew: neorion drydock down --name {folder.name}",
+        )
+
+
+def is_anothers(claims: Path, folder: Path, slot: int) -> bool:
+    """Whether another cluster has taken the slot of the one in `folder`."""
+    link = claims / str(slot)
+    return link.is_symlink() and not _points_to(link, folder)
 
 
 def _points_to(link: Path, folder: Path) -> bool:

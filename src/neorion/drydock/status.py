@@ -8,6 +8,7 @@ import anyio
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PARTS
+from neorion.drydock.fitting import FITTED
 from neorion.drydock.host import Running, running
 from neorion.drydock.node import nodes
 from neorion.keel.base import Duration, Error, Quantity
@@ -47,6 +48,7 @@ async def status_of(cluster: Cluster) -> Status:
     wanted = [*PARTS]
     wanted += [part for part in ("kwok", "kueue") if any(cluster.layout.folder.glob(f"data/{part}.*"))]
     wanted += ["coreweave"] if cluster.layout.kubeconfig_of("coreweave").exists() else []
+    wanted += FITTED if cluster.layout.networked else []
     wanted += [node.part for node in nodes(cluster.layout)]
     return Status(
         name=cluster.name,

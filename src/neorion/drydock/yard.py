@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from neorion.drydock.binaries import Shelf, Tell, build, hush
+from neorion.drydock.binaries import Shelf, Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.coreweave import resume_coreweave, start_coreweave
@@ -23,7 +23,7 @@ from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, state_folder
 from neorion.drydock.node import ensure_nodes
 from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
-from neorion.drydock.slots import CLAIMS, claim_slot
+from neorion.drydock.slots import CLAIMS, claim_slot, is_anothers, keep_slot
 from neorion.keel.base import Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
 
@@ -111,17 +111,13 @@ class Yard:
             )
         known = self._record(name)
         shelf = self.shelf.with_given(known.binaries if known else "")
-        for product in shelf.missing(wishes.programs):
-            await build(product, shelf, tell)
+        await build_missing(shelf, wishes.programs, tell)
         async with locked(self.folder / name):
-            folder = self.folder / name
-            record = self._record(name) or Record(claim_slot(self.claims, folder, Ledger(folder)))
-            # A cluster that was made without a network gets one.
-            networked = record.networked or wishes.networked or wishes.nodes > 0
-            self.save(name, Record(record.slot, networked, str(shelf.given or "")))
+            record = self._placed(name)
+            self.save(name, msgspec.structs.replace(record, binaries=str(shelf.given or "")))
+            if record.networked or wishes.networked or wishes.nodes > 0:
+                await self._networked(name)
             cluster = self.find(name)
-            if cluster.layout.networked:
-                await lay_network(cluster)
             await cluster.start_api_server(tell)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cluster.start_controllers, tell)
@@ -129,6 +125,25 @@ class Yard:
                 tasks.start_soon(_give_simulated, cluster, wishes, tell)
                 tasks.start_soon(_give_kueue, cluster, wishes, tell)
             return cluster
+
+    def _placed(self, name: str) -> Record:
+        """What is known of it, with its slot claimed."""
+        folder, record = self.folder / name, self._record(name)
+        ledger = Ledger(folder)
+        if record is None:
+            return Record(claim_slot(self.claims, folder, ledger))
+        keep_slot(self.claims, folder, record.slot, ledger)
+        return record
+
+    async def _networked(self, name: str) -> None:
+        """Lays its network, also of a cluster that was made without one."""
+        known = self.find(name)
+        layout = replace(known.layout, networked=True)
+        await lay_network(Cluster(layout, known.shelf, known.clock))
+        if not known.layout.networked:
+            # The API server moves to the bridge, and whoever speaks to it learns its address only at the beginning.
+            await end(layout.folder)
+            self.save(name, Record(layout.slot, networked=True, binaries=str(known.shelf.given or "")))
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
         """Leaves nothing of a cluster, however far it came. Safe to repeat."""
@@ -139,7 +154,10 @@ class Yard:
             return
         async with locked(folder):
             await end(folder)
-            await Ledger(folder).undo_all(UNDO)
+            ledger, record = Ledger(folder), self._record(name)
+            if record is not None and is_anothers(self.claims, folder, record.slot):
+                ledger.forget_all_but("claim")
+            await ledger.undo_all(UNDO)
             await to_thread.run_sync(shutil.rmtree, folder)
 
     @asynccontextmanager
@@ -171,13 +189,12 @@ async def _give_nodes(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
 
 
 async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
-    await resume_player(cluster)
+    await resume_player(cluster, tell)
     if cluster.layout.networked:
         await guard_simulated(cluster)
     for group in wishes.simulated:
         tell(f"adding simulated nodes: {group.count} {group.type}")
         await ensure_simulated(cluster, group)
-
     if wishes.coreweave:
         tell("starting CoreWeave's player")
         await start_coreweave(cluster)
@@ -188,6 +205,6 @@ async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
 async def _give_kueue(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
     if wishes.kueue:
         tell("starting Kueue")
-        await start_kueue(cluster)
+        await start_kueue(cluster, tell)
     else:
-        await resume_kueue(cluster)
+        await resume_kueue(cluster, tell)

@@ -3,7 +3,7 @@
 Starting them is not done here.
 """
 
-from neorion.drydock.binaries.build import build
+from neorion.drydock.binaries.build import build, build_missing
 from neorion.drydock.binaries.products import PRODUCTS, Product, Release, product_named, product_of
 from neorion.drydock.binaries.run import Tell, call, hush
 from neorion.drydock.binaries.shelf import GIVEN, Shelf, cache_folder, ready
@@ -16,6 +16,7 @@ __all__ = [
     "Shelf",
     "Tell",
     "build",
+    "build_missing",
     "cache_folder",
     "call",
     "hush",

@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,12 @@ from neorion.drydock.binaries.golang import find_go
 from neorion.drydock.binaries.products import Product, product_of
 from neorion.drydock.binaries.run import Tell, call, hush
 from neorion.drydock.binaries.shelf import Shelf
+
+
+async def build_missing(shelf: Shelf, programs: Iterable[str], tell: Tell) -> None:
+    """Builds what these programs need and is not built yet."""
+    for product in shelf.missing(programs):
+        await build(product, shelf, tell)
 
 
 async def build(product: Product, shelf: Shelf, tell: Tell, *, released: bool = False) -> None:

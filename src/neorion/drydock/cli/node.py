@@ -49,9 +49,8 @@ def _add_simulated(out: Output, name: str, text: str) -> None:
     group = Group.parse(text)
 
     async def add(tell: Callable[[str], None]) -> None:
-        del tell
         async with Yard.of(out.env).held(name) as cluster:
-            await add_simulated(cluster, group)
+            await add_simulated(cluster, group, tell)
 
     run(out, f"{group.count} simulated nodes", add)
 

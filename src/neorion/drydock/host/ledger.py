@@ -39,6 +39,10 @@ class Ledger:
         """After the effect was undone."""
         self._write([effect for effect in self.effects() if effect != Effect(kind, name)])
 
+    def forget_all_but(self, kind: str) -> None:
+        """What is called as these effects are is somebody else's now."""
+        self._write([effect for effect in self.effects() if effect.kind == kind])
+
     def effects(self) -> list[Effect]:
         if not self._path.exists():
             return []

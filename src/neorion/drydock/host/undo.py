@@ -1,6 +1,8 @@
 """How each kind of change to this machine is taken back. All of them bear to find nothing."""
 
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -8,7 +10,7 @@ import anyio
 from anyio import to_thread
 
 from neorion.drydock.host.ledger import Undo
-from neorion.drydock.machine import Cgroups
+from neorion.drydock.machine import Cgroups, reaching_all
 from neorion.keel.clock import SystemClock
 
 
@@ -50,7 +52,9 @@ async def _remove_cgroup(name: str) -> None:
 
 
 async def _quietly(*argv: str) -> None:
-    await anyio.run_process(argv, check=False)
+    # Without the program nothing of its kind was made.
+    with suppress(FileNotFoundError):
+        await anyio.run_process(argv, check=False, env=reaching_all(os.environ))
 
 
 UNDO: Final[dict[str, Undo]] = {

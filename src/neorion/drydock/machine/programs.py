@@ -1,5 +1,6 @@
 """Short calls to other programs: what they say, or an error with their last words."""
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,13 @@ from neorion.keel.base import NotFound, Terminal
 
 # Enough of a complaint to act on; the end of it says what went wrong.
 _LAST_CHARS: Final = 600
+# Debian keeps these out of an ordinary user's PATH, and out of root's where that one came by `su`.
+_ALSO: Final = ("/usr/sbin", "/sbin")
+
+
+def reaching_all(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which also the programs for administrators are found."""
+    return {**env, "PATH": os.pathsep.join([env.get("PATH", ""), *_ALSO])}
 
 
 async def ask(
@@ -21,7 +29,9 @@ async def ask(
     spoken = say.encode() if isinstance(say, str) else say
     words = [str(word) for word in argv]
     try:
-        done = await anyio.run_process(words, input=spoken, stdout=PIPE, stderr=PIPE, check=False, env=env)
+        done = await anyio.run_process(
+            words, input=spoken, stdout=PIPE, stderr=PIPE, check=False, env=reaching_all(env or os.environ)
+        )
     except FileNotFoundError as error:
         raise _missing(words[0]) from error
     if done.returncode != 0:
@@ -36,7 +46,7 @@ async def ask(
 
 def where(program: str) -> str:
     """The program's full path."""
-    found = shutil.which(program)
+    found = shutil.which(program, path=reaching_all(os.environ)["PATH"])
     if found is None:
         raise _missing(program)
     return found

@@ -5,12 +5,13 @@ What runs at the ends of the cables belongs to `node`. No cluster's packet leave
 
 from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
-from neorion.drydock.network.wire import plug, route_services, unplug
+from neorion.drydock.network.wire import is_plugged, plug, route_services, unplug
 
 __all__ = [
     "NODES_MAX",
     "SLOTS",
     "Addresses",
+    "is_plugged",
     "lower_bridge",
     "plug",
     "raise_bridge",

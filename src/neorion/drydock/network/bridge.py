@@ -74,5 +74,5 @@ async def _refuse_overlap(addresses: Addresses) -> None:
             raise Conflict(
                 "network.block_taken",
                 f"This machine already routes {route.dst} ({route.dev}), which lies in the cluster's {addresses.block}.",
-                hint="Take another slot, or remove what holds the route (neorion drydock down, ip route).",
+                hint="Remove what holds the route (neorion drydock down, ip route), or do without real nodes: leave --nodes out.",
             )

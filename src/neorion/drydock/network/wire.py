@@ -22,12 +22,21 @@ async def plug(addresses: Addresses, index: int, pid: int) -> None:
         f"route add {addresses.pods_of(index)} via {node} dev {addresses.bridge}\n",
     )
     await ask(
-        ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-"],
+        [*_inside(pid), "ip", "-batch", "-"],
         say="link set lo up\n"
         f"addr add {node}/{addresses.nodes.prefixlen} dev eth0\n"
         "link set eth0 up\n"
         f"route add default via {addresses.host}\n",
     )
+
+
+async def is_plugged(pid: int) -> bool:
+    """Whether the namespace of process `pid` has all that `plug` gives it: the way out comes last."""
+    return bool(await ask([*_inside(pid), "ip", "-4", "route", "show", "default"]))
+
+
+def _inside(pid: int) -> list[str]:
+    return ["nsenter", f"--net=/proc/{pid}/ns/net"]
 
 
 async def unplug(addresses: Addresses, index: int) -> None:

@@ -10,6 +10,8 @@
 #   DRYDOCK_PROGRAMS  the folder of kubelet and kube-proxy
 #   DRYDOCK_DEVICES   the Python that serves devices; empty for a node without any
 set -eu
+# Not everybody's root has the programs for administrators on its path, and a node's programs call them.
+export PATH="$PATH:/usr/sbin:/sbin"
 
 if [ $$ != 1 ]; then
     for group in $DRYDOCK_GROUPS; do

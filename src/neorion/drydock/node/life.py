@@ -17,12 +17,12 @@ from neorion.drydock.devices import RESOURCE, Rack
 from neorion.drydock.host import Part, running, start
 from neorion.drydock.images import Registry
 from neorion.drydock.machine import Cgroups, raise_inotify_limit
-from neorion.drydock.network import plug, route_services, unplug
+from neorion.drydock.network import is_plugged, plug, route_services, unplug
 from neorion.drydock.node.config import write_config
 from neorion.drydock.node.record import Node, claim, find, nodes
 from neorion.drydock.node.spec import PLAIN, Machine, NodeSpec, reserved
 from neorion.drydock.pki import Subject
-from neorion.keel.base import Conflict, NotFound, Retry
+from neorion.keel.base import Conflict, NotFound, Retry, Terminal
 
 _BOOT: Final = Path(__file__).with_name("boot.sh")
 _OUR_NETWORK: Final = Path("/proc/self/ns/net")
@@ -40,7 +40,11 @@ async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = 
 async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
     """Starts a node that does not run: a new one, or one that crashed. One that runs is let be."""
     if running(cluster.layout.folder, node.part):
-        return
+        if await _is_plugged(cluster, node):
+            await route_services(cluster.layout.addresses, nodes_up(cluster))
+            return
+        # Whoever started it was ended before it had its cable, and without that it gives up.
+        await cluster.stop(node.part)
     tell(f"starting node {node.name}")
     _make_identity(cluster, node)
     if node.spec.gpus:
@@ -127,8 +131,8 @@ async def _register(api: Api, node: Node) -> None:
     try:
         await api.create("/api/v1/nodes", body)
     except Conflict:
-        # Of an earlier life of the same node.
-        return
+        # Of an earlier life of the same node, whose last words may still be that it is Ready.
+        await api.merge(f"/api/v1/nodes/{node.name}/status", {"status": body["status"]})
 
 
 async def _boot(cluster: Cluster, node: Node) -> None:
@@ -142,6 +146,14 @@ async def _boot(cluster: Cluster, node: Node) -> None:
     pid = start(cluster.layout.folder, _part(cluster, node), cluster.layout.log(node.part))
     await cluster.until(_part(cluster, node), lambda: _has_own_network(pid))
     await plug(addresses, node.index, pid)
+
+
+async def _is_plugged(cluster: Cluster, node: Node) -> bool:
+    try:
+        return await is_plugged(init_pid(cluster, node.name))
+    except (NotFound, Terminal):
+        # It has no network of its own yet, or ended meanwhile.
+        return False
 
 
 async def _has_own_network(pid: int) -> None:

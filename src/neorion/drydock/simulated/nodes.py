@@ -6,6 +6,7 @@ from typing import Final
 import anyio
 
 from neorion.drydock.api import Api, Object
+from neorion.drydock.binaries import Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Part
 from neorion.drydock.layout import Layout
@@ -49,9 +50,10 @@ def _player(cluster: Cluster) -> Part:
     return Part("kwok", (program, *(f"--{flag}={value}" for flag, value in flags.items())))
 
 
-async def start_player(cluster: Cluster) -> None:
+async def start_player(cluster: Cluster, tell: Tell = hush) -> None:
     """Needed once, before the first simulated node."""
     layout = cluster.layout
+    await build_missing(cluster.shelf, ["kwok"], tell)
     cluster.pki.issue("kwok", Subject("drydock-kwok", ("system:masters",)))
     cluster.pki.kubeconfig(layout.kubeconfig_of("kwok"), "kwok", layout.server)
     async with cluster.api() as api:
@@ -60,10 +62,10 @@ async def start_player(cluster: Cluster) -> None:
     await cluster.ensure(_player(cluster))
 
 
-async def resume_player(cluster: Cluster) -> None:
+async def resume_player(cluster: Cluster, tell: Tell = hush) -> None:
     """Where there were simulated nodes, they go on."""
     if cluster.layout.data("kwok.yaml").exists():
-        await start_player(cluster)
+        await start_player(cluster, tell)
 
 
 async def ensure_simulated(cluster: Cluster, group: Group) -> None:
@@ -75,9 +77,9 @@ async def ensure_simulated(cluster: Cluster, group: Group) -> None:
         await add_simulated(cluster, Group(missing, group.type))
 
 
-async def add_simulated(cluster: Cluster, group: Group) -> None:
+async def add_simulated(cluster: Cluster, group: Group, tell: Tell = hush) -> None:
     """Adds nodes and returns when all of them are Ready."""
-    await start_player(cluster)
+    await start_player(cluster, tell)
     async with cluster.api() as api:
         taken = await _names(api)
         free = (number for number in range(len(taken) + group.count) if _name(group, number) not in taken)

@@ -1,13 +1,20 @@
 """The end of an operator's life: what it holds it gives back, and what it has lost it leaves to others."""
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
 import anyio
 
-from neorion.keel.kube import Key, Merge
+from neorion.keel.kube import ALL, Bookmark, Key, Kind, Merge, Select, WatchEvent
 from neorion.keel.kube.control import Controller, Election, Informers, Operator
 from neorion.keel.kube.core import LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.keel.sim import World, simulate
 from tests.keel.kube.control.widgets import LEASE_KEY, TENURE
+
+T = TypeVar("T")
 
 
 def lease_of(world: World) -> tuple[MemoryApi, Election]:
@@ -47,6 +54,71 @@ def test_who_is_stopping_does_not_contend_for_a_lease_it_has_lost():
             await election.run(work, stopping)
         await world.sleep(20)
         assert (times, await holder(api)) == (1, "")
+
+    simulate(scenario, 1).check()
+
+
+def test_a_lease_that_somebody_removes_is_taken_only_when_its_holder_has_stopped():
+    async def scenario(world: World) -> None:
+        api, first = lease_of(world)
+        second = Election(api, LEASE_KEY, "two", world.clock, world.rng, TENURE)
+        holding = set[str]()
+
+        async def work(name: str) -> None:
+            holding.add(name)
+            assert len(holding) == 1
+            try:
+                await anyio.sleep_forever()
+            finally:
+                holding.discard(name)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.run, partial(work, "one"))
+            await world.sleep(1)
+            group.start_soon(second.run, partial(work, "two"))
+            await world.sleep(1)
+            await api.delete(LEASE, LEASE_KEY.name, LEASE_KEY.namespace)
+            # Long enough for each to have had its turn.
+            await world.sleep(3 * TENURE.lasts.seconds)
+            assert holding
+            group.cancel_scope.cancel()
+
+    for seed in range(20):
+        simulate(scenario, seed).check()
+
+
+class _Deaf(MemoryApi):
+    """Its first watch says nothing, as one behind a proxy that has lost its server."""
+
+    deaf = True
+
+    @asynccontextmanager
+    async def _silence(self) -> AsyncGenerator[AsyncIterator[WatchEvent[Any]]]:
+        async def nothing() -> AsyncGenerator[WatchEvent[Any]]:
+            await anyio.sleep_forever()
+            yield Bookmark("never")
+
+        yield nothing()
+
+    def watch(
+        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+    ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
+        if self.deaf:
+            self.deaf = False
+            return self._silence()
+        return super().watch(kind, namespace, select, since)
+
+
+def test_a_candidate_whose_watch_says_nothing_looks_again():
+    async def scenario(world: World) -> None:
+        api = _Deaf(MemoryCluster(world.clock), world.clock)
+        election = Election(api, LEASE_KEY, "one", world.clock, world.rng, TENURE)
+
+        async def work() -> None:
+            return
+
+        with anyio.fail_after(3 * TENURE.lasts.seconds):
+            await election.run(work)
 
     simulate(scenario, 1).check()
 

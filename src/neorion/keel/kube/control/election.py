@@ -178,23 +178,26 @@ class Election:
         """The lease once it may be taken; None where there is none yet. Whoever holds it is watched, not asked."""
         select = Select(fields=f"metadata.name={self.key.name}")
         lease: Lease | None = None
-        with anyio.CancelScope() as patience:
+        # Somebody removed it. Its holder has not heard of that, and works on until its tenure is over.
+        gone = False
+        # A watch that never says anything is begun anew.
+        first = anyio.current_time() + self._tenure.lasts.seconds
+        with anyio.CancelScope(deadline=first) as patience:
             async with self._api.watch(LEASE, self.key.namespace, select) as events:
                 async for event in events:
                     if isinstance(event, Bookmark):
                         if event.initial_done and lease is None:
                             return None
                         continue
-                    if isinstance(event, Deleted):
-                        return None
                     lease = event.object
                     if lease.spec.holder_identity in ("", self.identity):
-                        return lease
+                        return None if isinstance(event, Deleted) else lease
                     patience.deadline = anyio.current_time() + self._patience(lease)
+                    gone = isinstance(event, Deleted)
         # Of one who slept, the patience may have run out before it heard of the renewals meanwhile.
         if lease is None or self._patience(lease) > 0:
             raise Retry("kube.watch_ended", f"The watch of the lease {self.key} ended.", hint="Try again.")
-        return lease
+        return None if gone else lease
 
     def _patience(self, lease: Lease) -> float:
         """How long to wait for the next renewal, in seconds. A lease seen twice has not been renewed in between."""
