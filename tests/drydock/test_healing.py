@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from neorion.drydock.api import Api
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import running
+from neorion.drydock.kueue import Manifest, _ensure
 from neorion.drydock.yard import Wishes, Yard
 
 pytestmark = pytest.mark.anyio
@@ -44,12 +46,14 @@ async def test_up_finishes_an_installation_of_kueue_that_was_broken_off(
         "spec": {"containers": [{"name": "main", "image": "any"}]},
     }
 
-    async def interrupted(_cluster: Cluster) -> None:
-        raise _Interrupted
+    async def interrupted(api: Api, item: Manifest) -> None:
+        if item["kind"] == "CustomResourceDefinition":
+            raise _Interrupted
+        await _ensure(api, item)
 
     try:
         with monkeypatch.context() as broken:
-            broken.setattr("neorion.drydock.kueue._start", interrupted)
+            broken.setattr("neorion.drydock.kueue._ensure", interrupted)
             with pytest.raises(ExceptionGroup):
                 await yard.up("broken", Wishes(kueue=True))
         cluster = await yard.up("broken")

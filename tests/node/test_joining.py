@@ -3,16 +3,20 @@
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 
+from neorion.drydock.node import add, bring_up
 from neorion.drydock.status import status_of
 from neorion.drydock.yard import Wishes, Yard
 from tests.node.pods import MINUTES, NEEDS
 
+KUBELET_PORT = 10250
+
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
 
 
-async def test_controllers_follow_the_api_server_to_its_new_address_and_status_names_what_died(
+async def test_controllers_follow_it_nodes_return_to_it_and_status_names_what_died(
     tmp_path: Path,
 ):
     yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
@@ -27,6 +31,12 @@ async def test_controllers_follow_the_api_server_to_its_new_address_and_status_n
             # Nobody but the controller manager makes it.
             await cluster.until(manager, lambda: api.get("/api/v1/namespaces/new/serviceaccounts/default"))
         assert (await status_of(cluster)).missing == ()
+        node = await add(cluster, "quick")
+        await cluster.stop(node.part)
+        await bring_up(cluster, node)
+        # At once: its last words from before were that it is Ready.
+        async with await anyio.connect_tcp(str(node.address), KUBELET_PORT):
+            pass
         await cluster.stop("registry")
         assert (await status_of(cluster)).missing == ("registry",)
     finally:

@@ -84,15 +84,6 @@ async def test_a_crashed_node_is_noticed_returns_with_its_pods_and_goes_without_
     assert await _traces(node_cluster, "frail", node.index) == []
 
 
-async def test_a_node_is_brought_up_when_its_kubelet_answers_and_not_when_its_last_words_say_so(
-    node_cluster: Cluster,
-):
-    async with _node(node_cluster, "quick", NodeSpec()) as node:
-        await node_cluster.stop(node.part)
-        await bring_up(node_cluster, node)
-        assert await node_cluster.kubectl("get", "--raw", "/api/v1/nodes/quick/proxy/healthz") == "ok"
-
-
 async def test_a_node_that_never_got_its_cable_is_started_anew(
     node_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
