@@ -86,10 +86,13 @@ class Autoscaler:
         for piece in list(self._book.slices.values()):
             if piece.id not in there and piece.state is not SliceState.CREATING:
                 self._gone(piece, "its machines are gone")
-            elif piece.state is SliceState.CREATING:
-                self._ask_for(piece)
             elif piece.state is SliceState.DELETING:
                 self._give_back(piece)
+            elif piece.group not in self._groups:
+                log.info("slice given back", slice=piece.id, why=f"there is no group {piece.group} any more")
+                self._give_back(self._move(piece, SliceState.DELETING))
+            elif piece.state is SliceState.CREATING:
+                self._ask_for(piece)
         for stray in there.keys() - self._book.slices.keys():
             log.warning("slice without a record", slice=stray)
             self._effects.put_nowait(lambda stray=stray: self._platform.terminate(stray))
@@ -196,7 +199,7 @@ class Autoscaler:
             joined[worker.slice] = joined.get(worker.slice, 0) + 1
             if self._book.placed[worker.id]:
                 busy[worker.slice] = None
-        for piece in list(self._book.slices.values()):
+        for piece in self._wanted():
             whole = joined.get(piece.id, 0) >= self._groups[piece.group].machines
             if piece.state is SliceState.BOOTSTRAPPING and whole:
                 self._move(piece, SliceState.READY)
@@ -207,9 +210,13 @@ class Autoscaler:
             else:
                 self._idle.setdefault(piece.id, now)
 
+    def _wanted(self) -> list[Slice]:
+        """Slices of groups that there are; those of others are being given back since the start."""
+        return [piece for piece in self._book.slices.values() if piece.group in self._groups]
+
     def _views(self, now: Instant) -> list[GroupView]:
         slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
-        for piece in self._book.slices.values():
+        for piece in self._wanted():
             ready = self._ready.get(piece.id, piece.since if piece.state is SliceState.READY else None)
             view = SliceView(piece.id, piece.state, piece.since, ready, self._idle.get(piece.id, now))
             if piece.id not in self._idle:
