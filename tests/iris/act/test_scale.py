@@ -1,5 +1,6 @@
 """Slices of a controller over a cloud in memory: what becomes of them, and of the tasks on their machines."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from neorion.iris.model.record import Slice
 from neorion.iris.testing.platform import MemoryPlatform
 from neorion.keel.base import Duration
 from tests.iris.manual_clock import ManualClock
-from tests.iris.serve.office import Office, office
+from tests.iris.serve.office import Office, asking, office
 
 pytestmark = pytest.mark.anyio
 AT_ONCE = Duration(0)
@@ -46,7 +47,7 @@ class Scaled:
 
     there: Office
     scaler: Autoscaler
-    moved: list[anyio.Event]
+    moved: asyncio.Event
 
     @property
     def slices(self) -> Sequence[Slice]:
@@ -54,8 +55,8 @@ class Scaled:
 
     async def until(self, true: Callable[[], bool]) -> None:
         while not true():
-            await self.moved[0].wait()
-            self.moved[0] = anyio.Event()
+            await self.moved.wait()
+            self.moved.clear()
 
 
 @asynccontextmanager
@@ -68,8 +69,8 @@ async def scaled(
         desk = there.desk
         home = Home("memory:1", desk.badges.of_slice)
         scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
-        moved = [anyio.Event()]
-        scaler.wake = lambda: moved[0].set()
+        moved = asyncio.Event()
+        scaler.wake = moved.set
         async with anyio.create_task_group() as group:
             await scaler.adopt()
             group.start_soon(scaler.watch)
@@ -93,3 +94,36 @@ async def test_slices_of_a_group_that_is_no_more_are_given_back(tmp_path: Path, 
         assert new.group == "renamed"
         await after.until(lambda: after.slices[0].state is SliceState.BOOTSTRAPPING)
         assert [seen.id for seen in await platform.list_all_slices()] == [new.id]
+
+
+async def test_tasks_of_a_slice_that_lost_a_machine_are_tried_elsewhere_when_all_of_it_is_gone(
+    tmp_path: Path,
+):
+    clock = ManualClock()
+    platform = MemoryPlatform(clock, end_delay=ENDING)
+    async with scaled(tmp_path, platform, [PAIRS]) as here:
+        await here.scaler.tick()
+        await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
+        (piece,), book = here.slices, here.there.desk.deck.book
+        for _ in range(PAIRS.machines):
+            await here.there.join(platform.order(piece.id).token, piece.id)
+        await here.scaler.tick()
+        job = await here.there.jobs("ada").submit(asking("/ada/job"))
+        begun = (await here.there.started(job.id)).attempt
+
+        await platform.lose(piece.id)
+        await here.until(lambda: here.slices[0].state is SliceState.FAILED)
+        assert list(book.attempts) == [begun]
+        told = platform.changes()
+        await here.scaler.tick()
+        while (await anext(told)).state is not SliceState.DELETING:
+            pass
+        later = await here.there.jobs("ada").submit(asking("/ada/later"))
+        await here.there.desk.scheduler.tick()
+        assert list(book.attempts) == [begun]
+
+        clock.advance(ENDING)
+        await here.until(lambda: not here.slices)
+        assert not book.attempts
+        assert not book.workers
+        assert set(book.waiting()) == {job.id, later.id}
