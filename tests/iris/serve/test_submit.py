@@ -24,6 +24,15 @@ async def test_a_bundle_that_nobody_sent_is_refused(tmp_path: Path):
         assert not there.desk.deck.book.jobs
 
 
+async def test_a_dry_run_needs_no_blob_that_is_sent_when_it_is_meant(tmp_path: Path):
+    async with office(tmp_path) as there:
+        request = asking("/ada/job")
+        assert request.spec is not None
+        request.spec.environment, request.dry_run = pb.Environment(bundle="ab" * 32), True
+        assert (await there.jobs("ada").submit(request)).name == "/ada/job"
+        assert not there.desk.deck.book.jobs
+
+
 async def test_a_description_that_is_too_large_is_refused_and_many_inputs_are_not(tmp_path: Path):
     async with office(tmp_path) as there:
         request = asking("/ada/job")
