@@ -15,6 +15,12 @@ def test_a_made_name_is_a_name_whatever_it_was_made_of(stem: str):
     assert JobName(f"/ann/{name}").last == name
 
 
+def test_a_name_made_for_a_key_is_the_same_again_and_another_for_another():
+    named = [made_name("map", SystemIds(), key) for key in ("nightly", "nightly", "weekly")]
+    assert named[0] == named[1] != named[2]
+    assert JobName(f"/ann/{named[0]}").last.startswith("map-")
+
+
 def test_jobs_stand_below_whom_the_caller_names_or_the_environment():
     task = {
         "IRIS_ATTEMPT_UID": "a",

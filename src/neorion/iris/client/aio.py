@@ -168,7 +168,8 @@ class AsyncIrisClient(Connection):
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         keep_errors = options.get("return_exceptions", False)
         work = Each(function, keep_errors=keep_errors)
-        spec = spec_of(work, self.path(name or made_name("map", self._ids)), options, payload)
+        key = options.get("key", "")
+        spec = spec_of(work, self.path(name or made_name("map", self._ids, key)), options, payload)
         spec.replicas, spec.warm = len(chunks), True
         if keep_errors:
             # A task that dies costs its own items, not those of the others.
@@ -178,7 +179,7 @@ class AsyncIrisClient(Connection):
             payload.pickled(((part.start, items[part.start : part.stop]), nothing), "An item")
             for part in chunks
         ]
-        return await self.send(spec, payload, options.get("key", ""))
+        return await self.send(spec, payload, key)
 
     async def _map(
         self,
