@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 
 from neorion.iris.client.connection import AsyncJob, Connection
 from neorion.iris.client.embedded import Embedded
-from neorion.iris.client.home import Home, home, task_home
+from neorion.iris.client.home import Home, home, own_home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
 from neorion.iris.client.names import made_name
 from neorion.iris.client.options import MapOptions, Options, Payload, Work, check_options, spec_of
@@ -48,7 +48,7 @@ class AsyncIrisClient(Connection):
         embedded = Embedded(workers)
         try:
             await run_sync(embedded.__enter__)
-            async with cls.remote(embedded.url) as client:
+            async with cls.at(own_home(embedded.url, os.environ)) as client:
                 yield client
         finally:
             with anyio.CancelScope(shield=True):
