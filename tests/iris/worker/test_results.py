@@ -8,15 +8,12 @@ import pytest
 
 from neorion.iris.act import arrivals
 from neorion.iris.adapters.blobs.folder import FolderBlobs
-from neorion.iris.model import Resources
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import Command
 from neorion.iris.ports import Order
-from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
-from neorion.iris.worker import Identity, Worker
+from neorion.iris.testing.memory_runtime import Fate
 from neorion.keel.base import Denied
-from neorion.keel.clock import SystemClock, system_rng
-from tests.iris.serve.office import asking, office
+from tests.iris.serve.office import asking, office, working
 
 pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
@@ -47,18 +44,12 @@ async def test_a_value_that_is_refused_fails_its_attempt_alone(
     monkeypatch.setattr(arrivals, "BLOB_BYTES_MAX", 2 * MIB)
     if denied:
         monkeypatch.setattr(FolderBlobs, "put", deny)
-    clock = SystemClock()
-    runtime = MemoryRuntime(tmp_path / "runtime", clock, fate)
-    async with office(tmp_path) as there, anyio.create_task_group() as group:
+    async with office(tmp_path) as there, working(there, tmp_path, fate):
         jobs = there.jobs("ada")
         refused = await jobs.submit(asking("/ada/refused", argv=(str(size),)))
         kept = await jobs.submit(asking("/ada/kept", argv=("5",)))
-        worker = Worker(there.channel("by-hand"), runtime, tmp_path / "worker", clock, system_rng())
-        group.start_soon(runtime.run)
-        group.start_soon(worker.run, Identity("by-hand-1", "host", Resources(4000, 2**32, 2**32), {}))
         with anyio.fail_after(10):
             end = await jobs.wait(pb.WaitRequest(job=refused.id, timeout_ms=10_000))
             other = await jobs.wait(pb.WaitRequest(job=kept.id, timeout_ms=10_000))
         assert [(task.state, task.ending and task.ending.message) for task in end.tasks] == [("failed", says)]
         assert [task.state for task in other.tasks] == ["succeeded"]
-        group.cancel_scope.cancel()

@@ -52,7 +52,7 @@ class Job:
         return self._client.logs(self, task)
 
     def follow(self, task: int = 0) -> Iterator[str]:
-        """What the task writes, as it writes it, until it ends."""
+        """What the task writes in all of its tries, as it writes it, until it ends."""
         return self._client.follow(self, task)
 
     def __repr__(self) -> str:
