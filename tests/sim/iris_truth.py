@@ -123,7 +123,7 @@ class Truth:
         """A controller has started: whatever was acknowledged or told is still so."""
         book = desk.deck.book
         for key, job in self.accepted.items():
-            if job not in book.jobs or book.keys.get(key) != job:
+            if job not in book.jobs or book.keys.get(("ada", key)) != job:
                 self.break_law("forgot_a_job", job, "it was acknowledged")
         for job, tale in self.told.items():
             if (state := book.jobs[JobId(job)].state) != tale[0]:

@@ -90,6 +90,17 @@ def test_a_cluster_is_started_found_and_stopped(folder: Path, capfd: pytest.Capt
     assert shown(capfd, "cluster", "stop", "--folder", str(folder), "-o", "json")[:2] == (0, "[]\n")
 
 
+def test_clusters_of_ones_own_start_with_the_token_of_another_in_the_environment(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("IRIS_TOKEN", "of-the-lab")
+    start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "1"]
+    code, _, err = shown(capfd, *start, "--folder", str(folder))
+    assert code == 0, err
+    with IrisClient.local(workers=1) as client:
+        assert client.jobs() == []
+
+
 def test_a_process_that_only_has_the_number_of_a_cluster_is_left_alone(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ):

@@ -112,20 +112,11 @@ def test_some_tasks_may_fail_where_that_is_said(iris: Iris):
     assert iris("run", "--max-failed-tasks", "1", *command).code == 0
 
 
-def test_the_same_key_is_the_same_job(iris: Iris):
-    command = (
-        "run",
-        "--no-bundle",
-        "--detach",
-        "-o",
-        "json",
-        "--key",
-        "nightly",
-        "--name",
-        "nightly",
-        "--",
-        "true",
-    )
+@pytest.mark.parametrize(
+    "said", [("--key", "nightly", "--name", "nightly"), ("--key", "weekly")], ids=["named", "not named"]
+)
+def test_the_same_key_is_the_same_job(iris: Iris, said: tuple[str, ...]):
+    command = ("run", "--no-bundle", "--detach", "-o", "json", *said, "--", "true")
     first, second = (json.loads(iris(*command).out)["id"] for _ in range(2))
     assert first == second
 

@@ -1,6 +1,6 @@
 """A controller in memory, and its callers: each with a token of their own."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +12,14 @@ from neorion.iris.act.badges import Callers
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.meters import Measured
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
-from neorion.iris.model import SliceId, SliceState
+from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
+from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk
+from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
+from neorion.iris.worker import Identity, Worker
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import App, Channel, MemoryTransport, Principal, Tokens, connect
@@ -77,6 +80,19 @@ class Office:
                 if task.attempt:
                     return task
         raise AssertionError("it ended before it started")
+
+
+@asynccontextmanager
+async def working(there: Office, folder: Path, script: Callable[[Order], Fate]) -> AsyncGenerator[None]:
+    """A machine with a worker, whose tasks fare as the script says."""
+    clock = SystemClock()
+    runtime = MemoryRuntime(folder / "runtime", clock, script)
+    worker = Worker(there.channel("by-hand"), runtime, folder / "worker", clock, system_rng())
+    async with anyio.create_task_group() as group:
+        group.start_soon(runtime.run)
+        group.start_soon(worker.run, Identity("by-hand-1", "host", Resources(4000, 2**32, 2**32), {}))
+        yield
+        group.cancel_scope.cancel()
 
 
 def joining(piece: str) -> pb.JoinRequest:

@@ -4,8 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from neorion.iris.act.jobs import submit
 from neorion.iris.app.controller import Settings
-from neorion.iris.model import Cap, Caps, Resources, WorkerShape
+from neorion.iris.model import (
+    AttemptId,
+    Cap,
+    Caps,
+    Digest,
+    JobId,
+    JobName,
+    Resources,
+    WorkerShape,
+    wire,
+)
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid
 from tests.iris.serve.office import asking, office
@@ -24,6 +35,15 @@ async def test_a_bundle_that_nobody_sent_is_refused(tmp_path: Path):
         assert not there.desk.deck.book.jobs
 
 
+async def test_a_dry_run_needs_no_blob_that_is_sent_when_it_is_meant(tmp_path: Path):
+    async with office(tmp_path) as there:
+        request = asking("/ada/job")
+        assert request.spec is not None
+        request.spec.environment, request.dry_run = pb.Environment(bundle="ab" * 32), True
+        assert (await there.jobs("ada").submit(request)).name == "/ada/job"
+        assert not there.desk.deck.book.jobs
+
+
 async def test_a_description_that_is_too_large_is_refused_and_many_inputs_are_not(tmp_path: Path):
     async with office(tmp_path) as there:
         request = asking("/ada/job")
@@ -39,6 +59,39 @@ async def test_a_description_that_is_too_large_is_refused_and_many_inputs_are_no
         many.spec.inputs = [digest] * 20_000
         many.blobs = [pb.Blob(digest=digest, body=body)]
         assert (await there.jobs("ada").submit(many)).id
+
+
+async def test_a_key_is_one_job_for_its_user_alone(tmp_path: Path):
+    async with office(tmp_path) as there:
+        hers, his = asking("/ada/job"), asking("/bob/job")
+        hers.key = his.key = "nightly"
+        first, other = await there.jobs("ada").submit(hers), await there.jobs("bob").submit(his)
+        again = await there.jobs("ada").submit(hers)
+        assert (first.existed, other.existed, again.existed) == (False, False, True)
+        assert first.id == again.id != other.id
+        for job in (first, other):
+            there.desk.deck.book.drop_job(JobId(job.id))
+        assert not there.desk.deck.book.keys
+
+
+async def test_a_key_of_children_is_one_job_for_their_parent_alone(tmp_path: Path):
+    async with office(tmp_path) as there:
+        await there.join("by-hand")
+        children: list[tuple[str, bool]] = []
+        for name in ("/ada/left", "/ada/right"):
+            parent = await there.started((await there.jobs("ada").submit(asking(name))).id)
+            message = asking(f"{name}/part").spec
+            assert message is not None
+            spec, content = wire.spec(message, JobName(message.name)), Digest(message.name)
+            for _ in range(2):
+                job, existed = submit(there.desk.deck, spec, "part-1", content, AttemptId(parent.attempt))
+                children.append((job.spec.name, existed))
+        assert children == [
+            ("/ada/left/part", False),
+            ("/ada/left/part", True),
+            ("/ada/right/part", False),
+            ("/ada/right/part", True),
+        ]
 
 
 async def test_what_never_fits_is_refused_with_what_would(tmp_path: Path):

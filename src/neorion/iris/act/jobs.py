@@ -19,7 +19,7 @@ def submit(
     """
     book = deck.book
     parent = _job_of(deck, owner) if owner else _parent(deck, spec.name)
-    known = book.keys.get(key)
+    known = book.keys.get((parent if owner else spec.name.user, key))
     if known is not None and not _died_with_another(book.jobs[known], owner):
         job = book.jobs[known]
         if job.content != content:

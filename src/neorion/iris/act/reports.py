@@ -19,7 +19,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.record import Attempt, Ending, Worker
 from neorion.iris.ports import Phase
-from neorion.keel.base import Invalid, NotFound
+from neorion.keel.base import Denied, Invalid, NotFound
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -131,7 +131,12 @@ class Reports:
             return Ending(code=seen.code, message=seen.message)
         digest = wire.digest(seen.result.digest)
         if seen.result.body:
-            await self._blobs.put(digest, seen.result.body)
+            try:
+                await self._blobs.put(digest, seen.result.body)
+            except Denied as error:
+                # Where values are kept nobody lets us in: an end without its value, so that the other ends are heard.
+                seen.kind, seen.code = EndKind.EXIT, 1
+                return Ending(code=seen.code, message=error.sentence)
         return Ending(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)
 
 

@@ -28,9 +28,9 @@ from neorion.iris.model import (
     WorkerShape,
 )
 from neorion.iris.model.group import ScaleGroup
-from neorion.iris.model.record import Slice
+from neorion.iris.model.record import Slice, Worker
 from neorion.iris.ports import Platform, SliceOrder, SliceSeen
-from neorion.keel.base import Error, Instant, NoCapacity, QuotaExceeded, Retry
+from neorion.keel.base import Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -86,10 +86,13 @@ class Autoscaler:
         for piece in list(self._book.slices.values()):
             if piece.id not in there and piece.state is not SliceState.CREATING:
                 self._gone(piece, "its machines are gone")
-            elif piece.state is SliceState.CREATING:
-                self._ask_for(piece)
             elif piece.state is SliceState.DELETING:
                 self._give_back(piece)
+            elif piece.group not in self._groups:
+                log.info("slice given back", slice=piece.id, why=f"there is no group {piece.group} any more")
+                self._give_back(self._move(piece, SliceState.DELETING))
+            elif piece.state is SliceState.CREATING:
+                self._ask_for(piece)
         for stray in there.keys() - self._book.slices.keys():
             log.warning("slice without a record", slice=stray)
             self._effects.put_nowait(lambda stray=stray: self._platform.terminate(stray))
@@ -170,21 +173,28 @@ class Autoscaler:
         self._effects.put_nowait(ask)
 
     def _give_back(self, piece: Slice) -> None:
+        """Until the platform knows nothing of it any more its machines may run tasks, so these are not tried elsewhere."""
+
         async def give_back() -> None:
             await self._platform.terminate(piece.id)
-            self._gone(self._book.slices[piece.id], "given back")
+            try:
+                await self._platform.describe(piece.id)
+            except NotFound:
+                if (known := self._book.slices.get(piece.id)) is not None:
+                    self._gone(known, "given back")
             self.wake()
 
         self._effects.put_nowait(give_back)
 
     def _heed(self, seen: SliceSeen) -> None:
         piece = self._book.slices.get(seen.id)
-        if piece is None or piece.state is SliceState.DELETING:
+        if piece is None:
             return
-        if seen.state is SliceState.BOOTSTRAPPING and piece.state is SliceState.CREATING:
+        if piece.state is SliceState.DELETING:
+            self._give_back(piece)
+        elif seen.state is SliceState.BOOTSTRAPPING and piece.state is SliceState.CREATING:
             self._move(piece, SliceState.BOOTSTRAPPING)
         elif seen.state is SliceState.FAILED and piece.state is not SliceState.FAILED:
-            self._lose_workers(piece, seen.message)
             # One that has served and is lost says nothing about whether another can be had.
             self._fail(piece, seen.message, None if piece.state is SliceState.READY else TroubleKind.FAILED)
 
@@ -196,7 +206,7 @@ class Autoscaler:
             joined[worker.slice] = joined.get(worker.slice, 0) + 1
             if self._book.placed[worker.id]:
                 busy[worker.slice] = None
-        for piece in list(self._book.slices.values()):
+        for piece in self._wanted():
             whole = joined.get(piece.id, 0) >= self._groups[piece.group].machines
             if piece.state is SliceState.BOOTSTRAPPING and whole:
                 self._move(piece, SliceState.READY)
@@ -207,9 +217,13 @@ class Autoscaler:
             else:
                 self._idle.setdefault(piece.id, now)
 
+    def _wanted(self) -> list[Slice]:
+        """Slices of groups that there are; those of others are being given back since the start."""
+        return [piece for piece in self._book.slices.values() if piece.group in self._groups]
+
     def _views(self, now: Instant) -> list[GroupView]:
         slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
-        for piece in self._book.slices.values():
+        for piece in self._wanted():
             ready = self._ready.get(piece.id, piece.since if piece.state is SliceState.READY else None)
             view = SliceView(piece.id, piece.state, piece.since, ready, self._idle.get(piece.id, now))
             if piece.id not in self._idle:
@@ -243,19 +257,23 @@ class Autoscaler:
         self._move(replace(piece, message=why), SliceState.FAILED)
 
     def _gone(self, piece: Slice, why: str) -> None:
-        self._lose_workers(piece, why)
+        for worker in self._workers(piece):
+            self._reports.lose(worker, why)
         self._idle.pop(piece.id, None)
         self._ready.pop(piece.id, None)
         self._book.drop_slice(piece.id)
 
-    def _lose_workers(self, piece: Slice, why: str) -> None:
-        for worker in [one for one in self._book.workers.values() if one.slice == piece.id]:
-            self._reports.lose(worker, why)
+    def _workers(self, piece: Slice) -> list[Worker]:
+        return [worker for worker in self._book.workers.values() if worker.slice == piece.id]
 
     def _move(self, piece: Slice, state: SliceState) -> Slice:
         SLICE.check(piece.id, piece.state, state)
         moved = replace(piece, state=state, since=piece.since)
         self._book.put_slice(moved)
+        if state in (SliceState.FAILED, SliceState.DELETING):
+            # It goes: what runs there may run on for as long as it can, and nothing more is begun.
+            for worker in self._workers(piece):
+                self._book.put_worker(replace(worker, draining=True))
         return moved
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import anyio
 
 from neorion.iris.client import AsyncIrisClient
-from neorion.iris.client.home import home
+from neorion.iris.client.home import Home, home
 from neorion.keel.base import Retry
 from neorion.keel.cli.kit import Output
 from neorion.keel.run import only_error
@@ -17,11 +17,16 @@ T = TypeVar("T")
 _JOB_ID = re.compile(r"job-[0-9a-z]{26}")
 
 
-def ask(out: Output, controller: str, question: Callable[[AsyncIrisClient], Awaitable[T]]) -> T:
-    """Runs `question` with a client of its own."""
+def ask(
+    out: Output,
+    controller: str,
+    question: Callable[[AsyncIrisClient], Awaitable[T]],
+    place: Home | None = None,
+) -> T:
+    """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
 
     async def converse() -> T:
-        async with AsyncIrisClient.at(home(controller, None, "", out.env)) as client:
+        async with AsyncIrisClient.at(place or home(controller, None, "", out.env)) as client:
             return await question(client)
 
     try:

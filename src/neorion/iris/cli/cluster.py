@@ -69,11 +69,13 @@ def _detached(out: Output, place: Path, port: int, workers: int) -> None:
     from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- as above
     from neorion.iris.cli.options import DEFAULT_CONTROLLER  # noqa: PLC0415 -- as above
     from neorion.iris.cli.status import first_worker  # noqa: PLC0415 -- as above
+    from neorion.iris.client.home import own_home  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
     clock = SystemClock()
     started = anyio.run(local.start, place, port, workers, clock)
-    trouble = ask(out, started.address, lambda client: first_worker(client, clock))
+    home = own_home(started.address, out.env)
+    trouble = ask(out, started.address, lambda client: first_worker(client, clock), home)
     if trouble:
         out.warn(f"No worker has joined yet: {trouble}. Jobs are taken, and wait.")
     default = DEFAULT_CONTROLLER.rpartition(":")[2]

@@ -132,7 +132,7 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packe
         options["preemption_retries"] = wanted["preemption_retries"]
     spec = spec_of(
         command,
-        client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds())),
+        client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds(), wanted["key"] or "")),
         options,
         Payload(),
     )

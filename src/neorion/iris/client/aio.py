@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 
 from neorion.iris.client.connection import AsyncJob, Connection
 from neorion.iris.client.embedded import Embedded
-from neorion.iris.client.home import Home, home, task_home
+from neorion.iris.client.home import Home, home, own_home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
 from neorion.iris.client.names import made_name
 from neorion.iris.client.options import MapOptions, Options, Payload, Work, check_options, spec_of
@@ -48,7 +48,7 @@ class AsyncIrisClient(Connection):
         embedded = Embedded(workers)
         try:
             await run_sync(embedded.__enter__)
-            async with cls.remote(embedded.url) as client:
+            async with cls.at(own_home(embedded.url, os.environ)) as client:
                 yield client
         finally:
             with anyio.CancelScope(shield=True):
@@ -168,7 +168,8 @@ class AsyncIrisClient(Connection):
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         keep_errors = options.get("return_exceptions", False)
         work = Each(function, keep_errors=keep_errors)
-        spec = spec_of(work, self.path(name or made_name("map", self._ids)), options, payload)
+        key = options.get("key", "")
+        spec = spec_of(work, self.path(name or made_name("map", self._ids, key)), options, payload)
         spec.replicas, spec.warm = len(chunks), True
         if keep_errors:
             # A task that dies costs its own items, not those of the others.
@@ -178,7 +179,7 @@ class AsyncIrisClient(Connection):
             payload.pickled(((part.start, items[part.start : part.stop]), nothing), "An item")
             for part in chunks
         ]
-        return await self.send(spec, payload, options.get("key", ""))
+        return await self.send(spec, payload, key)
 
     async def _map(
         self,

@@ -11,6 +11,8 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 
 # They are on every worker.
 _OURS = ("neorion", "iris")
+# Where installers put packages, besides where this Python says: for one user alone, or of the system.
+_PACKAGES = ("/site-packages/", "/dist-packages/")
 
 
 @contextmanager
@@ -37,6 +39,7 @@ def _is_own(name: str, module: ModuleType) -> bool:
         and getattr(module, "__name__", None) == name
         and name.partition(".")[0] not in _OURS
         and not file.startswith(_installed())
+        and not any(folder in file for folder in _PACKAGES)
     )
 
 

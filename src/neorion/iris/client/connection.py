@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -65,7 +66,7 @@ class AsyncJob:
         return await self._client.logs(self, task)
 
     def follow(self, task: int = 0) -> AsyncIterator[str]:
-        """What the task writes, as it writes it, until it ends."""
+        """What the task writes in all of its tries, as it writes it, until it ends."""
         return self._client.follow(self, task)
 
     def __await__(self) -> Any:
@@ -183,25 +184,31 @@ class Connection:
         return b"".join([chunk.text async for chunk in self.calls.logs(request)]).decode(errors="replace")
 
     async def follow(self, job: AsyncJob | str, task: int = 0) -> AsyncGenerator[str]:
-        """What a task writes, as it writes it, until it ends, whatever becomes of the controller meanwhile."""
+        """What a task writes in all of its tries, as it writes it, until it ends, whatever becomes of the controller meanwhile."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        attempt, offset = "", 0
-        request = pb.LogsRequest(job=_id(job), task=task, follow=True)
+        request = pb.LogsRequest(job=_id(job), task=task, attempt=1, follow=True)
         while True:
             try:
                 async for chunk in self.calls.logs(request):
-                    if attempt and chunk.attempt != attempt and request.offset:
-                        # Another attempt runs by now: it is read from its beginning.
-                        attempt, offset = "", 0
-                        break
-                    attempt, offset = chunk.attempt, chunk.offset + len(chunk.text)
+                    request.offset = chunk.offset + len(chunk.text)
                     if text := decoder.decode(chunk.text):
                         yield text
-                else:
+                if not await self._tried_again(request):
                     return
             except Retry:
                 await self._waiting(lambda: self.get(job))
-            request.offset = offset
+            else:
+                request.attempt, request.offset = request.attempt + 1, 0
+                decoder.reset()
+
+    async def _tried_again(self, read: pb.LogsRequest) -> bool:
+        """Whether there is a later try than the one that was read, as soon as that is known."""
+        async with aclosing(self.watch(read.job)) as changes:
+            async for change in changes:
+                for task in change.tasks:
+                    if task.index == read.task and (task.tries > read.attempt or task.state in _ENDED):
+                        return task.tries > read.attempt
+        return False
 
     async def workers(self) -> list[pb.Worker]:
         return (await self.cluster.workers(pb.WorkersRequest())).workers

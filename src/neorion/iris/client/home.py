@@ -33,6 +33,11 @@ def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) 
     return Home(where, found, below)
 
 
+def own_home(url: str, env: Mapping[str, str]) -> Home:
+    """Of a cluster that we started: it left its token here, and that of the environment is for another."""
+    return home(url, None, "", {name: value for name, value in env.items() if name != "IRIS_TOKEN"})
+
+
 def task_home(env: Mapping[str, str]) -> Home:
     if not _in_task(env):
         raise Invalid(

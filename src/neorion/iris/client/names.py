@@ -1,5 +1,6 @@
 """Names for jobs that were given none."""
 
+import hashlib
 import re
 
 from neorion.keel.clock import Ids
@@ -7,9 +8,12 @@ from neorion.keel.clock import Ids
 _CHANCE_CHARS = 8
 
 
-def made_name(stem: str, ids: Ids) -> str:
-    """What it is about, and enough chance to be alone with it: letters and digits, because a name ends with one."""
+def made_name(stem: str, ids: Ids, key: str = "") -> str:
+    """What it is about, and enough chance to be alone with it: letters and digits, because a name ends with one.
+
+    With a key that is not left to chance: the same key is the same job, and has the same name.
+    """
     told = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:40] or "job"
     # A secret is some forty characters, most of them letters and digits.
-    chance = "".join(filter(str.isalnum, ids.secret()))[:_CHANCE_CHARS].lower()
-    return f"{told}-{chance}"
+    secret = hashlib.sha256(key.encode()).hexdigest() if key else ids.secret()
+    return f"{told}-{''.join(filter(str.isalnum, secret))[:_CHANCE_CHARS].lower()}"

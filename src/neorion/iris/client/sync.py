@@ -1,5 +1,6 @@
 """The client without asyncio: the same verbs, each carried out on a loop of its own. Works inside a running loop too."""
 
+import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
@@ -12,6 +13,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from neorion.iris.client.aio import AsyncIrisClient
 from neorion.iris.client.connection import PAGE, AsyncJob
 from neorion.iris.client.embedded import Embedded
+from neorion.iris.client.home import own_home
 from neorion.iris.client.notebook import html
 from neorion.iris.client.options import MapOptions, Options, Work
 from neorion.iris.client.progress import Progress
@@ -50,7 +52,7 @@ class Job:
         return self._client.logs(self, task)
 
     def follow(self, task: int = 0) -> Iterator[str]:
-        """What the task writes, as it writes it, until it ends."""
+        """What the task writes in all of its tries, as it writes it, until it ends."""
         return self._client.follow(self, task)
 
     def __repr__(self) -> str:
@@ -93,7 +95,7 @@ class IrisClient:
         """A controller and workers of its own on this machine, which end with this client."""
         stack = ExitStack()
         embedded = stack.enter_context(Embedded(workers))
-        return cls(lambda: AsyncIrisClient.remote(embedded.url), stack)
+        return cls(lambda: AsyncIrisClient.at(own_home(embedded.url, os.environ)), stack)
 
     def submit(
         self,

@@ -44,6 +44,11 @@ class Job(Struct, frozen=True, omit_defaults=True):
     ended: Instant | None = None
     ending: Ending = Ending()
 
+    @property
+    def keyed_by(self) -> tuple[str, str]:
+        """Its key, and whose that is: the same word is another key for another user, or in the tasks of another job."""
+        return (self.parent if self.owner else self.spec.name.user, self.key)
+
 
 class Task(Struct, frozen=True, omit_defaults=True):
     """One replica of a job. `since` is when it came into its state; `attempt` is the one that counts, and no other may publish."""

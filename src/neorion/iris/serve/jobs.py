@@ -55,6 +55,10 @@ class Jobs(JobService):
         check_owner(spec.name)
         check_child(spec.name)
         self._desk.check_feasible(spec)
+        if request.dry_run:
+            # Its blobs are sent when it is meant.
+            entry.drop()
+            return pb.SubmitResponse(name=spec.name)
         needed = [*spec.inputs, *([] if isinstance(spec.entry, Command) else [spec.entry.function])]
         if spec.environment.bundle:
             needed.append(spec.environment.bundle)
@@ -64,9 +68,6 @@ class Jobs(JobService):
                 raise Invalid(
                     "iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along"
                 )
-        if request.dry_run:
-            entry.drop()
-            return pb.SubmitResponse(name=spec.name)
         for blob in request.blobs:
             await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
         job, existed = submit(self._desk.deck, spec, request.key, content, task.attempt if task else None)

@@ -40,7 +40,7 @@ class Book:
         self.workers: dict[WorkerId, Worker] = {}
         self.slices: dict[SliceId, Slice] = {}
         self.names: dict[JobName, JobId] = {}
-        self.keys: dict[str, JobId] = {}
+        self.keys: dict[tuple[str, str], JobId] = {}
         # Jobs with a limit for waiting that have not ended.
         self.impatient: dict[JobId, None] = {}
         self.children: dict[JobId, dict[JobId, None]] = {}
@@ -91,8 +91,8 @@ class Book:
         self.impatient.pop(job, None)
         if self.names.get(record.spec.name) == job:
             del self.names[record.spec.name]
-        if self.keys.get(record.key) == job:
-            del self.keys[record.key]
+        if self.keys.get(record.keyed_by) == job:
+            del self.keys[record.keyed_by]
         self.children.pop(job, None)
         self.children.get(record.parent, {}).pop(job, None)
 
@@ -110,7 +110,7 @@ class Book:
         self.jobs[job.id] = job
         self.names[job.spec.name] = job.id
         if job.key:
-            self.keys[job.key] = job.id
+            self.keys[job.keyed_by] = job.id
         if job.spec.limits.wait is not None and not job.state.ended:
             self.impatient[job.id] = None
         else:

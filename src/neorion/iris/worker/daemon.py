@@ -18,7 +18,7 @@ from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
 from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
-from neorion.keel.base import Conflict, Duration, Error, NotFound, Retry, Unauthenticated
+from neorion.keel.base import Conflict, Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, only_error
@@ -286,6 +286,12 @@ class Worker:
                     await self._enclose(message, Path(seen.end.result))
                 except FileNotFoundError:
                     message.kind, message.message = EndKind.LOST, "its result is gone"
+                except (Invalid, Denied) as error:
+                    if isinstance(error, Unauthenticated) or error.code == "iris.blob_part":
+                        # The next session sends it again, from its beginning.
+                        raise
+                    # Refused for good: that is this attempt's end, and not the worker's.
+                    message.kind, message.code, message.message = EndKind.EXIT, 1, error.sentence
         return message
 
     async def _enclose(self, message: pb.Seen, result: Path) -> None:

@@ -1,0 +1,129 @@
+"""Slices of a controller over a cloud in memory: what becomes of them, and of the tasks on their machines."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec import structs
+
+from neorion.iris.act.scale import Autoscaler, Home
+from neorion.iris.app.controller import Settings
+from neorion.iris.model import Resources, SliceState
+from neorion.iris.model.group import ScaleGroup
+from neorion.iris.model.lease import Lease
+from neorion.iris.model.record import Slice
+from neorion.iris.testing.platform import MemoryPlatform
+from neorion.keel.base import Duration
+from tests.iris.manual_clock import ManualClock
+from tests.iris.serve.office import Office, asking, office
+
+pytestmark = pytest.mark.anyio
+AT_ONCE = Duration(0)
+LONG = Duration.of(hours=1)
+ENDING = Duration.of(seconds=10)
+PAIRS = ScaleGroup(
+    name="pairs",
+    shape=Resources(4000, 2**32, 2**32),
+    machines=2,
+    min_slices=1,
+    max_slices=1,
+    priority=0,
+    attributes=(),
+    scale_up_delay=AT_ONCE,
+    scale_down_delay=LONG,
+    startup_grace=LONG,
+    boot_timeout=LONG,
+    init_timeout=LONG,
+)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A controller with its autoscaler. `moved` is set whenever the autoscaler has done something by itself."""
+
+    there: Office
+    scaler: Autoscaler
+    moved: asyncio.Event
+
+    @property
+    def slices(self) -> Sequence[Slice]:
+        return list(self.there.desk.deck.book.slices.values())
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        while not true():
+            await self.moved.wait()
+            self.moved.clear()
+
+
+@asynccontextmanager
+async def scaled(
+    folder: Path, platform: MemoryPlatform, groups: Sequence[ScaleGroup]
+) -> AsyncGenerator[Scaled]:
+    # Nobody beats here, and nobody is to be lost for it.
+    settings = Settings(folder, secret="a secret", lease=Lease.within(LONG))
+    async with office(folder, settings) as there:
+        desk = there.desk
+        home = Home("memory:1", desk.badges.of_slice)
+        scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
+        moved = asyncio.Event()
+        scaler.wake = moved.set
+        async with anyio.create_task_group() as group:
+            await scaler.adopt()
+            group.start_soon(scaler.watch)
+            group.start_soon(scaler.work)
+            yield Scaled(there, scaler, moved)
+            group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("state", [SliceState.CREATING, SliceState.BOOTSTRAPPING])
+async def test_slices_of_a_group_that_is_no_more_are_given_back(tmp_path: Path, state: SliceState):
+    platform = MemoryPlatform(ManualClock())
+    async with scaled(tmp_path, platform, [PAIRS]) as before:
+        await before.scaler.tick()
+        await before.until(lambda: before.slices[0].state is SliceState.BOOTSTRAPPING)
+        (old,) = before.slices
+        before.there.desk.deck.book.put_slice(structs.replace(old, state=state))
+    async with scaled(tmp_path, platform, [replace(PAIRS, name="renamed")]) as after:
+        await after.scaler.tick()
+        await after.until(lambda: old.id not in {piece.id for piece in after.slices})
+        (new,) = after.slices
+        assert new.group == "renamed"
+        await after.until(lambda: after.slices[0].state is SliceState.BOOTSTRAPPING)
+        assert [seen.id for seen in await platform.list_all_slices()] == [new.id]
+
+
+async def test_tasks_of_a_slice_that_lost_a_machine_are_tried_elsewhere_when_all_of_it_is_gone(
+    tmp_path: Path,
+):
+    clock = ManualClock()
+    platform = MemoryPlatform(clock, end_delay=ENDING)
+    async with scaled(tmp_path, platform, [PAIRS]) as here:
+        await here.scaler.tick()
+        await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
+        (piece,), book = here.slices, here.there.desk.deck.book
+        for _ in range(PAIRS.machines):
+            await here.there.join(platform.order(piece.id).token, piece.id)
+        await here.scaler.tick()
+        job = await here.there.jobs("ada").submit(asking("/ada/job"))
+        begun = (await here.there.started(job.id)).attempt
+
+        await platform.lose(piece.id)
+        await here.until(lambda: here.slices[0].state is SliceState.FAILED)
+        assert list(book.attempts) == [begun]
+        told = platform.changes()
+        await here.scaler.tick()
+        while (await anext(told)).state is not SliceState.DELETING:
+            pass
+        later = await here.there.jobs("ada").submit(asking("/ada/later"))
+        await here.there.desk.scheduler.tick()
+        assert list(book.attempts) == [begun]
+
+        clock.advance(ENDING)
+        await here.until(lambda: not here.slices)
+        assert not book.attempts
+        assert not book.workers
+        assert set(book.waiting()) == {job.id, later.id}

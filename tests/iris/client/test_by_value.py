@@ -1,0 +1,34 @@
+"""What travels with a function: the user's own files, and no installed package, wherever it is installed."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+import pytest
+
+from neorion.iris.client.by_value import own_modules_by_value
+
+
+@pytest.mark.parametrize(
+    "folder", ["home/.local/lib/python3.11/site-packages", "usr/lib/python3/dist-packages", "project"]
+)
+def test_a_package_that_is_installed_anywhere_goes_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+):
+    file = tmp_path / folder / "somebodys_package.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("import threading\nlock = threading.Lock()\ndef work():\n    return lock\n")
+    spec = spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, file.stem, module)
+    spec.loader.exec_module(module)
+    with own_modules_by_value():
+        if folder == "project":
+            # Pickled whole, with what cannot be.
+            with pytest.raises(TypeError, match="lock"):
+                cloudpickle.dumps(module.work)
+        else:
+            assert cloudpickle.loads(cloudpickle.dumps(module.work)) is module.work
