@@ -59,3 +59,15 @@ def test_a_driver_that_is_still_to_come_is_waited_for(*, tested: bool | None, do
 def test_a_machine_of_somebody_else_that_is_not_fit_does_not_serve():
     assert done(verifying(tested=False, origin=Origin.JOINED)[1]) == []
     assert done(verifying(tested=True, origin=Origin.JOINED)[1]) == [NodeState.ACTIVE]
+
+
+@pytest.mark.parametrize(
+    ("state", "goes_to"),
+    [(NodeState.CORDONED, NodeState.DRAINING), (NodeState.DRAINED, NodeState.TERMINATING)],
+)
+def test_a_node_that_somebody_holds_goes_nowhere(state: NodeState, goes_to: NodeState):
+    def moves(*, held: bool) -> list[object]:
+        return done(pool_view(spec(0), [node(1, state, retiring=True, held=held)]))
+
+    assert moves(held=False) == [goes_to]
+    assert moves(held=True) == []

@@ -62,14 +62,14 @@ def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iter
 
 def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
     """A node that nobody holds goes one way or the other."""
-    if repaired:
+    if repaired or node.held:
         return
     if node.retiring:
         if node.state is NodeState.CORDONED and pulse.marked:
             yield MoveNode(node.id, NodeState.DRAINING, node.why)
         elif node.state is NodeState.DRAINED:
             yield MoveNode(node.id, NodeState.TERMINATING, node.why)
-    elif not node.held and (node.ailment is None or node.ailment.result is not Health.UNHEALTHY):
+    elif node.ailment is None or node.ailment.result is not Health.UNHEALTHY:
         if node.state is NodeState.CORDONED:
             yield MoveNode(node.id, NodeState.ACTIVE, "nothing keeps it from working")
         else:
