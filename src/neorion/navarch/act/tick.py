@@ -107,7 +107,7 @@ class Fleet:
     def _see_to(self, node: Node) -> None:
         ensure = self.errands.ensure
         if self.outfitting.due(node):
-            ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id))
+            ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id), long=True)
         if self.marker.due(node):
             ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
         if node.state is NodeState.TERMINATING:
