@@ -3,10 +3,10 @@
 import pytest
 
 from neorion.keel.base import Duration
-from neorion.navarch.decide import FailNode, MoveNode, explain_node, plan
-from neorion.navarch.model import Health, Node, NodeState, Origin, PoolView, Pulse
+from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, plan
+from neorion.navarch.model import EventKind, Health, HealthEvent, Node, NodeState, Origin, PoolView, Pulse
 from neorion.navarch.model.spec import Timing
-from neorion.navarch.testing import NOW, ailment, later, node, pool_view, spec
+from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair, spec
 
 
 def verifying(*, tested: bool | None, **changes: object) -> tuple[Node, PoolView]:
@@ -71,3 +71,12 @@ def test_a_node_that_somebody_holds_goes_nowhere(state: NodeState, goes_to: Node
 
     assert moves(held=False) == [goes_to]
     assert moves(held=True) == []
+
+
+@pytest.mark.parametrize(("noted", "again"), [(None, True), (-10, False), (-3_600, True)])
+def test_silence_behind_a_worse_fault_is_noted_now_and_then(*, noted: float | None, again: bool):
+    sick = node(1, ailment=ailment())
+    events = [] if noted is None else [HealthEvent(later(noted), EventKind.SILENCE)]
+    pulses = {sick.id: Pulse(heard=later(-7_200), marked=True)}
+    view = pool_view(spec(1), [sick], [repair(sick)], pulses=pulses, events={sick.id: events})
+    assert any(isinstance(action, NoteSilence) for action in plan(view, NOW).actions) is again

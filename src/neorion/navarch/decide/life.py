@@ -85,5 +85,9 @@ def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
     for node, heard in view.speaking():
         if heard.ns >= quiet_since:
             return
-        if node.ailment is None or node.ailment.signature != EventKind.SILENCE:
+        if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
+            continue
+        # Where something worse is known of the node, its silence was noted and changed nothing.
+        events = view.events.get(node.id, ())
+        if not any(event.kind is EventKind.SILENCE and event.at.ns >= quiet_since for event in events):
             yield NoteSilence(node.id, heard)
