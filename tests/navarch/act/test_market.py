@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import anyio
 import pytest
 
 from neorion.capacity.fake import Behaviour, FakeProvider
@@ -9,8 +10,9 @@ from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Capability, Offering
 from neorion.keel.base import Duration
 from neorion.navarch.act.market import Market
-from neorion.navarch.model import HoldCode, Stock
-from neorion.navarch.model.spec import Offer, Spending
+from neorion.navarch.app import plane
+from neorion.navarch.model import HoldCode, NodeState, Stock
+from neorion.navarch.model.spec import Offer, Spending, Strategy
 from neorion.navarch.testing import spec
 from tests.navarch.plane import running
 
@@ -35,6 +37,51 @@ async def test_a_pool_with_a_highest_price_buys_when_the_price_is_known():
         await Market(deck, {}).tick()
         await it.turn()
         assert [node.place.price for node in it.nodes()] == [23.92]
+
+
+CHEAPER_IN_THE_EAST = {f"us-west-2/{H100}": 30.0, f"us-east-1/{H100}": 20.0}
+BY_COST = spec(
+    1,
+    offers=(Offer("fake", H100, ("us-west-2",), priority=1), Offer("fake", H100, ("us-east-1",), priority=2)),
+    strategy=Strategy.COST,
+)
+
+
+async def test_the_first_machine_after_a_start_is_bought_where_it_is_cheapest():
+    async with running(BY_COST, behaviour=Behaviour(boot=Duration(0), prices=CHEAPER_IN_THE_EAST)) as it:
+        await it.turn()
+        assert [(node.place.region, node.place.price) for node in it.nodes()] == [("us-east-1", 20.0)]
+
+
+class Mute(FakeProvider):
+    """Says nothing about prices, not even that it will not."""
+
+    async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        del instance_types
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_cloud_that_does_not_tell_its_prices_keeps_nobody_from_buying(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(plane, "PRICES_S", 0)
+    async with running(BY_COST, seller=Mute) as it:
+        await it.turn()
+        assert [node.state for node in it.nodes()] == [NodeState.BOOTING]
+
+
+class Muddled(FakeProvider):
+    """Answers what nobody can read."""
+
+    async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
+        raise KeyError(*instance_types)
+
+
+async def test_prices_that_cannot_be_read_keep_nobody_from_starting():
+    async with running(BY_COST, seller=Muddled) as it:
+        await it.turn()
+        assert [node.state for node in it.nodes()] == [NodeState.BOOTING]
 
 
 async def test_what_a_cloud_said_last_counts_while_it_does_not_answer():

@@ -1,12 +1,14 @@
 """No orphan is paid for and no ghost is counted, on every cloud."""
 
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import pytest
 from msgspec import structs
 
-from neorion.capacity.provider import IntentId, Machine
+from neorion.capacity.fake import FakeProvider
+from neorion.capacity.provider import IntentId, Machine, MachineId, unknown_outcome
 from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemIds
 from neorion.keel.store import MemoryDisk
@@ -120,3 +122,106 @@ async def test_a_machine_that_is_there_keeps_its_record_and_is_known_better(shop
         assert (kept.machine_name, kept.host) == (machine.name, machine.host)
         assert kept.address == (machine.private_address or machine.address)
         assert it.plane.sweep.findings == {}
+
+
+class Sulky(FakeProvider):
+    """Does not end one of its machines; what it does instead is for a test to say."""
+
+    spared = ""
+
+    async def instead(self) -> None:
+        raise unknown_outcome(self.name, "it does not say")
+
+    async def terminate(self, machine: MachineId) -> None:
+        await (self.instead() if machine == self.spared else super().terminate(machine))
+
+
+@asynccontextmanager
+async def sulking(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[tuple[Running, Sulky]]:
+    monkeypatch.setattr(sweep, "GRACE", Duration(0))
+    async with running(spec(3), seller=Sulky) as it:
+        await it.turn()
+        assert isinstance(it.provider, Sulky)
+        yield it, it.provider
+
+
+async def forgotten(it: Running, *nodes: Node) -> None:
+    """Machines of which the book knows nothing any more, in a pool that buys no others."""
+    await it.plane.orders.pause("training", Asker("a test"))
+    for node in nodes:
+        it.plane.fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")
+    await it.plane.fleet.deck.journal.durable()
+
+
+async def test_an_orphan_that_does_not_go_keeps_no_other_from_going(monkeypatch: pytest.MonkeyPatch):
+    async with sulking(monkeypatch) as (it, provider):
+        nodes = it.nodes()
+        provider.spared = nodes[0].machine
+        await forgotten(it, *nodes)
+        await it.plane.sweep.tick()
+        left = await provider.list(it.plane.fleet.deck.installation.id)
+        assert [machine.id for machine in left] == [provider.spared]
+
+
+async def test_a_ghost_that_nobody_can_confirm_keeps_no_other_from_being_closed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with sulking(monkeypatch) as (it, provider):
+        first, *others = it.nodes()
+        await it.plane.orders.pause("training", Asker("a test"))
+        for node in it.nodes():
+            await provider.terminate(node.machine)
+        describe = provider.describe
+
+        async def silent(machine: MachineId) -> Machine:
+            if machine == first.machine:
+                raise unknown_outcome(provider.name, "it does not say")
+            return await describe(machine)
+
+        monkeypatch.setattr(provider, "describe", silent)
+        for _ in range(sweep.MISSING_TIMES):
+            await it.plane.sweep.tick()
+        assert len(others) == 2
+        assert [node.id for node in it.nodes()] == [first.id]
+
+
+async def test_what_changes_while_an_orphan_is_given_back_is_not_undone(monkeypatch: pytest.MonkeyPatch):
+    async with sulking(monkeypatch) as (it, provider):
+        orphan, coming, _ = it.nodes()
+        provider.spared = orphan.machine
+        await forgotten(it, orphan)
+        # Something is to be learnt about it, so its record is written.
+        it.plane.fleet.moves.change(structs.replace(coming, host=""))
+
+        async def registers() -> None:
+            await it.register(coming)
+
+        monkeypatch.setattr(provider, "instead", registers)
+        await it.plane.sweep.tick()
+        kept = it.plane.fleet.deck.book.nodes[coming.id]
+        assert kept.state is NodeState.VERIFYING
+        assert kept.host
+
+
+async def test_a_machine_that_becomes_known_while_an_orphan_is_given_back_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with sulking(monkeypatch) as (it, provider):
+        orphan, _, coming = it.nodes()
+        book = it.plane.fleet.deck.book
+        provider.spared = orphan.machine
+        await forgotten(it, orphan)
+        # As it was before the cloud's answer came.
+        bought = book.purchases[coming.purchase]
+        book.put_node(structs.replace(coming, state=NodeState.ORDERED, machine=MachineId("")))
+        book.put_purchase(structs.replace(bought, state=PurchaseState.INTENDED, machine=MachineId("")))
+        machine = await provider.describe(coming.machine)
+
+        async def answers() -> None:
+            it.plane.fleet.buyer.bought(coming.purchase, machine)
+
+        monkeypatch.setattr(provider, "instead", answers)
+        await it.plane.sweep.tick()
+        left = await provider.list(it.plane.fleet.deck.installation.id)
+        assert coming.machine in [one.id for one in left]
+        assert coming.machine not in it.plane.sweep.findings

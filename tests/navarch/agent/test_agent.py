@@ -36,6 +36,10 @@ class Bench:
     events: "asyncio.Queue[HealthEvent]" = field(default_factory=asyncio.Queue)
     treated: list[tuple[Remedy, int]] = field(default_factory=list[tuple[Remedy, int]])
     looks: "asyncio.Queue[None]" = field(default_factory=asyncio.Queue)
+    testable: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.testable.set()
 
     async def gpus(self) -> Sequence[Gpu]:
         self.looks.put_nowait(None)
@@ -49,6 +53,7 @@ class Bench:
             tell(await self.events.get())
 
     async def self_test(self) -> bool:
+        await self.testable.wait()
         return True
 
     async def treat(self, remedy: Remedy, gpu: int) -> None:
@@ -196,6 +201,25 @@ async def test_an_agent_does_what_it_is_told_once_and_says_so():
             bench.see(95)
             await treated(it, RepairStep.DONE)
         assert bench.treated == [(Remedy.RESET_GPU, 3)]
+
+
+async def test_a_machine_that_was_treated_serves_when_it_passed_its_test_anew():
+    bench = Bench()
+    async with running(spec(1, timing=QUICK)) as it:
+        node = await booted(it)
+        async with living(it, node, bench):
+            await serves(it, node)
+            bench.testable.clear()
+            bench.see(95)
+            await treated(it, RepairStep.VERIFYING)
+            while not bench.looks.empty():
+                bench.looks.get_nowait()
+            for _ in range(6):
+                await bench.looks.get()
+            await it.plane.fleet.tick()
+            assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.VERIFYING
+            bench.testable.set()
+            await treated(it, RepairStep.DONE)
 
 
 class NoReboots(FakeProvider):

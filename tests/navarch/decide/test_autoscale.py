@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, Instant
 from neorion.navarch.decide.autoscale import Scene, advise
 from neorion.navarch.decide.pack import filled, pack
 from neorion.navarch.decide.size import target
@@ -169,10 +169,22 @@ def test_whatever_is_asked_lies_within_the_limits(used: float, pending: int, hav
     assert 2 <= wanted <= 10
 
 
-def brakes(state: PoolState, *, wishes: tuple[Wish, ...] = (), used: float = 10, **scaling: object) -> int:
+def brakes(
+    state: PoolState,
+    *,
+    wishes: tuple[Wish, ...] = (),
+    used: float = 10,
+    started: Instant | None = None,
+    **scaling: object,
+) -> int:
     limits = replace(Scaling(2, 20, autoscaler=Reactive()), **scaling)
     view = pool_view(
-        spec(2, scaling=limits), nodes(10), state=state, demand=Demand(utilisation=used), wishes=wishes
+        spec(2, scaling=limits),
+        nodes(10),
+        state=state,
+        demand=Demand(utilisation=used),
+        wishes=wishes,
+        started=started,
     )
     return target(view, NOW).size
 
@@ -188,6 +200,13 @@ def test_a_pool_shrinks_only_after_less_was_enough_for_a_while():
     assert brakes(state) == 10
     assert brakes(state, wishes=(Wish(later(-60), 10),)) == 10
     assert brakes(state, wishes=(Wish(later(-600), 10), Wish(later(-60), 9))) == 9
+
+
+def test_a_pool_does_not_shrink_because_its_control_plane_started_anew():
+    state, asked = PoolState("training", wanted=10), (Wish(later(-30), 9),)
+    assert brakes(state, wishes=asked, started=later(-60)) == 10
+    assert brakes(state, wishes=asked, started=later(-600)) == 9
+    assert brakes(state, wishes=asked, started=later(-60), used=90) == 11
 
 
 def test_one_change_is_no_larger_than_a_step():

@@ -5,12 +5,13 @@ from datetime import timezone
 import pytest
 
 from neorion.keel.base import Duration
+from neorion.navarch.decide import StepRepair, plan
 from neorion.navarch.decide.budget import admit, budgets_used
 from neorion.navarch.decide.window import is_open
-from neorion.navarch.model import HoldCode, RepairStep
+from neorion.navarch.model import HoldCode, NodeState, RepairStep
 from neorion.navarch.model.record import Place
 from neorion.navarch.model.spec import Amount, Budget, HealthRules, Window
-from neorion.navarch.testing import NOW, later, node, nodes, pool_view, repair, spec
+from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 UTC = timezone.utc  # noqa: UP017 -- a plain zone, no clock
 ALWAYS = frozenset(range(7))
@@ -52,6 +53,28 @@ def test_a_budget_counts_what_it_is_about(budget: Budget, others: int, *, waits:
 def test_a_rate_counts_what_began_lately():
     assert held(Budget(Amount(count=1), per=Duration.of(hours=1))) is not None
     assert held(Budget(Amount(count=1), per=Duration.of(seconds=30))) is None
+
+
+def test_a_rate_counts_what_the_same_decision_lets_begin():
+    sick = [node(number, ailment=ailment()) for number in range(1, 6)]
+    rate = Budget(Amount(count=2), per=Duration.of(hours=1))
+    wanted = spec(50, health=HealthRules(budgets=(rate,)))
+    well = [node(number) for number in range(6, 51)]
+    decided = plan(pool_view(wanted, [*sick, *well], [repair(one) for one in sick]), NOW)
+    begun = [one for one in decided.actions if isinstance(one, StepRepair)]
+    assert [one.to for one in begun] == [RepairStep.CORDONING] * 2
+    assert [hold.code for hold in decided.holds] == [HoldCode.BUDGET_RATE] * 3
+
+
+def test_a_node_that_a_failed_treatment_left_down_is_no_repair_that_began():
+    down = node(1, NodeState.CORDONED, ailment=ailment())
+    sick = node(2, ailment=ailment())
+    rate = Budget(Amount(count=1), per=Duration.of(hours=1))
+    wanted = spec(50, health=HealthRules(budgets=(rate,)))
+    well = [node(number) for number in range(3, 51)]
+    decided = plan(pool_view(wanted, [down, sick, *well], [repair(sick)]), NOW)
+    begun = [one for one in decided.actions if isinstance(one, StepRepair)]
+    assert [one.to for one in begun] == [RepairStep.CORDONING]
 
 
 def test_a_budget_holds_only_while_its_window_is_open():

@@ -3,10 +3,10 @@
 import pytest
 
 from neorion.keel.base import Duration
-from neorion.navarch.decide import FailNode, MoveNode, explain_node, plan
-from neorion.navarch.model import Health, Node, NodeState, Origin, PoolView, Pulse
+from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, plan
+from neorion.navarch.model import EventKind, Health, HealthEvent, Node, NodeState, Origin, PoolView, Pulse
 from neorion.navarch.model.spec import Timing
-from neorion.navarch.testing import NOW, ailment, later, node, pool_view, spec
+from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair, spec
 
 
 def verifying(*, tested: bool | None, **changes: object) -> tuple[Node, PoolView]:
@@ -59,3 +59,24 @@ def test_a_driver_that_is_still_to_come_is_waited_for(*, tested: bool | None, do
 def test_a_machine_of_somebody_else_that_is_not_fit_does_not_serve():
     assert done(verifying(tested=False, origin=Origin.JOINED)[1]) == []
     assert done(verifying(tested=True, origin=Origin.JOINED)[1]) == [NodeState.ACTIVE]
+
+
+@pytest.mark.parametrize(
+    ("state", "goes_to"),
+    [(NodeState.CORDONED, NodeState.DRAINING), (NodeState.DRAINED, NodeState.TERMINATING)],
+)
+def test_a_node_that_somebody_holds_goes_nowhere(state: NodeState, goes_to: NodeState):
+    def moves(*, held: bool) -> list[object]:
+        return done(pool_view(spec(0), [node(1, state, retiring=True, held=held)]))
+
+    assert moves(held=False) == [goes_to]
+    assert moves(held=True) == []
+
+
+@pytest.mark.parametrize(("noted", "again"), [(None, True), (-10, False), (-3_600, True)])
+def test_silence_behind_a_worse_fault_is_noted_now_and_then(*, noted: float | None, again: bool):
+    sick = node(1, ailment=ailment())
+    events = [] if noted is None else [HealthEvent(later(noted), EventKind.SILENCE)]
+    pulses = {sick.id: Pulse(heard=later(-7_200), marked=True)}
+    view = pool_view(spec(1), [sick], [repair(sick)], pulses=pulses, events={sick.id: events})
+    assert any(isinstance(action, NoteSilence) for action in plan(view, NOW).actions) is again

@@ -16,6 +16,8 @@ log = logger(__name__)
 
 # Clouds answer in seconds: this many calls at once are more than any of them allows.
 AT_ONCE_MAX: Final = 128
+# So many more that take minutes: whoever is done in seconds must not stand behind them.
+LONG_AT_ONCE_MAX: Final = 128
 _REST: Final = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=60))
 
 
@@ -29,7 +31,8 @@ class Errands:
         self._under_way: dict[str, None] = {}
         self._failures: dict[str, int] = {}
         self._group: TaskGroup | None = None
-        self._limit = anyio.Semaphore(AT_ONCE_MAX, fast_acquire=True)
+        self._short = anyio.Semaphore(AT_ONCE_MAX, fast_acquire=True)
+        self._long = anyio.Semaphore(LONG_AT_ONCE_MAX, fast_acquire=True)
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -47,16 +50,17 @@ class Errands:
             task_status.started()
             await anyio.sleep_forever()
 
-    def ensure(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+    def ensure(self, key: str, work: Callable[[], Awaitable[None]], *, long: bool = False) -> None:
         """Begins the errand, unless it is under way or resting."""
         if self._group is not None and key not in self._under_way:
             self._under_way[key] = None
             self._quiet.clear()
-            self._group.start_soon(self._do, key, work, name=f"navarch.errand {key}")
+            limit = self._long if long else self._short
+            self._group.start_soon(self._do, key, work, limit, name=f"navarch.errand {key}")
 
-    async def _do(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+    async def _do(self, key: str, work: Callable[[], Awaitable[None]], limit: anyio.Semaphore) -> None:
         try:
-            while (again := await self._try(work)) is not None:
+            while (again := await self._try(work, limit)) is not None:
                 # Not a failure: the other side says when to look again.
                 await self._clock.sleep(again)
         except Error as error:
@@ -71,10 +75,10 @@ class Errands:
             self._quiet.set()
         self._wake()
 
-    async def _try(self, work: Callable[[], Awaitable[None]]) -> Duration | None:
+    async def _try(self, work: Callable[[], Awaitable[None]], limit: anyio.Semaphore) -> Duration | None:
         """When to try again; None when it is done, or not needed any more: work looks for itself."""
         try:
-            async with self._limit:
+            async with limit:
                 await work()
         except Retry as error:
             if error.after is None:

@@ -24,6 +24,7 @@ class Asker:
 
 
 _AT_REST = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+_OUT_OF_SERVICE = (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED)
 
 
 class Orders:
@@ -37,18 +38,13 @@ class Orders:
 
     async def cordon(self, name: str, asker: Asker) -> Node:
         """Takes no new work, and is left as it is until a person says otherwise."""
-        node = self._deck.node(name)
-        held = replace(node, held=True, why=asker.words)
-        if node.state in _AT_REST:
-            held = self._moves.node(held, NodeState.CORDONED, asker.words)
-        elif node.state in (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED):
-            self._moves.change(held)
-        else:
-            raise _cannot("cordoned", node)
-        return await self._done(held)
+        node = self._hold(self._deck.node(name), asker)
+        if node.state is NodeState.DRAINING:
+            node = self._moves.node(node, NodeState.CORDONED, asker.words)
+        return await self._done(node)
 
     async def drain(self, name: str, asker: Asker) -> Node:
-        node = await self.cordon(name, asker)
+        node = self._hold(self._deck.node(name), asker)
         if node.state is NodeState.CORDONED:
             node = self._moves.node(node, NodeState.DRAINING, asker.words)
         return await self._done(node)
@@ -56,10 +52,15 @@ class Orders:
     async def uncordon(self, name: str, asker: Asker) -> Node:
         """Works again. Whatever was being done to it is called off: a person says that it is well."""
         node = self._deck.node(name)
-        if node.state not in (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED):
+        kept_at_work = node.held and node.state in (NodeState.ACTIVE, NodeState.SPARE)
+        if node.state not in _OUT_OF_SERVICE and not kept_at_work:
             raise _cannot("uncordoned", node)
         self._call_off(node, asker)
         node = replace(recovered(node), held=False, retiring=False)
+        if kept_at_work:
+            node = replace(node, why=asker.words)
+            self._moves.change(node)
+            return await self._done(node)
         if node.state in (NodeState.DRAINING, NodeState.DRAINED):
             node = self._moves.node(node, NodeState.CORDONED, asker.words)
         return await self._done(self._moves.node(node, NodeState.ACTIVE, asker.words))
@@ -103,7 +104,13 @@ class Orders:
         if repair is None:
             raise _no_repair(node)
         self._call_off(node, asker)
-        self._moves.change(replace(self._book.nodes[node.id], held=True, why=f"vetoed, {asker.words}"))
+        why = f"vetoed, {asker.words}"
+        held = replace(node, held=True, retiring=False, why=why)
+        if node.state is NodeState.DRAINING and repair.step is RepairStep.DRAINING:
+            self._moves.node(held, NodeState.CORDONED, why)
+        else:
+            # A drain that a person asked for goes on.
+            self._moves.change(held)
         return await self._settled(self._book.repairs[repair.id])
 
     async def scale(self, pool: str, size: int, asker: Asker) -> PoolState:
@@ -149,6 +156,19 @@ class Orders:
         self._moves.tell(repair.node, "repair.approved", asker.words, repair=repair.id)
         return await self._settled(approved)
 
+    def _hold(self, node: Node, asker: Asker) -> Node:
+        """Out of service, and nothing takes it away: what was to give it back or treat it is called off."""
+        if node.state not in (*_AT_REST, *_OUT_OF_SERVICE):
+            raise _cannot("cordoned", node)
+        repair = self._book.open_repairs.get(node.id)
+        if repair is not None and _takes_away(repair):
+            self._call_off(node, asker)
+        held = replace(node, held=True, retiring=False, why=asker.words)
+        if node.state in _AT_REST:
+            return self._moves.node(held, NodeState.CORDONED, asker.words)
+        self._moves.change(held)
+        return held
+
     def _call_off(self, node: Node, asker: Asker) -> None:
         repair = self._book.open_repairs.get(node.id)
         if repair is None:
@@ -176,6 +196,13 @@ class Orders:
         self._deck.wake()
         await self._deck.journal.durable()
         return repair
+
+
+def _takes_away(repair: Repair) -> bool:
+    """One that waits asks whoever holds the node, unless a person let it begin; one that verifies only looks."""
+    if repair.step is RepairStep.WAITING:
+        return repair.approved
+    return repair.step is not RepairStep.VERIFYING
 
 
 def _cannot(verb: str, node: Node) -> Conflict:

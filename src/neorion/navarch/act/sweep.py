@@ -1,11 +1,12 @@
 """What the clouds have and what the book says are brought together: no orphan is paid for, no ghost is counted."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec.structs import replace
 
-from neorion.capacity.provider import Machine, MachineState, Provider
+from neorion.capacity.provider import Machine, MachineId, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
 from neorion.navarch.act.tick import Fleet
@@ -19,6 +20,17 @@ log = logger(__name__)
 GRACE: Final = Duration.of(minutes=5)
 # So often must a machine be missing before somebody goes and looks.
 MISSING_TIMES: Final = 2
+
+
+@contextmanager
+def _alone(provider: Provider, machine: MachineId) -> Generator[None]:
+    """An error about one machine is its own: the others are swept all the same, and this one again next time."""
+    try:
+        yield
+    except Error as error:
+        log.warning(
+            "a machine could not be swept", provider=provider.name, machine=machine, why=error.sentence
+        )
 
 
 class Sweep:
@@ -45,19 +57,26 @@ class Sweep:
     async def _compare(self, provider: Provider) -> None:
         machines = await provider.list(self._deck.installation.id)
         now = self._deck.clock.now()
-        known = {node.machine: node for node in self._book.nodes.values()}
+        listed_with = {node.machine for node in self._book.nodes.values()}
         await self._look_for_missing(provider, machines, now)
         for machine in machines:
-            if machine.id in known:
-                self._learn(known[machine.id], machine)
-            else:
-                await self._match(provider, machine, now)
+            # Looked up for each: what is asked about one takes a while, and nodes change meanwhile.
+            node = self._node_of(machine)
+            if node is not None:
+                self._learn(node, machine)
+            elif machine.id not in listed_with:
+                with _alone(provider, machine.id):
+                    await self._match(provider, machine, now)
 
     def _keep_the_laws(self) -> None:
         """What must never be so is looked for here too, not only in tests."""
         for spec in self._deck.specs.values():
             for finding in violations(self._book.view(spec, self._deck.started)):
                 log.error("law broken", code=finding.code, sentence=finding.sentence)
+
+    def _node_of(self, machine: Machine) -> Node | None:
+        named = (self._book.nodes[node] for node in self._book.names.get(machine.id, ()))
+        return next((node for node in named if node.machine == machine.id), None)
 
     def _learn(self, node: Node, machine: Machine) -> None:
         """Addresses and names come with the boot, on some clouds long after the purchase."""
@@ -72,6 +91,9 @@ class Sweep:
         purchase = self._book.purchases.get(machine.intent) or await purchase_of(
             self._deck.store, machine.intent
         )
+        if self._node_of(machine) is not None:
+            # It became known while its purchase was looked for.
+            return
         if purchase is None:
             self._note("navarch.foreign_machine", machine, "carries our tag, but nobody here asked for it")
         elif purchase.state is PurchaseState.INTENDED:
@@ -91,7 +113,8 @@ class Sweep:
                 continue
             self._missing[node.id] = times = self._missing.get(node.id, 0) + 1
             if times >= MISSING_TIMES and not self._heard(node, now):
-                await self._confirm(provider, node)
+                with _alone(provider, node.machine):
+                    await self._confirm(provider, node)
 
     def _heard(self, node: Node, now: Instant) -> bool:
         """The second witness: a machine whose agent speaks is there, whatever the list says."""

@@ -4,7 +4,6 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Instant
 from neorion.keel.clock import point
 from neorion.keel.telemetry import logger
@@ -20,7 +19,7 @@ from neorion.navarch.act.reports import Reports
 from neorion.navarch.act.telling import Teller
 from neorion.navarch.act.treating import Healer
 from neorion.navarch.decide import NoteSilence, PoolPlan, plan
-from neorion.navarch.model import Node, NodeState, PoolSpec, PurchaseState, RepairStep
+from neorion.navarch.model import Node, NodeState, PoolSpec, PurchaseState
 
 log = logger(__name__)
 
@@ -97,17 +96,13 @@ class Fleet:
                 # At work and known for it, as almost all of them are.
                 del book.touched[name]
         for repair in book.open_repairs.values():
-            if (
-                repair.step is RepairStep.TREATING
-                and repair.remedy is Remedy.REBOOT
-                and self.healer.by_cloud(repair)
-            ):
+            if self.healer.due(repair):
                 ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
 
     def _see_to(self, node: Node) -> None:
         ensure = self.errands.ensure
         if self.outfitting.due(node):
-            ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id))
+            ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id), long=True)
         if self.marker.due(node):
             ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
         if node.state is NodeState.TERMINATING:

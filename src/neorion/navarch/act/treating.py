@@ -25,6 +25,10 @@ class Healer:
         provider = self._deck.world.providers.get(node.place.provider)
         return provider is not None and Capability.REBOOT in provider.capabilities and bool(node.machine)
 
+    def due(self, repair: Repair) -> bool:
+        """Whether a cloud is still to be asked."""
+        return self.by_cloud(repair) and self._asked.get(repair.node) != repair.id
+
     def order(self, node: NodeId) -> Repair | None:
         """The repair that the node's agent is to carry out now."""
         repair = self._book.open_repairs.get(node)
@@ -34,11 +38,9 @@ class Healer:
 
     async def reboot(self, repair_id: RepairId) -> None:
         repair = self._book.repairs.get(repair_id)
-        if repair is None or not self.by_cloud(repair):
+        if repair is None or not self.due(repair):
             return
         node = self._book.nodes[repair.node]
-        if self._asked.get(node.id) == repair_id:
-            return
         await self._deck.journal.durable()
         await point("navarch.treat.before")
         await self._deck.world.providers[node.place.provider].reboot(node.machine)

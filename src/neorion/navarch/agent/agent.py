@@ -43,6 +43,8 @@ class _Session:
     renew_at: float = 0.0
     beat: asyncio.Event = field(default_factory=asyncio.Event)
     tested: bool | None = None
+    # Set when something was done to the machine since its test began.
+    treated: asyncio.Event = field(default_factory=asyncio.Event)
     begun: set[str] = field(default_factory=set[str])
     done: list[str] = field(default_factory=list[str])
     refused: list[pb.Refusal] = field(default_factory=list[pb.Refusal])
@@ -182,11 +184,15 @@ class Agent:
         session.found = len(gpus)
 
     async def _test(self, session: _Session) -> None:
-        """A machine with fewer GPUs than it was bought with is not fit, however well those are."""
-        fit = await self._probe.self_test()
-        gpus = await self._gpus()
-        session.tested = fit and gpus is not None and len(gpus) >= session.expected
-        session.beat.set()
+        """At the start and after each treatment. With fewer GPUs than it was bought with a machine is not fit, however well those are."""
+        while True:
+            session.treated.clear()
+            fit = await self._probe.self_test()
+            gpus = await self._gpus()
+            if not session.treated.is_set():
+                session.tested = fit and gpus is not None and len(gpus) >= session.expected
+                session.beat.set()
+            await session.treated.wait()
 
     # What it is told to do.
 
@@ -206,6 +212,9 @@ class Agent:
                 if remedy is Remedy.REBOOT:
                     continue
                 session.done.append(order.id)
+                # What was found before says nothing about the machine after.
+                session.tested = None
+                session.treated.set()
             session.beat.set()
 
     # What it saw.

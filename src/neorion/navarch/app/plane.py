@@ -1,8 +1,11 @@
 """The control plane: one store, one book, its loops, and one port."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
 
 from neorion.capacity.prices import PriceBook
 from neorion.keel.base import Duration
@@ -11,6 +14,7 @@ from neorion.keel.rpc import ANYONE, App, Request, Response, Route, Service
 from neorion.keel.run import Crew, Loop, Pace, Watch
 from neorion.keel.run.loop import unwatched
 from neorion.keel.store import Store, migrations_in
+from neorion.keel.telemetry import logger
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 from neorion.navarch.act.deck import Deck, World
 from neorion.navarch.act.demand import Surveyor
@@ -31,8 +35,12 @@ from neorion.navarch.serve.keys import JOIN, NODE, OPERATOR, Keys
 from neorion.navarch.serve.metrics import FleetMetrics
 from neorion.navarch.state import Book, Journal, installation, load
 
+log = logger(__name__)
+
 SCHEMA = "neorion.navarch.state.schema"
 MIGRATIONS = migrations_in(SCHEMA)
+# Clouds tell their prices in a second or two; nobody waits longer than this for one that does not.
+PRICES_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +144,11 @@ async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, wat
     fleet.deck.wake = turning.wake
     # Before the first tick: what it begins must not be lost.
     await crew.start("navarch.errands", fleet.errands.run)
+    prices = Market(fleet.deck, settings.prices).tick
+    await _first(prices)
     crew.loop(turning)
     survey = Surveyor(fleet.deck).tick
     crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))
-    prices = Market(fleet.deck, settings.prices).tick
     crew.loop(Loop("navarch.market", prices, Pace(rhythm.market), clock, rng, watch))
     crew.loop(Loop("navarch.sweep", sweep.tick, Pace(rhythm.sweep), clock, rng, watch))
     telling = Loop("navarch.incidents", fleet.teller.tick, Pace(rhythm.tick), clock, rng, watch)
@@ -147,6 +156,15 @@ async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, wat
     crew.loop(telling)
     retain = Retention(fleet).tick
     crew.loop(Loop("navarch.retention", retain, Pace(rhythm.retention), clock, rng, watch))
+
+
+async def _first(prices: Callable[[], Awaitable[None]]) -> None:
+    """Where machines are bought by price or stock, the first after a start are too; but it goes on without."""
+    with anyio.move_on_after(PRICES_S):
+        try:
+            await prices()
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the loop of the market asks again
+            log.failure("prices are not known", error)
 
 
 def _services(

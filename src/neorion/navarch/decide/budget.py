@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neorion.keel.base import Instant
+from neorion.navarch.decide.actions import NOBODY
 from neorion.navarch.decide.window import is_open
 from neorion.navarch.model import Hold, HoldCode, Node, PoolView, Repair, RepairStep
 from neorion.navarch.model.spec import Budget
@@ -86,11 +87,13 @@ def _counted(budget: Budget, scene: _Scene) -> Sequence[Repair]:
     """Those that are out of service now, or that were begun within the budget's time."""
     if budget.per is None:
         return scene.at_work
-    return [
+    lately = [
         one
         for one in scene.view.repairs
         if "cordoning" in one.times and scene.now.since(one.times["cordoning"]) < budget.per
     ]
+    # Those that this decision lets begin have no time yet; what a failed treatment left down begins nothing.
+    return lately + [one for one in scene.at_work if one.id != NOBODY and not begun(one)]
 
 
 def _name(budget: Budget) -> str:

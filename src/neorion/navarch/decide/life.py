@@ -62,14 +62,14 @@ def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iter
 
 def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
     """A node that nobody holds goes one way or the other."""
-    if repaired:
+    if repaired or node.held:
         return
     if node.retiring:
         if node.state is NodeState.CORDONED and pulse.marked:
             yield MoveNode(node.id, NodeState.DRAINING, node.why)
         elif node.state is NodeState.DRAINED:
             yield MoveNode(node.id, NodeState.TERMINATING, node.why)
-    elif not node.held and (node.ailment is None or node.ailment.result is not Health.UNHEALTHY):
+    elif node.ailment is None or node.ailment.result is not Health.UNHEALTHY:
         if node.state is NodeState.CORDONED:
             yield MoveNode(node.id, NodeState.ACTIVE, "nothing keeps it from working")
         else:
@@ -85,5 +85,9 @@ def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
     for node, heard in view.speaking():
         if heard.ns >= quiet_since:
             return
-        if node.ailment is None or node.ailment.signature != EventKind.SILENCE:
+        if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
+            continue
+        # Where something worse is known of the node, its silence was noted and changed nothing.
+        events = view.events.get(node.id, ())
+        if not any(event.kind is EventKind.SILENCE and event.at.ns >= quiet_since for event in events):
             yield NoteSilence(node.id, heard)

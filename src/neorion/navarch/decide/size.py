@@ -87,7 +87,9 @@ def target(view: PoolView, now: Instant) -> Target:
         return Target(min(advice.size, held + scaling.step_up), advice.why, wish)
     recent = [one.size for one in view.wishes if now.since(one.at) < scaling.stable]
     # Shrinking must have been right for a while: what was needed a minute ago may be needed in a minute.
-    size = max([advice.size, *recent]) if view.wishes else held
+    # A process that has not run for so long cannot know: wishes are not written down.
+    young = view.started is not None and now.since(view.started) < scaling.stable
+    size = max([advice.size, *recent]) if view.wishes and not young else held
     return Target(max(min(size, held), held - scaling.step_down), advice.why, wish)
 
 
