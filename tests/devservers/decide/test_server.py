@@ -217,7 +217,7 @@ def test_hours_start_a_server_again():
 
 
 def test_a_deleted_server_marks_its_home_once_and_lets_go():
-    server = a_server(deleted="2026-11-16T09:00:00Z")
+    server = a_server(deleted="2026-11-16T08:00:00Z")
     first = decide(Observed(server, a_flavor(), a_claim()), SETTINGS, CREATED)
     home = of_kind(first, "PersistentVolumeClaim")
     assert home
@@ -230,6 +230,16 @@ def test_a_deleted_server_marks_its_home_once_and_lets_go():
     again = of_kind(later, "PersistentVolumeClaim")
     assert again == home
     assert later.notes == ()
+
+
+def test_a_home_that_was_marked_before_is_kept_for_its_whole_retention_again():
+    server = a_server(deleted=CREATED.isoformat())
+    old = (CREATED - timedelta(days=1)).isoformat()
+    decision = decide(Observed(server, None, a_claim({HOME_DELETE_AFTER: old})), SETTINGS, CREATED + HOUR)
+    home = of_kind(decision, "PersistentVolumeClaim")
+    assert home
+    assert home["metadata"]["annotations"][HOME_DELETE_AFTER] == (CREATED + timedelta(days=7)).isoformat()
+    assert [note.reason for note in decision.notes] == ["HomeKept"]
 
 
 def test_cpu_and_memory_grow_under_the_running_server_without_another_pod():

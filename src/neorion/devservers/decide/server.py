@@ -25,7 +25,7 @@ _AS_IT_IS = Surroundings(home_grows=False)
 
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
-        return _leaving(seen, now)
+        return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
     settings = fitted(settings, seen)
     if seen.server.spec.running:
         return working(seen, settings, now)
@@ -48,18 +48,21 @@ def stop_reason(seen: Observed) -> StopReason:
     return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
 
 
-def _leaving(seen: Observed, now: datetime) -> Decision:
-    """The home is marked before the server goes, and goes by itself when its retention is over."""
+def _leaving(seen: Observed, deleted: datetime) -> Decision:
+    """The home is marked before the server goes, and goes by itself when its retention is over.
+
+    That counts from this deletion: the mark of an earlier one stays on a home which nobody could take over.
+    """
     spec, before = seen.server.spec, seen.server.status
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
     if seen.home is None or seen.home.meta.deleted is not None:
         return Decision(status, release=True)
     marked = objects.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
-    kept = seen.home.meta.annotations.get(HOME_DELETE_AFTER)
-    until = kept or (now + span(spec.home.retention)).isoformat(timespec="seconds")
+    until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
+    told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
     marked["metadata"]["annotations"] = {HOME_DELETE_AFTER: until}
     note = Note("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
-    return Decision(status, objects=(marked,), release=True, notes=() if kept else (note,))
+    return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
 
 
 def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
