@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import Decision, Observed, Surroundings, decide, unsure
 from neorion.devservers.decide.working import HELD_AGAIN
-from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Lifecycle
+from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Home, Lifecycle
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Meta
@@ -132,3 +132,13 @@ def test_a_home_that_cannot_grow_is_marked_all_the_same_when_its_server_goes():
     )
     assert not unsure(leaving)
     assert size_of(decide(leaving, SETTINGS, NOW)) == "100Gi"
+
+
+@pytest.mark.parametrize("deleted", [None, NOW.isoformat()])
+def test_a_kept_home_stays_in_its_class_whatever_its_next_server_asks_for(deleted: str | None):
+    spec = wanting(home=Home(storage_class="fast"))
+    seen = Observed(server=a_server(spec, deleted=deleted), flavor=a_flavor(), home=home_of("100Gi"))
+    [home] = [
+        made for made in decide(seen, SETTINGS, NOW).objects if made["kind"] == "PersistentVolumeClaim"
+    ]
+    assert home["spec"]["storageClassName"] == "slow"

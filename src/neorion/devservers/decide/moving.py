@@ -67,8 +67,10 @@ def grows(spec: DevServerSpec, home: Claim | None) -> bool:
 
 
 def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
-    """With the home as large as it can be: one that was kept may be larger than asked for, and volumes never shrink."""
-    there = _size(home)
+    """With the home as it can be: one that was kept may be larger than asked for, or of another class, and stays so."""
+    there, kind = _size(home), home.spec.storage_class_name if home else None
+    if kind is not None and spec.home.storage_class not in (None, kind):
+        spec = replace(spec, home=replace(spec.home, storage_class=kind))
     if there in (None, spec.persistent_home_size) or (
         grows(spec, home) and not stuck_home(spec, home, around)
     ):
