@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
+from msgspec.structs import replace
 
 from neorion.devservers.decide.evidence import Look
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
@@ -111,7 +112,8 @@ def should_start(lifecycle: Lifecycle, stopped_at: datetime, reason: StopReason,
     schedule = lifecycle.schedule
     if schedule is None or schedule.start is None or reason not in {StopReason.SCHEDULE, StopReason.IDLE}:
         return False
-    return stopped_at < _last(schedule.start, schedule, now)
+    # Cron's last time lies before the moment it is asked for, and at the very second of the start that is the day before.
+    return stopped_at < _last(schedule.start, schedule, now + timedelta(seconds=1))
 
 
 def next_start(lifecycle: Lifecycle, reason: StopReason, now: datetime) -> datetime | None:
@@ -121,8 +123,15 @@ def next_start(lifecycle: Lifecycle, reason: StopReason, now: datetime) -> datet
     return _next(schedule.start, schedule, now)
 
 
-def schedule_fault(schedule: Schedule) -> str | None:
+def readable(lifecycle: Lifecycle) -> Lifecycle:
+    """Without hours that cannot be read: all its other ends still count."""
+    return lifecycle if schedule_fault(lifecycle.schedule) is None else replace(lifecycle, schedule=None)
+
+
+def schedule_fault(schedule: Schedule | None) -> str | None:
     """What is wrong with hours the API server could not read, as one sentence; None when nothing is."""
+    if schedule is None:
+        return None
     try:
         ZoneInfo(schedule.time_zone)
     except (ZoneInfoNotFoundError, ValueError):

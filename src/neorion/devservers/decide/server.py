@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import carried
 from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
-from neorion.devservers.decide.lifetime import next_start, should_start
+from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import Settings
@@ -67,13 +67,13 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
 
 def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     spec, before = seen.server.spec, seen.server.status
-    reason = stop_reason(seen)
+    reason, lifecycle = stop_reason(seen), readable(spec.lifecycle)
     stopped_at = before.stopped_at or now
-    gone_at = stopped_at + span(spec.lifecycle.retention) if reason is StopReason.EXPIRED else None
+    gone_at = stopped_at + span(lifecycle.retention) if reason is StopReason.EXPIRED else None
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
-        message=obstacle(refusal_steps(seen.refused)),
+        message=obstacle(refusal_steps(seen.refused)) or schedule_fault(spec.lifecycle.schedule),
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=service_name(seen.identity.name),
@@ -88,10 +88,10 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     edit = None
     if gone_at is not None and gone_at <= now:
         edit = Remove()
-    elif should_start(spec.lifecycle, stopped_at, reason, now):
+    elif should_start(lifecycle, stopped_at, reason, now):
         edit = TurnOn()
     again = now + HELD_AGAIN if seen.refused else None
-    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now), again)
+    wake = earliest(gone_at, next_start(lifecycle, reason, now), again)
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
     made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)

@@ -22,6 +22,7 @@ from neorion.devservers.decide.lifetime import (
     due,
     next_end,
     next_warning,
+    readable,
     schedule_fault,
 )
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
@@ -100,15 +101,12 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
 
 def running(seen: Observed, now: datetime) -> Running:
     """What is known about the end of a server that should run."""
-    spec, before = seen.server.spec, seen.server.status
-    lifecycle = spec.lifecycle
-    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
-        lifecycle = replace(lifecycle, schedule=None)
+    before = seen.server.status
     since = _since(seen, now)
     started = began(seen.pod) if seen.pod else None
     told = before.activity.last_time if before.activity else None
     return Running(
-        lifecycle=lifecycle,
+        lifecycle=readable(seen.server.spec.lifecycle),
         since=since,
         limits=(seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits(),
         used=max(time for time in (since, started, told) if time is not None),
@@ -161,7 +159,7 @@ def _accepted(seen: Observed) -> Step:
         return Step(kind, False, "FlavorNotFound", missing)
     if seen.pod is None and (told := rationed(seen)):
         return Step(kind, False, "TooMany", told)
-    fault = schedule_fault(spec.lifecycle.schedule) if spec.lifecycle.schedule else None
+    fault = schedule_fault(spec.lifecycle.schedule)
     if fault is not None:
         return Step(kind, False, "BadSchedule", fault)
     return Step(kind, True, "Accepted")
