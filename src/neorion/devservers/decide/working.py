@@ -183,7 +183,13 @@ def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindra
     if held is not None:
         return before
     if before.applied != wanted:
+        if wanted == before.previous:
+            # The way back is not undone in its turn: the server would go to and fro for ever.
+            return AppliedFlavor(applied=wanted)
         return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
+    if before.previous is not None and seen.server.status.running_since is None:
+        # It rested meanwhile; how long it looks for a place counts from its start.
+        return replace(before, changed=now)
     stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING
     return AppliedFlavor(applied=wanted) if stands and seen.change is Change.NONE else before
 

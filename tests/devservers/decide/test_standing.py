@@ -1,0 +1,60 @@
+"""The flavor a server stands on: how it is come by, left, and gone back to."""
+
+from datetime import datetime, timedelta
+
+from neorion.devservers.decide import STOPPED_BECAUSE, Decision, GoBack, Observed, decide
+from neorion.devservers.decide.working import UNDO_AFTER
+from neorion.devservers.model import AppliedFlavor, DevServerSpec, DevServerStatus, Lifecycle, StopReason
+from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
+from neorion.devservers.testing.build import CREATED
+from neorion.keel.kube import Condition
+from neorion.keel.kube.core import PodStatus
+
+DAY = timedelta(days=1)
+NO_ROOM = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="0/3 nodes are free.")
+STUCK = PodStatus(phase="Pending", conditions=(NO_ROOM,))
+
+
+def asking(flavor: str, *, running: bool = True) -> DevServerSpec:
+    return DevServerSpec(flavor=flavor, running=running, lifecycle=Lifecycle(auto_shutdown=False))
+
+
+def without_room(spec: DevServerSpec, status: DevServerStatus, now: datetime) -> Decision:
+    """Its pod finds no node."""
+    seen = Observed(
+        a_server(spec, status), a_flavor(name=spec.flavor), a_claim(), pods=(a_pod(status=STUCK),)
+    )
+    return decide(seen, SETTINGS, now)
+
+
+def moved_from_old_to_new(now: datetime) -> DevServerStatus:
+    before = DevServerStatus(running_since=CREATED, flavor=AppliedFlavor(applied="old"))
+    return without_room(asking("new"), before, now).status
+
+
+def test_a_change_that_was_taken_back_is_not_made_again_where_the_old_flavor_has_no_room_either():
+    late = CREATED + UNDO_AFTER
+    status = moved_from_old_to_new(CREATED)
+    assert without_room(asking("new"), status, late).edit == GoBack("old")
+    back = without_room(asking("old"), status, late)
+    assert back.status.flavor == AppliedFlavor(applied="old")
+    assert without_room(asking("old"), back.status, late + UNDO_AFTER).edit is None
+
+
+def test_a_server_that_rested_gets_the_whole_time_to_find_its_place():
+    resting = decide(
+        Observed(
+            a_server(
+                asking("new", running=False),
+                moved_from_old_to_new(CREATED),
+                {STOPPED_BECAUSE: StopReason.ASKED.value},
+            ),
+            a_flavor(name="new"),
+            a_claim(),
+        ),
+        SETTINGS,
+        CREATED,
+    ).status
+    started = without_room(asking("new"), resting, CREATED + DAY)
+    assert started.status.flavor == AppliedFlavor(applied="new", previous="old", changed=CREATED + DAY)
+    assert without_room(asking("new"), started.status, CREATED + DAY + UNDO_AFTER).edit == GoBack("old")
