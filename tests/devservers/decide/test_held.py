@@ -138,7 +138,5 @@ def test_a_home_that_cannot_grow_is_marked_all_the_same_when_its_server_goes():
 def test_a_kept_home_stays_in_its_class_whatever_its_next_server_asks_for(deleted: str | None):
     spec = wanting(home=Home(storage_class="fast"))
     seen = Observed(server=a_server(spec, deleted=deleted), flavor=a_flavor(), home=home_of("100Gi"))
-    [home] = [
-        made for made in decide(seen, SETTINGS, NOW).objects if made["kind"] == "PersistentVolumeClaim"
-    ]
+    [home] = [made for made in decide(seen, SETTINGS, NOW).objects if made["kind"] == "PersistentVolumeClaim"]
     assert home["spec"]["storageClassName"] == "slow"

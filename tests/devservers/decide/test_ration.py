@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from neorion.devservers.decide import Decision, Observed, ahead, decide
+from neorion.devservers.decide import Decision, Observed, ahead, decide, flavors_of
 from neorion.devservers.model import (
     AppliedFlavor,
     Condition,
@@ -80,6 +80,15 @@ def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it():
 def test_who_stands_on_the_flavor_comes_before_who_is_older():
     young, old = named("young", 9, stands=True), named("old", 0)
     assert (ahead(young, [old]), ahead(old, [young])) == (0, 1)
+
+
+def test_who_runs_on_the_flavor_and_asks_for_another_still_has_it():
+    elsewhere = replace(SPEC, flavor="nope")
+    status = replace(STANDING, conditions=())
+    one = replace(named("one", 9), spec=elsewhere, status=status)
+    assert flavors_of(one) == ("nope", "cpu-small")
+    assert ahead(named("other", 0), [one]) == 1
+    assert flavors_of(replace(one, spec=replace(elsewhere, running=False))) == ("nope",)
 
 
 def test_who_is_on_the_way_out_is_in_nobodys_way():

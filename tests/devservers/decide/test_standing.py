@@ -1,17 +1,45 @@
 """The flavor a server stands on: how it is come by, left, and gone back to."""
 
+from dataclasses import replace as changed
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide import STOPPED_BECAUSE, Decision, GoBack, Observed, decide
+import pytest
+from msgspec.structs import replace
+
+from neorion.devservers.decide import (
+    STOPPED_BECAUSE,
+    Decision,
+    GoBack,
+    Observed,
+    Surroundings,
+    TurnOff,
+    decide,
+)
 from neorion.devservers.decide.working import UNDO_AFTER
-from neorion.devservers.model import AppliedFlavor, DevServerSpec, DevServerStatus, Lifecycle, StopReason
-from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
+from neorion.devservers.model import (
+    AppliedFlavor,
+    DevServerSpec,
+    DevServerStatus,
+    FlavorLimits,
+    Lifecycle,
+    StopReason,
+)
+from neorion.devservers.model.objects import Body, BodySpec
+from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import PodStatus
 
 DAY = timedelta(days=1)
-NO_ROOM = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="0/3 nodes are free.")
+HOUR = timedelta(hours=1)
+LENT = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_ttl="4h")), "lent")
+FREE = a_flavor(replace(FLAVOR, node_selector={"zone": "b"}), "free")
+FEW = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_per_user=1)), "few")
+ON_LENT = DevServerStatus(running_since=CREATED, flavor=AppliedFlavor(applied="lent"))
+BODY = Body(spec=BodySpec(replicas=1))
+NO_ROOM = Condition(
+    type="PodScheduled", status="False", reason="Unschedulable", message="0/3 nodes are free."
+)
 STUCK = PodStatus(phase="Pending", conditions=(NO_ROOM,))
 
 
@@ -58,3 +86,37 @@ def test_a_server_that_rested_gets_the_whole_time_to_find_its_place():
     started = without_room(asking("new"), resting, CREATED + DAY)
     assert started.status.flavor == AppliedFlavor(applied="new", previous="old", changed=CREATED + DAY)
     assert without_room(asking("new"), started.status, CREATED + DAY + UNDO_AFTER).edit == GoBack("old")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(
+            Observed(a_server(asking("nope"), ON_LENT), pods=(a_pod(),)), id="there is no such flavor"
+        ),
+        pytest.param(Observed(a_server(asking("nope"), ON_LENT), body=BODY), id="and its pod is replaced"),
+        pytest.param(
+            Observed(a_server(asking("free"), ON_LENT), FREE, pods=(a_pod(),), around=Surroundings()),
+            id="there is no node",
+        ),
+        pytest.param(
+            Observed(a_server(asking("few"), ON_LENT), FEW, body=BODY, ahead=1), id="others have all of it"
+        ),
+    ],
+)
+def test_a_server_that_does_not_get_what_it_asks_for_ends_when_the_flavor_it_has_says(seen: Observed):
+    seen = changed(seen, home=a_claim(), standing=LENT)
+    assert decide(seen, SETTINGS, CREATED + 4 * HOUR).edit == TurnOff(StopReason.EXPIRED)
+    before = decide(seen, SETTINGS, CREATED + 3 * HOUR)
+    assert before.edit is None
+    assert before.status.flavor == AppliedFlavor(applied="lent")
+    assert before.status.deadline is not None
+    assert before.status.deadline.time == CREATED + 4 * HOUR
+
+
+def test_a_server_that_gets_what_it_asks_for_leaves_the_limits_behind_at_once():
+    there = a_flavor(name="free")
+    seen = Observed(a_server(asking("free"), ON_LENT), there, a_claim(), pods=(a_pod(),), standing=LENT)
+    moved = decide(seen, SETTINGS, CREATED + 3 * HOUR).status
+    assert moved.flavor == AppliedFlavor(applied="free", previous="lent", changed=CREATED + 3 * HOUR)
+    assert moved.deadline is None

@@ -33,6 +33,8 @@ class Observed:
     around: Surroundings | None = None
     # What the cluster said when something that the server needs could not be written.
     refused: str = ""
+    # The flavor that its status tells, where it asks for another.
+    standing: DevServerFlavor | None = None
 
     @cached_property
     def identity(self) -> Identity:
@@ -44,6 +46,11 @@ class Observed:
         """The pod that counts: the newest that is not on its way out."""
         staying = (pod for pod in self.pods if pod.meta.deleted is None)
         return max(staying, key=lambda pod: (pod.meta.created or "", pod.meta.name), default=None)
+
+    @cached_property
+    def stands(self) -> bool:
+        """Whether it has a pod, or gets one again by the Deployment there is."""
+        return self.pod is not None or (self.body is not None and self.body.spec.replicas != 0)
 
     @cached_property
     def change(self) -> Change:

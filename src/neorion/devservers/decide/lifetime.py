@@ -1,5 +1,6 @@
 """When a server stops and starts by itself, and who is to be warned before."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -83,6 +84,14 @@ def expiry(lifecycle: Lifecycle, since: datetime, limits: FlavorLimits) -> datet
     return cap if end is None else min(end, cap)
 
 
+def strictest(limits: Iterable[FlavorLimits]) -> FlavorLimits:
+    """The least of each of several flavors' times."""
+    given = tuple(limits)
+    return FlavorLimits(
+        max_ttl=_least(one.max_ttl for one in given), max_idle=_least(one.max_idle for one in given)
+    )
+
+
 def warnings(server: Running, end: Deadline | None) -> tuple[str, ...]:
     """How long before the end to warn, the longest first. Who types now must not be warned of idleness."""
     if end is None:
@@ -158,6 +167,10 @@ def _scheduled_stop(server: Running) -> Deadline | None:
         return None
     time = _kept(server.lifecycle, _next(schedule.stop, schedule, server.since))
     return Deadline(time=time, reason=StopReason.SCHEDULE)
+
+
+def _least(spans: Iterable[str | None]) -> str | None:
+    return min((one for one in spans if one is not None), key=span, default=None)
 
 
 def _first(ends: tuple[Deadline | None, ...]) -> Deadline | None:

@@ -24,6 +24,7 @@ from neorion.devservers.decide.lifetime import (
     next_warning,
     readable,
     schedule_fault,
+    strictest,
 )
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.names import STOPPED_BECAUSE
@@ -68,11 +69,11 @@ HELD_AGAIN = timedelta(minutes=1)
 
 def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
-    server = running(seen, now)
-    shown = settled(server)
     moved = seen.change
     held = _held(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
+    server = running(seen, now, flavor)
+    shown = settled(server)
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = alert_of(seen, status) if end is None else None
@@ -99,8 +100,8 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     )
 
 
-def running(seen: Observed, now: datetime) -> Running:
-    """What is known about the end of a server that should run."""
+def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> Running:
+    """What is known about the end of a server that should run, on the flavor that its status tells or will tell."""
     before = seen.server.status
     since = _since(seen, now)
     started = began(seen.pod) if seen.pod else None
@@ -108,11 +109,18 @@ def running(seen: Observed, now: datetime) -> Running:
     return Running(
         lifecycle=readable(seen.server.spec.lifecycle),
         since=since,
-        limits=(seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits(),
+        limits=_limits(seen, flavor),
         used=max(time for time in (since, started, told) if time is not None),
         look=seen.look,
         told=before.deadline,
     )
+
+
+def _limits(seen: Observed, flavor: AppliedFlavor | None) -> FlavorLimits:
+    """A server that does not get the flavor it asks for is not free of the limits of the one it has."""
+    elsewhere = flavor is not None and flavor.applied != seen.server.spec.flavor
+    counting = (seen.flavor, seen.standing if elsewhere else None)
+    return strictest(one.spec.limits for one in counting if one is not None and one.spec.limits is not None)
 
 
 def price_of(seen: Observed, applied: str) -> Price | None:
@@ -180,7 +188,7 @@ def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindra
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
-    if held is not None:
+    if seen.stands and not _makes_pod(seen, held):
         return before
     if before.applied != wanted:
         if wanted == before.previous:
@@ -228,13 +236,21 @@ def _objects(
     seen: Observed, settings: Settings, moved: Change, held: Hindrance | None
 ) -> tuple[Manifest, ...]:
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
-    if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
-        return ()
-    if seen.pod is None and rationed(seen):
+    if seen.flavor is None or _is_refused(seen):
         return ()
     spec = sized(seen.server.spec, seen.home, seen.around)
     made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
-    return made[:-1] if held else made
+    return made if _makes_pod(seen, held) else made[:-1]
+
+
+def _makes_pod(seen: Observed, held: Hindrance | None) -> bool:
+    """Whether its Deployment is written for the flavor asked for; otherwise it stays as it is, and so do its pods."""
+    return seen.flavor is not None and not _is_refused(seen) and held is None
+
+
+def _is_refused(seen: Observed) -> bool:
+    distributed = seen.server.spec.mode is Mode.DISTRIBUTED
+    return distributed or (seen.pod is None and rationed(seen) is not None)
 
 
 def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
