@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import DevServerFlavorSpec, Resources
 from neorion.devservers.testing import a_pod
+from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Pod
 from neorion.keel.kube.core.pods import Resources as PodResources
 
@@ -57,3 +58,29 @@ def test_a_pod_that_has_one_thing_and_should_have_another(
     has: dict[str, Any], wants: dict[str, Any], applied: dict[str, Any], takes: Change
 ):
     assert change(pod(**has), flavor(**wants), PodResources(**applied)) is takes
+
+
+def answered(made: Pod, reason: str, generation: int) -> Pod:
+    """What its kubelet said to a wish it could not grant."""
+    told = Condition(type="PodResizePending", status="True", reason=reason, observed_generation=generation)
+    meta = replace(made.meta, generation=2)
+    return replace(made, meta=meta, status=replace(made.status, conditions=(told,)))
+
+
+@pytest.mark.parametrize(
+    ("reason", "generation", "wants", "takes"),
+    [
+        ("Infeasible", 2, SMALL, Change.RECREATE),
+        ("Infeasible", 0, SMALL, Change.RECREATE),
+        ("Deferred", 2, SMALL, Change.NONE),
+        # Said to the wish before this one.
+        ("Infeasible", 1, SMALL, Change.NONE),
+        # The way back from there is not barred by it.
+        ("Infeasible", 2, LARGE, Change.IN_PLACE),
+    ],
+)
+def test_a_node_that_can_never_give_what_was_asked_takes_another_pod(
+    reason: str, generation: int, wants: dict[str, str], takes: Change
+):
+    asked = answered(pod(requests=SMALL), reason, generation)
+    assert change(asked, flavor(requests=wants), PodResources(requests=SMALL)) is takes

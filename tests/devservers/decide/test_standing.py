@@ -18,6 +18,7 @@ from neorion.devservers.decide import (
 from neorion.devservers.decide.working import UNDO_AFTER
 from neorion.devservers.model import (
     AppliedFlavor,
+    ConditionType,
     DevServerSpec,
     DevServerStatus,
     FlavorLimits,
@@ -28,7 +29,7 @@ from neorion.devservers.model.objects import Body, BodySpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
-from neorion.keel.kube.core import PodStatus
+from neorion.keel.kube.core import Pod, PodStatus
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -120,3 +121,38 @@ def test_a_server_that_gets_what_it_asks_for_leaves_the_limits_behind_at_once():
     moved = decide(seen, SETTINGS, CREATED + 3 * HOUR).status
     assert moved.flavor == AppliedFlavor(applied="free", previous="lent", changed=CREATED + 3 * HOUR)
     assert moved.deadline is None
+
+
+def resized(reason: str, *, heard: bool = True) -> Pod:
+    """It was asked to have what the new flavor gives, and its kubelet says why it has not."""
+    made = a_pod()
+    told = Condition(type="PodResizePending", status="True", reason=reason, observed_generation=2)
+    status = replace(made.status, conditions=(told,) if reason else (), observed_generation=2 if heard else 1)
+    return replace(made, meta=replace(made.meta, generation=2), status=status)
+
+
+def after_resize(pod: Pod, now: datetime) -> Decision:
+    moving = AppliedFlavor(applied="new", previous="old", changed=CREATED)
+    status = DevServerStatus(running_since=CREATED, flavor=moving)
+    seen = Observed(
+        a_server(asking("new"), status), a_flavor(name="new"), a_claim(), pods=(pod,), around=Surroundings()
+    )
+    return decide(seen, SETTINGS, now)
+
+
+@pytest.mark.parametrize("reason", ["Deferred", "Infeasible"])
+def test_a_resize_for_which_the_node_has_no_room_is_not_told_as_done_and_is_undone(reason: str):
+    waits = after_resize(resized(reason), CREATED + HOUR / 60)
+    assert waits.status.ready
+    assert waits.status.flavor == AppliedFlavor(applied="new", previous="old", changed=CREATED)
+    assert waits.edit is None
+    [resizing] = [one for one in waits.status.conditions if one.type is ConditionType.RESIZING]
+    assert "The server goes on as it is." in resizing.message
+    assert after_resize(resized(reason), CREATED + UNDO_AFTER).edit == GoBack("old")
+
+
+def test_a_resize_is_done_when_the_kubelet_has_heard_of_it_and_does_not_object():
+    unheard = after_resize(resized("", heard=False), CREATED + UNDO_AFTER)
+    assert unheard.status.flavor == AppliedFlavor(applied="new", previous="old", changed=CREATED)
+    assert unheard.edit is None
+    assert after_resize(resized(""), CREATED).status.flavor == AppliedFlavor(applied="new")

@@ -41,14 +41,29 @@ def change(pod: Pod, flavor: DevServerFlavorSpec, applied: Resources) -> Change:
         # A running pod may get more or less of something, and cannot lose it altogether.
         return Change.RECREATE
     if not differing:
-        return Change.NONE
-    told = condition(pod.status.conditions, "PodResizePending")
-    refused = told is not None and told.holds and told.reason == "Infeasible"
+        # The pod keeps the amounts it was asked to have, even where its node can never give them.
+        return Change.RECREATE if pending(pod) == "Infeasible" else Change.NONE
     able = bool(pod.spec.node_name) and all(
         one.resources is not None for one in pod.status.containers if one.state.running
     )
-    possible = able and not refused and _quality(have) == _quality(want)
+    possible = able and _quality(have) == _quality(want)
     return Change.IN_PLACE if possible else Change.RECREATE
+
+
+def pending(pod: Pod) -> str:
+    """Why the pod has not got the amounts it was last asked to have; "" once it has, as far as its kubelet says.
+
+    "Deferred" until its node has the room, "Infeasible" where that node never will, "Unheard" before the kubelet knows.
+    """
+    told = condition(pod.status.conditions, "PodResizePending")
+    if told is not None and told.holds and not _is_old(told.observed_generation, pod):
+        return told.reason
+    return "Unheard" if _is_old(pod.status.observed_generation, pod) else ""
+
+
+def _is_old(observed: int, pod: Pod) -> bool:
+    """Older kubelets do not say which generation they speak of."""
+    return 0 < observed < pod.meta.generation
 
 
 def _same(have: object, want: object) -> bool:

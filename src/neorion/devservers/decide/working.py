@@ -32,7 +32,7 @@ from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.ration import rationed
 from neorion.devservers.decide.refusal import pod_refusal, refusal_steps
-from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.resize import Change, pending
 from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps, unmounted_after
 from neorion.devservers.decide.telling import (
     WHY,
@@ -63,6 +63,8 @@ from neorion.keel.kube.core import Pod
 UNDO_AFTER = timedelta(minutes=10)
 # What says that a server has no place on its flavor.
 _NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
+# What a kubelet says that cannot give a pod what it was asked to have, now or ever.
+_NO_ROOM = frozenset({"Deferred", "Infeasible"})
 # What holds a change, or was refused, is tried again after this: quotas are raised and nodes are added without telling us.
 HELD_AGAIN = timedelta(minutes=1)
 
@@ -77,7 +79,7 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = alert_of(seen, status) if end is None else None
-    undo_at = _undo_at(flavor, taken)
+    undo_at = _undo_at(seen, flavor, taken)
     timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
         status=status,
@@ -198,7 +200,7 @@ def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindra
     if before.previous is not None and seen.server.status.running_since is None:
         # It rested meanwhile; how long it looks for a place counts from its start.
         return replace(before, changed=now)
-    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING
+    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING and not pending(seen.pod)
     return AppliedFlavor(applied=wanted) if stands and seen.change is Change.NONE else before
 
 
@@ -213,8 +215,9 @@ def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None
     return hindrance(move, seen.around)
 
 
-def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
-    stuck = any(step.type in _NO_PLACE and step.blocked for step in taken)
+def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
+    waits = seen.pod is not None and pending(seen.pod) in _NO_ROOM
+    stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
     if not stuck or flavor.previous is None or flavor.changed is None:
         return None
     return flavor.changed + UNDO_AFTER
@@ -304,6 +307,9 @@ def _resizing(seen: Observed, facts: _Facts) -> Step:
         return Step(
             ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
         )
+    if facts.moved is Change.NONE and seen.pod is not None and pending(seen.pod) in _NO_ROOM:
+        waits = "Its node has no room for the flavor yet. The server goes on as it is."
+        return Step(ConditionType.RESIZING, True, pending(seen.pod), waits)
     resizing = facts.moved is not Change.NONE
     return Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
 
