@@ -1,5 +1,6 @@
 """The one decision about a server: from all that is seen of it to all that is to be done."""
 
+from dataclasses import replace as changed
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from neorion.devservers.decide.lifetime import next_start, readable, schedule_fa
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import Settings
-from neorion.devservers.decide.progress import obstacle
+from neorion.devservers.decide.progress import obstacle, runs
 from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
@@ -26,7 +27,7 @@ _AS_IT_IS = Surroundings(home_grows=False)
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
         return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
-    settings = fitted(settings, seen)
+    settings = _as_it_runs(fitted(settings, seen), seen)
     if seen.server.spec.running:
         return working(seen, settings, now)
     return _resting(seen, settings, now)
@@ -46,6 +47,14 @@ def stop_reason(seen: Observed) -> StopReason:
     """Nobody's mark means a person did it."""
     mark = seen.server.meta.annotations.get(STOPPED_BECAUSE, "")
     return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
+
+
+def _as_it_runs(settings: Settings, seen: Observed) -> Settings:
+    """An image that nobody names is chosen at each start. What runs keeps the one it has: another image is another pod."""
+    template = seen.body.spec.template.spec.containers if seen.body else ()
+    if not template or seen.pod is None or not runs(seen.pod) or seen.change is Change.RECREATE:
+        return settings
+    return changed(settings, default_image=template[0].image)
 
 
 def _leaving(seen: Observed, deleted: datetime) -> Decision:
