@@ -2,9 +2,11 @@
 
 from dataclasses import replace as changed
 
+import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.decide import Observed, decide
+from neorion.devservers.decide.resize import Change
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Lifecycle
 from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
@@ -48,3 +50,13 @@ def test_a_default_that_could_not_be_pulled_is_replaced_at_once():
 def test_an_image_that_somebody_names_is_taken_at_once():
     assert image(named="mine") == "mine"
     assert image(replace(FLAVOR, image="theirs")) == "theirs"
+
+
+@pytest.mark.parametrize(("named", "takes"), [(None, Change.RECREATE), ("mine", Change.NONE)])
+def test_a_flavors_own_image_takes_another_pod_where_the_server_names_none(named: str | None, takes: Change):
+    server = a_server(DevServerSpec(flavor="cpu-small", image=named))
+    theirs = a_flavor(replace(FLAVOR, image="theirs"))
+    assert Observed(server, theirs, body=BODY, pods=(a_pod(),)).change is takes
+    standing = Container("dev", "theirs", STANDING.resources)
+    body = Body(spec=BodySpec(replicas=1, template=Template(TemplateSpec((standing,)))))
+    assert Observed(server, theirs, body=body, pods=(a_pod(),)).change is Change.NONE

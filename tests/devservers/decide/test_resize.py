@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from neorion.devservers.decide.names import SHM_VOLUME
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import DevServerFlavorSpec, Resources
 from neorion.devservers.testing import a_pod
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Pod
 from neorion.keel.kube.core.pods import Resources as PodResources
+from neorion.keel.kube.core.pods import Volume
 
 SMALL = {"cpu": "1", "memory": "2Gi"}
 LARGE = {"cpu": "2", "memory": "4Gi"}
@@ -84,3 +86,20 @@ def test_a_node_that_can_never_give_what_was_asked_takes_another_pod(
 ):
     asked = answered(pod(requests=SMALL), reason, generation)
     assert change(asked, flavor(requests=wants), PodResources(requests=SMALL)) is takes
+
+
+@pytest.mark.parametrize(
+    ("has", "wants", "takes"),
+    [
+        ({"medium": "Memory"}, None, Change.NONE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, "1024Mi", Change.NONE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, "2Gi", Change.RECREATE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, None, Change.RECREATE),
+        ({"medium": "Memory"}, "1Gi", Change.RECREATE),
+    ],
+)
+def test_other_shared_memory_takes_another_pod(has: dict[str, object], wants: str | None, takes: Change):
+    made = pod(requests=SMALL)
+    shared = replace(made, spec=replace(made.spec, volumes=(Volume(SHM_VOLUME, has),)))
+    wanted = replace(flavor(requests=SMALL), shm=wants)
+    assert change(shared, wanted, PodResources(requests=SMALL)) is takes

@@ -59,6 +59,9 @@ class Observed:
         if pod is None or self.flavor is None:
             return Change.NONE
         template = self.body.spec.template.spec.containers if self.body else ()
+        image = None if self.server.spec.image else self.flavor.spec.image
+        if template and image is not None and template[0].image != image:
+            return Change.RECREATE
         return change(pod, self.flavor.spec, template[0].resources if template else Resources())
 
 

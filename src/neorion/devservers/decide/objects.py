@@ -9,6 +9,7 @@ from neorion.devservers.decide.names import (
     SCRIPTS_LABEL,
     SCRIPTS_NAME,
     SERVER_LABEL,
+    SHM_VOLUME,
     home_name,
     host_key_name,
     keys_name,
@@ -214,12 +215,12 @@ def _volumes(
         shm["sizeLimit"] = flavor.shm
     volumes: list[Manifest] = [
         {"name": "home", "persistentVolumeClaim": {"claimName": home_name(server.name)}},
-        {"name": "shm", "emptyDir": shm},
+        {"name": SHM_VOLUME, "emptyDir": shm},
         {"name": "scripts", "configMap": {"name": SCRIPTS_NAME, "defaultMode": 0o755}},
     ]
     mounts: list[Manifest] = [
         {"name": "home", "mountPath": HOME},
-        {"name": "shm", "mountPath": SHM},
+        {"name": SHM_VOLUME, "mountPath": SHM},
         {"name": "scripts", "mountPath": SCRIPTS_AT},
     ]
     if spec.shared_volume_claim_name is not None:

@@ -7,6 +7,7 @@ moment without one: the home can be mounted once.
 from collections.abc import Mapping
 from enum import StrEnum
 
+from neorion.devservers.decide.names import SHM_VOLUME
 from neorion.devservers.model import DevServerFlavorSpec
 from neorion.keel.base import Quantity
 from neorion.keel.kube import condition
@@ -37,7 +38,7 @@ def change(pod: Pod, flavor: DevServerFlavorSpec, applied: Resources) -> Change:
     }
     asked: Parts = {"requests": applied.requests, "limits": applied.limits}
     dropped = any(name in asked[part] for part in have for name in have[part].keys() - want[part].keys())
-    if not _fits_node(pod, flavor) or dropped or differing - _LIVE:
+    if not _fits_node(pod, flavor) or not _has_shm(pod, flavor) or dropped or differing - _LIVE:
         # A running pod may get more or less of something, and cannot lose it altogether.
         return Change.RECREATE
     if not differing:
@@ -75,6 +76,12 @@ def _same(have: object, want: object) -> bool:
 
 def _fits_node(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
     return dict(pod.spec.node_selector) == dict(flavor.node_selector)
+
+
+def _has_shm(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
+    """Of a pod that runs, a volume cannot be changed."""
+    shared = next((one.empty_dir for one in pod.spec.volumes if one.name == SHM_VOLUME), None)
+    return _same((shared or {}).get("sizeLimit"), flavor.shm)
 
 
 def requested(flavor: DevServerFlavorSpec) -> Amounts:
