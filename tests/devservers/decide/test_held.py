@@ -135,8 +135,27 @@ def test_a_home_that_cannot_grow_is_marked_all_the_same_when_its_server_goes():
 
 
 @pytest.mark.parametrize("deleted", [None, NOW.isoformat()])
-def test_a_kept_home_stays_in_its_class_whatever_its_next_server_asks_for(deleted: str | None):
-    spec = wanting(home=Home(storage_class="fast"))
-    seen = Observed(server=a_server(spec, deleted=deleted), flavor=a_flavor(), home=home_of("100Gi"))
-    [home] = [made for made in decide(seen, SETTINGS, NOW).objects if made["kind"] == "PersistentVolumeClaim"]
-    assert home["spec"]["storageClassName"] == "slow"
+@pytest.mark.parametrize(
+    ("first", "then", "named"),
+    [
+        ("slow", "fast", "slow"),
+        ("slow", None, "slow"),
+        # The cluster's default, which nobody named, is nobody's to name.
+        (None, None, None),
+        (None, "fast", "slow"),
+    ],
+)
+def test_a_kept_home_stays_in_its_class_whatever_its_next_server_asks_for(
+    first: str | None, then: str | None, named: str | None, deleted: str | None
+):
+    made = claimed(Observed(server=a_server(wanting(home=Home(storage_class=first))), flavor=a_flavor()))
+    home = home_of("100Gi")
+    home = replace(home, meta=replace(home.meta, annotations=made["metadata"].get("annotations", {})))
+    next_one = a_server(wanting(home=Home(storage_class=then)), deleted=deleted)
+    seen = Observed(server=next_one, flavor=a_flavor(), home=home)
+    assert claimed(seen)["spec"].get("storageClassName") == named
+
+
+def claimed(seen: Observed) -> dict[str, Any]:
+    found = decide(seen, SETTINGS, NOW).objects
+    return next(made for made in found if made["kind"] == "PersistentVolumeClaim")

@@ -13,6 +13,9 @@ SHM_VOLUME = "shm"
 # When a home that lost its server goes. A server of the same name takes the home over, and the mark away.
 HOME_DELETE_AFTER = f"{GROUP}/delete-after"
 
+# That a server named the class of its home: whoever applied a field once has to name it for ever.
+HOME_CLASS = f"{GROUP}/storage-class"
+
 
 def home_name(server: str) -> str:
     return f"{server}-home"

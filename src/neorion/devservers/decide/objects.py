@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neorion.devservers.decide.names import (
+    HOME_CLASS,
     HOME_LABEL,
     SCRIPTS_LABEL,
     SCRIPTS_NAME,
@@ -76,10 +77,11 @@ def home(server: Identity, spec: DevServerSpec) -> Manifest:
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": spec.persistent_home_size}},
     }
-    if spec.home.storage_class is not None:
-        wanted["storageClassName"] = spec.home.storage_class
     body = _object(server, "v1", "PersistentVolumeClaim", home_name(server.name), {"spec": wanted})
     body["metadata"]["labels"][HOME_LABEL] = server.name
+    if spec.home.storage_class is not None:
+        wanted["storageClassName"] = spec.home.storage_class
+        body["metadata"]["annotations"] = {HOME_CLASS: spec.home.storage_class}
     del body["metadata"]["ownerReferences"]
     return body
 

@@ -69,7 +69,7 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     marked = objects.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
     until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
     told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
-    marked["metadata"]["annotations"] = {HOME_DELETE_AFTER: until}
+    marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
     note = Note("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
     return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
 
