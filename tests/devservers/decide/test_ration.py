@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -64,9 +65,10 @@ def test_a_server_that_runs_goes_on_when_the_ration_shrinks():
     assert (going.status.phase, bool(going.objects)) == (Phase.RUNNING, True)
 
 
-def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it():
+@pytest.mark.parametrize("nodes", [{"zone": "b"}, {}], ids=["other nodes", "the same machine"])
+def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it(nodes: dict[str, str]):
     status = replace(STANDING, flavor=AppliedFlavor(applied="old"))
-    there = replace(TWO, node_selector={"zone": "b"})
+    there = replace(TWO, node_selector=nodes)
     held = told(2, server=a_server(SPEC, status), flavor=a_flavor(there), pods=(a_pod(),))
     assert "Deployment" not in [made["kind"] for made in held.objects]
     assert held.status.flavor == AppliedFlavor(applied="old")

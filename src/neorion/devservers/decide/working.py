@@ -206,7 +206,9 @@ def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindra
 
 def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
     """What keeps a server that has its place from changing."""
-    if moved is not Change.NONE and (told := rationed(seen)):
+    before = seen.server.status.flavor
+    elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
+    if (elsewhere or moved is not Change.NONE) and (told := rationed(seen)):
         return Hindrance("TooMany", told)
     if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
