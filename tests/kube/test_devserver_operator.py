@@ -121,6 +121,21 @@ async def test_a_server_of_the_same_name_takes_a_kept_home_over(fleet_api: Clien
     assert room.home_uid("mydev") == before
 
 
+async def test_a_kept_home_keeps_its_class_and_every_server_that_had_it_goes(fleet_api: Client, room: Room):
+    """Of a claim that stands, the API server takes neither another class nor none where one was named."""
+    homes: tuple[dict[str, str], ...] = ({"storageClass": CLASS}, {"storageClass": "another"}, {})
+    uids = set[str]()
+    async with operating(fleet_api, room.namespace):
+        small = await room.flavor("small")
+        for home in homes:
+            await room.create("mydev", small, home=home)
+            await room.until_phase("mydev", Phase.RUNNING)
+            uids.add(room.home_uid("mydev"))
+            await room.delete("mydev")
+            await room.until(lambda: room.server("mydev") is None)
+    assert len(uids) == 1
+
+
 def is_marked(room: Room) -> bool:
     home = room.home("mydev")
     return home is not None and HOME_DELETE_AFTER in home.meta.annotations

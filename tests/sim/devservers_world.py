@@ -1,6 +1,7 @@
 """Operators of development servers, the controllers and kubelets around them, and people with changing wishes."""
 
 import json
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -9,7 +10,7 @@ import anyio
 
 from neorion.devservers.app import Plan, build
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
-from neorion.devservers.decide import HOME_DELETE_AFTER, SERVER_LABEL, home_name
+from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS
@@ -39,7 +40,7 @@ CALM_S: Final = LENT_S_MAX + SERVER_KEPT_S + HOME_KEPT_S + 2 * SKEW.seconds
 
 
 class Harbour(Truth):
-    """The API server, which also sees to it that no home goes before its day, and that the day is not too near."""
+    """The API server, which also sees to it that no home goes before its day, and that its server's end is long enough before."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world, Key(HOME, LEASE_NAME))
@@ -53,8 +54,16 @@ class Harbour(Truth):
         if request.verb == "delete":
             if before is None or before > self._about(SKEW.seconds):
                 self._accuse(request, f"deletes a home that is kept until {before or 'somebody says so'}")
-        elif after is not None and after != before and after < self._about(HOME_KEPT_S - SKEW.seconds - 1):
+        elif after is not None and after != before and after < self._promised(request):
             self._accuse(request, f"keeps a home only until {after}")
+
+    def _promised(self, request: Request) -> str:
+        name = request.after["metadata"]["labels"][HOME_LABEL] if request.after else ""
+        server = self.cluster.entries(SERVERS).get(Key(request.key.namespace, name))
+        if server is None or "deletionTimestamp" not in server.body["metadata"]:
+            return self._about(HOME_KEPT_S - SKEW.seconds - 1)
+        deleted = datetime.fromisoformat(server.body["metadata"]["deletionTimestamp"])
+        return (deleted + timedelta(seconds=HOME_KEPT_S)).isoformat()[:19]
 
     def _about(self, seconds: float) -> str:
         return str(self._world.clock.now() + Duration.of(seconds=seconds))[:19]

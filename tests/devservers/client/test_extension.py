@@ -75,6 +75,20 @@ def test_what_would_stop_it_before_its_deadline_is_held_off(reason: StopReason):
     assert found.lifecycle == {"keepUntil": "2026-11-16T11:00:00Z"}
 
 
+def test_what_holds_idleness_off_leaves_a_later_deadline_where_it_is():
+    lifecycle = Lifecycle(time_to_live="2h", extended_until=NOW + 7 * HOUR)
+    found = extended(running(lifecycle, NOW + HOUR, StopReason.IDLE), a_flavor(), HOUR, NOW)
+    after = written(lifecycle, found)
+    assert after.keep_until == NOW + 2 * HOUR
+    assert expiry(after, CREATED, FlavorLimits()) == NOW + 7 * HOUR
+
+
+def test_a_server_that_is_kept_for_longer_already_stays_kept():
+    lifecycle = Lifecycle(keep_until=NOW + 7 * HOUR)
+    found = extended(running(lifecycle, None), a_flavor(), HOUR, NOW)
+    assert written(lifecycle, found).keep_until == NOW + 7 * HOUR
+
+
 def test_without_an_end_in_sight_it_is_kept_from_now():
     found = extended(running(Lifecycle(), None), a_flavor(), HOUR, NOW)
     assert found == Extension(NOW + HOUR, {"keepUntil": "2026-11-16T10:00:00Z"})

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import Decision, Observed, Surroundings, decide, unsure
 from neorion.devservers.decide.working import HELD_AGAIN
-from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Lifecycle
+from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Home, Lifecycle
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Meta
@@ -132,3 +132,30 @@ def test_a_home_that_cannot_grow_is_marked_all_the_same_when_its_server_goes():
     )
     assert not unsure(leaving)
     assert size_of(decide(leaving, SETTINGS, NOW)) == "100Gi"
+
+
+@pytest.mark.parametrize("deleted", [None, NOW.isoformat()])
+@pytest.mark.parametrize(
+    ("first", "then", "named"),
+    [
+        ("slow", "fast", "slow"),
+        ("slow", None, "slow"),
+        # The cluster's default, which nobody named, is nobody's to name.
+        (None, None, None),
+        (None, "fast", "slow"),
+    ],
+)
+def test_a_kept_home_stays_in_its_class_whatever_its_next_server_asks_for(
+    first: str | None, then: str | None, named: str | None, deleted: str | None
+):
+    made = claimed(Observed(server=a_server(wanting(home=Home(storage_class=first))), flavor=a_flavor()))
+    home = home_of("100Gi")
+    home = replace(home, meta=replace(home.meta, annotations=made["metadata"].get("annotations", {})))
+    next_one = a_server(wanting(home=Home(storage_class=then)), deleted=deleted)
+    seen = Observed(server=next_one, flavor=a_flavor(), home=home)
+    assert claimed(seen)["spec"].get("storageClassName") == named
+
+
+def claimed(seen: Observed) -> dict[str, Any]:
+    found = decide(seen, SETTINGS, NOW).objects
+    return next(made for made in found if made["kind"] == "PersistentVolumeClaim")

@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from neorion.devservers.decide import Decision, Observed, ahead, decide
+from neorion.devservers.decide import Decision, Observed, ahead, decide, flavors_of
 from neorion.devservers.model import (
     AppliedFlavor,
     Condition,
@@ -64,9 +65,10 @@ def test_a_server_that_runs_goes_on_when_the_ration_shrinks():
     assert (going.status.phase, bool(going.objects)) == (Phase.RUNNING, True)
 
 
-def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it():
+@pytest.mark.parametrize("nodes", [{"zone": "b"}, {}], ids=["other nodes", "the same machine"])
+def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it(nodes: dict[str, str]):
     status = replace(STANDING, flavor=AppliedFlavor(applied="old"))
-    there = replace(TWO, node_selector={"zone": "b"})
+    there = replace(TWO, node_selector=nodes)
     held = told(2, server=a_server(SPEC, status), flavor=a_flavor(there), pods=(a_pod(),))
     assert "Deployment" not in [made["kind"] for made in held.objects]
     assert held.status.flavor == AppliedFlavor(applied="old")
@@ -80,6 +82,15 @@ def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it():
 def test_who_stands_on_the_flavor_comes_before_who_is_older():
     young, old = named("young", 9, stands=True), named("old", 0)
     assert (ahead(young, [old]), ahead(old, [young])) == (0, 1)
+
+
+def test_who_runs_on_the_flavor_and_asks_for_another_still_has_it():
+    elsewhere = replace(SPEC, flavor="nope")
+    status = replace(STANDING, conditions=())
+    one = replace(named("one", 9), spec=elsewhere, status=status)
+    assert flavors_of(one) == ("nope", "cpu-small")
+    assert ahead(named("other", 0), [one]) == 1
+    assert flavors_of(replace(one, spec=replace(elsewhere, running=False))) == ("nope",)
 
 
 def test_who_is_on_the_way_out_is_in_nobodys_way():

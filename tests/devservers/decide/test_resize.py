@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from neorion.devservers.decide.names import SHM_VOLUME
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import DevServerFlavorSpec, Resources
 from neorion.devservers.testing import a_pod
+from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Pod
 from neorion.keel.kube.core.pods import Resources as PodResources
+from neorion.keel.kube.core.pods import Volume
 
 SMALL = {"cpu": "1", "memory": "2Gi"}
 LARGE = {"cpu": "2", "memory": "4Gi"}
@@ -57,3 +60,46 @@ def test_a_pod_that_has_one_thing_and_should_have_another(
     has: dict[str, Any], wants: dict[str, Any], applied: dict[str, Any], takes: Change
 ):
     assert change(pod(**has), flavor(**wants), PodResources(**applied)) is takes
+
+
+def answered(made: Pod, reason: str, generation: int) -> Pod:
+    """What its kubelet said to a wish it could not grant."""
+    told = Condition(type="PodResizePending", status="True", reason=reason, observed_generation=generation)
+    meta = replace(made.meta, generation=2)
+    return replace(made, meta=meta, status=replace(made.status, conditions=(told,)))
+
+
+@pytest.mark.parametrize(
+    ("reason", "generation", "wants", "takes"),
+    [
+        ("Infeasible", 2, SMALL, Change.RECREATE),
+        ("Infeasible", 0, SMALL, Change.RECREATE),
+        ("Deferred", 2, SMALL, Change.NONE),
+        # Said to the wish before this one.
+        ("Infeasible", 1, SMALL, Change.NONE),
+        # The way back from there is not barred by it.
+        ("Infeasible", 2, LARGE, Change.IN_PLACE),
+    ],
+)
+def test_a_node_that_can_never_give_what_was_asked_takes_another_pod(
+    reason: str, generation: int, wants: dict[str, str], takes: Change
+):
+    asked = answered(pod(requests=SMALL), reason, generation)
+    assert change(asked, flavor(requests=wants), PodResources(requests=SMALL)) is takes
+
+
+@pytest.mark.parametrize(
+    ("has", "wants", "takes"),
+    [
+        ({"medium": "Memory"}, None, Change.NONE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, "1024Mi", Change.NONE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, "2Gi", Change.RECREATE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, None, Change.RECREATE),
+        ({"medium": "Memory"}, "1Gi", Change.RECREATE),
+    ],
+)
+def test_other_shared_memory_takes_another_pod(has: dict[str, object], wants: str | None, takes: Change):
+    made = pod(requests=SMALL)
+    shared = replace(made, spec=replace(made.spec, volumes=(Volume(SHM_VOLUME, has),)))
+    wanted = replace(flavor(requests=SMALL), shm=wants)
+    assert change(shared, wanted, PodResources(requests=SMALL)) is takes

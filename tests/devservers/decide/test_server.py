@@ -216,8 +216,28 @@ def test_hours_start_a_server_again():
     assert decide(Observed(server, a_flavor()), SETTINGS, CREATED + 2 * HOUR).edit == TurnOn()
 
 
+def test_a_server_that_its_hours_wake_starts_at_that_very_second():
+    spec = replace(quiet(schedule=Schedule(start="0 9 * * *")), running=False)
+    server = a_server(spec, DevServerStatus(stopped_at=CREATED), {STOPPED_BECAUSE: "Schedule"})
+    waits = decide(Observed(server, a_flavor()), SETTINGS, CREATED)
+    assert (waits.edit, waits.wake) == (None, CREATED + HOUR)
+    assert decide(Observed(server, a_flavor()), SETTINGS, CREATED + HOUR).edit == TurnOn()
+
+
+@pytest.mark.parametrize(
+    "hours", [Schedule(start="0 25 * * *"), Schedule(start="0 9 * * *", time_zone="Europe/Atlantis")]
+)
+def test_a_stopped_server_with_hours_that_cannot_be_read_rests_and_says_so(hours: Schedule):
+    spec = replace(quiet(schedule=hours), running=False)
+    server = a_server(spec, DevServerStatus(stopped_at=CREATED), {STOPPED_BECAUSE: "Schedule"})
+    decision = decide(Observed(server, a_flavor()), SETTINGS, CREATED + 24 * HOUR)
+    assert (decision.status.phase, decision.edit) == (Phase.STOPPED, None)
+    assert decision.status.message is not None
+    assert "write one such as" in decision.status.message
+
+
 def test_a_deleted_server_marks_its_home_once_and_lets_go():
-    server = a_server(deleted="2026-11-16T09:00:00Z")
+    server = a_server(deleted="2026-11-16T08:00:00Z")
     first = decide(Observed(server, a_flavor(), a_claim()), SETTINGS, CREATED)
     home = of_kind(first, "PersistentVolumeClaim")
     assert home
@@ -230,6 +250,16 @@ def test_a_deleted_server_marks_its_home_once_and_lets_go():
     again = of_kind(later, "PersistentVolumeClaim")
     assert again == home
     assert later.notes == ()
+
+
+def test_a_home_that_was_marked_before_is_kept_for_its_whole_retention_again():
+    server = a_server(deleted=CREATED.isoformat())
+    old = (CREATED - timedelta(days=1)).isoformat()
+    decision = decide(Observed(server, None, a_claim({HOME_DELETE_AFTER: old})), SETTINGS, CREATED + HOUR)
+    home = of_kind(decision, "PersistentVolumeClaim")
+    assert home
+    assert home["metadata"]["annotations"][HOME_DELETE_AFTER] == (CREATED + timedelta(days=7)).isoformat()
+    assert [note.reason for note in decision.notes] == ["HomeKept"]
 
 
 def test_cpu_and_memory_grow_under_the_running_server_without_another_pod():

@@ -42,9 +42,9 @@ class Homes:
         return None
 
     def _lived_in(self, home: Claim) -> bool:
-        """A server of the same name has taken it over, or is just about to."""
-        server = self._mirrors.servers.get(Key(home.meta.namespace, home.meta.labels.get(HOME_LABEL, "")))
-        return server is not None and server.meta.deleted is None
+        """A server of the same name has taken it over, is about to, or is about to mark it anew on its way out."""
+        key = Key(home.meta.namespace, home.meta.labels.get(HOME_LABEL, ""))
+        return self._mirrors.servers.get(key) is not None
 
 
 def _date(text: str) -> datetime | None:

@@ -12,6 +12,7 @@ from neorion.devservers.decide import (
     Observed,
     Sight,
     ahead,
+    flavors_of,
     home_name,
     most,
 )
@@ -39,23 +40,24 @@ class Mirrors:
         made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)
-        self._on_flavor = self.servers.index(_flavor_of)
-        self._rationed = self.servers.index(_ration_of)
+        self._on_flavor = self.servers.index(flavors_of)
+        self._rationed = self.servers.index(_rations_of)
 
     def observed(self, key: Key) -> Observed | None:
         server = self.servers.get(key)
         if server is None:
             return None
         sight = self.sights.get(key)
-        flavor = self.flavors.get(Key("", server.spec.flavor))
+        asked, *others = flavors_of(server)
         return Observed(
             server=server,
-            flavor=flavor,
+            flavor=self.flavors.get(Key("", asked)),
             home=self.claims.get(Key(key.namespace, home_name(key.name))),
             body=self.bodies.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
-            ahead=ahead(server, self._rivals(server)),
+            ahead=ahead(server, self._rivals(server, asked)),
+            standing=next((self.flavors.get(Key("", other)) for other in others), None),
         )
 
     def standing(self, manifest: Manifest) -> tuple[Kind[Any], Object | None]:
@@ -74,13 +76,13 @@ class Mirrors:
 
     def behind(self, server: DevServer) -> Iterable[Key]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
-        return (other.meta.key for other in self._rivals(server))
+        return (other.meta.key for flavor in flavors_of(server) for other in self._rivals(server, flavor))
 
-    def _rivals(self, server: DevServer) -> Iterable[DevServer]:
+    def _rivals(self, server: DevServer, flavor: str) -> Iterable[DevServer]:
         """Nobody is counted where nothing is rationed: there may be thousands."""
-        if most(self.flavors.get(Key("", server.spec.flavor))) is None:
+        if most(self.flavors.get(Key("", flavor))) is None:
             return ()
-        (ration,) = _ration_of(server)
+        ration = (server.meta.namespace, flavor)
         return (other for other in self._rationed.get(ration) if other.meta.name != server.meta.name)
 
 
@@ -104,10 +106,6 @@ def _server_of(pod: Pod) -> Iterable[Key]:
     return server_key(pod)
 
 
-def _ration_of(server: DevServer) -> Iterable[tuple[str, str]]:
+def _rations_of(server: DevServer) -> Iterable[tuple[str, str]]:
     """Whose is a server? That of the user whose namespace it is in."""
-    return ((server.meta.namespace, server.spec.flavor),)
-
-
-def _flavor_of(server: DevServer) -> Iterable[str]:
-    return (server.spec.flavor,)
+    return ((server.meta.namespace, flavor) for flavor in flavors_of(server))

@@ -24,7 +24,7 @@ class WebhookFile(Model):
 
 
 class OperatorFile(Model):
-    """`default_image` is for servers and flavors that name none. `scope` is one namespace, or "" for all.
+    """`default_image` is for servers and flavors that name none, from their next start. `scope` is one namespace, or "" for all.
 
     `tools_image` is the image of infra/docker/devserver-tools; without it servers have no SSH but that of their own image.
     `autoscaled` is for clusters that make nodes when pods wait for them: a flavor without a node is then no mistake.

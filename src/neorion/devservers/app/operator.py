@@ -15,7 +15,7 @@ from neorion.devservers.act import (
     Servers,
 )
 from neorion.devservers.act.mirrors import in_use, marked_home, server_key
-from neorion.devservers.decide import Settings, pod_refusal
+from neorion.devservers.decide import Settings, flavors_of, pod_refusal
 from neorion.devservers.model.objects import Body, DevServer
 from neorion.devservers.ports import UNTALLIED, Crier, Hook, Keys, Looker, Tally
 from neorion.keel.base import Duration
@@ -90,7 +90,7 @@ def build(
     )
     servers.watch(mirrors.servers, own_key, not_only_status)
     # It begins with the servers there are: without its server nothing else needs anything.
-    servers.watch(mirrors.servers, mirrors.behind, not_only_status, begins=False)
+    servers.watch(mirrors.servers, mirrors.behind, _stands_otherwise, begins=False)
     servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status, begins=False)
     servers.watch(mirrors.claims, server_key, begins=False)
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
@@ -121,6 +121,11 @@ def build(
 def _refused_otherwise(before: Body, after: Body) -> bool:
     """Of a Deployment's status only this is of interest: how far a server is, its pod says."""
     return not_only_status(before, after) or pod_refusal(before) != pod_refusal(after)
+
+
+def _stands_otherwise(before: DevServer, after: DevServer) -> bool:
+    """A flavor that was left is free when the status tells of another one."""
+    return not_only_status(before, after) or flavors_of(before) != flavors_of(after)
 
 
 def _runs_otherwise(before: DevServer, after: DevServer) -> bool:

@@ -34,10 +34,10 @@ def extended(
     lifecycle = server.spec.lifecycle
     written: dict[str, str | None] = {}
     if lifecycle.time_to_live is not None or lifecycle.expiration_time is not None:
-        written["extendedUntil"] = _text(end)
+        written["extendedUntil"] = _later(end, lifecycle.extended_until)
     if known is None or known.reason is not StopReason.EXPIRED:
         # Not its deadline but idleness or its hours would stop it; those are held off.
-        written["keepUntil"] = _text(end)
+        written["keepUntil"] = _later(end, lifecycle.keep_until)
     return Extension(end, written)
 
 
@@ -57,6 +57,11 @@ def _within_maximum(server: DevServer, flavor: DevServerFlavor | None, end: date
         if left >= timedelta(minutes=1)
         else f"That is when it stops already; devctl start {server.meta.name} begins anew after that.",
     )
+
+
+def _later(end: datetime, before: datetime | None) -> str:
+    """An earlier extension may reach further than the end that is near now."""
+    return _text(max(end, before or end))
 
 
 def _text(moment: datetime) -> str:

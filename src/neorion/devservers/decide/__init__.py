@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from neorion.devservers.decide.objects import Identity, Manifest, Settings, host_key_secret
     from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
-    from neorion.devservers.decide.ration import ahead, most
+    from neorion.devservers.decide.ration import ahead, flavors_of, most
     from neorion.devservers.decide.refusal import pod_refusal
     from neorion.devservers.decide.server import decide, unsure
     from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
@@ -84,6 +84,7 @@ __all__ = [
     "decide",
     "doubts_host_key",
     "expiry",
+    "flavors_of",
     "follow",
     "home_name",
     "host_key_name",
@@ -146,6 +147,7 @@ __getattr__ = late(
         ),
         "ration": (
             "ahead",
+            "flavors_of",
             "most",
         ),
         "refusal": ("pod_refusal",),

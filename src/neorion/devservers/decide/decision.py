@@ -33,6 +33,8 @@ class Observed:
     around: Surroundings | None = None
     # What the cluster said when something that the server needs could not be written.
     refused: str = ""
+    # The flavor that its status tells, where it asks for another.
+    standing: DevServerFlavor | None = None
 
     @cached_property
     def identity(self) -> Identity:
@@ -46,12 +48,20 @@ class Observed:
         return max(staying, key=lambda pod: (pod.meta.created or "", pod.meta.name), default=None)
 
     @cached_property
+    def stands(self) -> bool:
+        """Whether it has a pod, or gets one again by the Deployment there is."""
+        return self.pod is not None or (self.body is not None and self.body.spec.replicas != 0)
+
+    @cached_property
     def change(self) -> Change:
         """What bringing the server to its flavor takes."""
         pod = self.pod
         if pod is None or self.flavor is None:
             return Change.NONE
         template = self.body.spec.template.spec.containers if self.body else ()
+        image = None if self.server.spec.image else self.flavor.spec.image
+        if template and image is not None and template[0].image != image:
+            return Change.RECREATE
         return change(pod, self.flavor.spec, template[0].resources if template else Resources())
 
 

@@ -1,10 +1,12 @@
 """When a server stops and starts by itself, and who is to be warned before."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
+from msgspec.structs import replace
 
 from neorion.devservers.decide.evidence import Look
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
@@ -82,6 +84,14 @@ def expiry(lifecycle: Lifecycle, since: datetime, limits: FlavorLimits) -> datet
     return cap if end is None else min(end, cap)
 
 
+def strictest(limits: Iterable[FlavorLimits]) -> FlavorLimits:
+    """The least of each of several flavors' times."""
+    given = tuple(limits)
+    return FlavorLimits(
+        max_ttl=_least(one.max_ttl for one in given), max_idle=_least(one.max_idle for one in given)
+    )
+
+
 def warnings(server: Running, end: Deadline | None) -> tuple[str, ...]:
     """How long before the end to warn, the longest first. Who types now must not be warned of idleness."""
     if end is None:
@@ -111,7 +121,8 @@ def should_start(lifecycle: Lifecycle, stopped_at: datetime, reason: StopReason,
     schedule = lifecycle.schedule
     if schedule is None or schedule.start is None or reason not in {StopReason.SCHEDULE, StopReason.IDLE}:
         return False
-    return stopped_at < _last(schedule.start, schedule, now)
+    # Cron's last time lies before the moment it is asked for, and at the very second of the start that is the day before.
+    return stopped_at < _last(schedule.start, schedule, now + timedelta(seconds=1))
 
 
 def next_start(lifecycle: Lifecycle, reason: StopReason, now: datetime) -> datetime | None:
@@ -121,8 +132,15 @@ def next_start(lifecycle: Lifecycle, reason: StopReason, now: datetime) -> datet
     return _next(schedule.start, schedule, now)
 
 
-def schedule_fault(schedule: Schedule) -> str | None:
+def readable(lifecycle: Lifecycle) -> Lifecycle:
+    """Without hours that cannot be read: all its other ends still count."""
+    return lifecycle if schedule_fault(lifecycle.schedule) is None else replace(lifecycle, schedule=None)
+
+
+def schedule_fault(schedule: Schedule | None) -> str | None:
     """What is wrong with hours the API server could not read, as one sentence; None when nothing is."""
+    if schedule is None:
+        return None
     try:
         ZoneInfo(schedule.time_zone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -149,6 +167,10 @@ def _scheduled_stop(server: Running) -> Deadline | None:
         return None
     time = _kept(server.lifecycle, _next(schedule.stop, schedule, server.since))
     return Deadline(time=time, reason=StopReason.SCHEDULE)
+
+
+def _least(spans: Iterable[str | None]) -> str | None:
+    return min((one for one in spans if one is not None), key=span, default=None)
 
 
 def _first(ends: tuple[Deadline | None, ...]) -> Deadline | None:

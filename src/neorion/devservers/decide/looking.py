@@ -27,7 +27,7 @@ def next_look(seen: Observed, sight: Sight | None, now: datetime) -> datetime | 
         return sight.taken + LOOK_LEAST
     if sight.misses:
         return sight.taken + min(LOOK_MOST, LOOK_LEAST * 2 ** min(sight.misses, 10))
-    known = running(seen, now)
+    known = running(seen, now, server.status.flavor)
     end = idle_end(known)
     if end is None:
         return sight.taken + LOOK_MOST

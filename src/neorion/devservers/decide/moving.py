@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from neorion.devservers.decide.names import HOME_CLASS
 from neorion.devservers.decide.resize import requested
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Toleration
 from neorion.devservers.model.objects import Requirement, Volume
@@ -67,8 +68,10 @@ def grows(spec: DevServerSpec, home: Claim | None) -> bool:
 
 
 def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
-    """With the home as large as it can be: one that was kept may be larger than asked for, and volumes never shrink."""
-    there = _size(home)
+    """With the home as it can be: one that was kept may be larger than asked for, or of another class, and stays so."""
+    there, kind = _size(home), _class(spec, home)
+    if kind != spec.home.storage_class:
+        spec = replace(spec, home=replace(spec.home, storage_class=kind))
     if there in (None, spec.persistent_home_size) or (
         grows(spec, home) and not stuck_home(spec, home, around)
     ):
@@ -83,6 +86,13 @@ def stuck_home(spec: DevServerSpec, home: Claim | None, around: Surroundings | N
     return Hindrance(
         "HomeCannotGrow", f'The home stays at {_size(home)}: its storage class "{kind}" lets no volume grow.'
     )
+
+
+def _class(spec: DevServerSpec, home: Claim | None) -> str | None:
+    """Which class to name: of a claim that stands, the API server takes no other, nor none where one was named."""
+    asked = spec.home.storage_class
+    named = asked is not None or (home is not None and HOME_CLASS in home.meta.annotations)
+    return (home.spec.storage_class_name if home and named else None) or asked
 
 
 def _size(home: Claim | None) -> str | None:

@@ -9,8 +9,12 @@ STOPPED_BECAUSE = f"{GROUP}/stopped-because"
 HOME_LABEL = f"{GROUP}/home"
 SCRIPTS_LABEL = f"{GROUP}/scripts"
 SCRIPTS_NAME = "devserver-scripts"
+SHM_VOLUME = "shm"
 # When a home that lost its server goes. A server of the same name takes the home over, and the mark away.
 HOME_DELETE_AFTER = f"{GROUP}/delete-after"
+
+# That a server named the class of its home: whoever applied a field once has to name it for ever.
+HOME_CLASS = f"{GROUP}/storage-class"
 
 
 def home_name(server: str) -> str:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from neorion.devservers.decide.names import (
+    HOME_CLASS,
     HOME_LABEL,
     SCRIPTS_LABEL,
     SCRIPTS_NAME,
     SERVER_LABEL,
+    SHM_VOLUME,
     home_name,
     host_key_name,
     keys_name,
@@ -75,10 +77,11 @@ def home(server: Identity, spec: DevServerSpec) -> Manifest:
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": spec.persistent_home_size}},
     }
-    if spec.home.storage_class is not None:
-        wanted["storageClassName"] = spec.home.storage_class
     body = _object(server, "v1", "PersistentVolumeClaim", home_name(server.name), {"spec": wanted})
     body["metadata"]["labels"][HOME_LABEL] = server.name
+    if spec.home.storage_class is not None:
+        wanted["storageClassName"] = spec.home.storage_class
+        body["metadata"]["annotations"] = {HOME_CLASS: spec.home.storage_class}
     del body["metadata"]["ownerReferences"]
     return body
 
@@ -214,12 +217,12 @@ def _volumes(
         shm["sizeLimit"] = flavor.shm
     volumes: list[Manifest] = [
         {"name": "home", "persistentVolumeClaim": {"claimName": home_name(server.name)}},
-        {"name": "shm", "emptyDir": shm},
+        {"name": SHM_VOLUME, "emptyDir": shm},
         {"name": "scripts", "configMap": {"name": SCRIPTS_NAME, "defaultMode": 0o755}},
     ]
     mounts: list[Manifest] = [
         {"name": "home", "mountPath": HOME},
-        {"name": "shm", "mountPath": SHM},
+        {"name": SHM_VOLUME, "mountPath": SHM},
         {"name": "scripts", "mountPath": SCRIPTS_AT},
     ]
     if spec.shared_volume_claim_name is not None:

@@ -95,6 +95,12 @@ def out_of_memory(pod: Pod) -> str | None:
     return None
 
 
+def runs(pod: Pod) -> bool:
+    """Whether a restart would end what somebody works with."""
+    status = _main(pod)
+    return status is not None and status.state.running is not None
+
+
 def began(pod: Pod) -> datetime | None:
     """Since when the server can be used."""
     status = _main(pod)

@@ -22,17 +22,29 @@ def rationed(seen: Observed) -> str | None:
     return f"{flavor} allows {allowed} servers for each user; delete another one, or take another flavor."
 
 
+def flavors_of(server: DevServer) -> tuple[str, ...]:
+    """The flavor it asks for, and then the one it still runs on, if that is another."""
+    asked, told = server.spec.flavor, server.status.flavor
+    if told is None or told.applied == asked or not server.spec.running:
+        return (asked,)
+    return asked, told.applied
+
+
 def ahead(server: DevServer, others: Iterable[DevServer]) -> int:
-    """How many of the others, which are the same user's and ask for the same flavor, come before this one."""
-    mine = _rank(server)
-    return sum(1 for other in others if other.meta.deleted is None and _rank(other) < mine)
+    """How many of the others, which are the same user's and ask for its flavor or run on it, come before this one."""
+    flavor = server.spec.flavor
+    mine = _rank(server, flavor)
+    return sum(1 for other in others if other.meta.deleted is None and _rank(other, flavor) < mine)
 
 
-def _rank(server: DevServer) -> tuple[bool, str, str]:
-    return not _stands(server), server.meta.created or "", server.meta.name
+def _rank(server: DevServer, flavor: str) -> tuple[bool, str, str]:
+    return not _stands(server, flavor), server.meta.created or "", server.meta.name
 
 
-def _stands(server: DevServer) -> bool:
+def _stands(server: DevServer, flavor: str) -> bool:
     status = server.status
+    if status.flavor is None or status.flavor.applied != flavor:
+        return False
+    # One that was refused at its first start has no other flavor to tell of.
     accepted = any(one.type is ConditionType.FLAVOR and one.status == "True" for one in status.conditions)
-    return accepted and status.flavor is not None and status.flavor.applied == server.spec.flavor
+    return accepted or server.spec.flavor != flavor

@@ -7,6 +7,7 @@ moment without one: the home can be mounted once.
 from collections.abc import Mapping
 from enum import StrEnum
 
+from neorion.devservers.decide.names import SHM_VOLUME
 from neorion.devservers.model import DevServerFlavorSpec
 from neorion.keel.base import Quantity
 from neorion.keel.kube import condition
@@ -37,18 +38,33 @@ def change(pod: Pod, flavor: DevServerFlavorSpec, applied: Resources) -> Change:
     }
     asked: Parts = {"requests": applied.requests, "limits": applied.limits}
     dropped = any(name in asked[part] for part in have for name in have[part].keys() - want[part].keys())
-    if not _fits_node(pod, flavor) or dropped or differing - _LIVE:
+    if not _fits_node(pod, flavor) or not _has_shm(pod, flavor) or dropped or differing - _LIVE:
         # A running pod may get more or less of something, and cannot lose it altogether.
         return Change.RECREATE
     if not differing:
-        return Change.NONE
-    told = condition(pod.status.conditions, "PodResizePending")
-    refused = told is not None and told.holds and told.reason == "Infeasible"
+        # The pod keeps the amounts it was asked to have, even where its node can never give them.
+        return Change.RECREATE if pending(pod) == "Infeasible" else Change.NONE
     able = bool(pod.spec.node_name) and all(
         one.resources is not None for one in pod.status.containers if one.state.running
     )
-    possible = able and not refused and _quality(have) == _quality(want)
+    possible = able and _quality(have) == _quality(want)
     return Change.IN_PLACE if possible else Change.RECREATE
+
+
+def pending(pod: Pod) -> str:
+    """Why the pod has not got the amounts it was last asked to have; "" once it has, as far as its kubelet says.
+
+    "Deferred" until its node has the room, "Infeasible" where that node never will, "Unheard" before the kubelet knows.
+    """
+    told = condition(pod.status.conditions, "PodResizePending")
+    if told is not None and told.holds and not _is_old(told.observed_generation, pod):
+        return told.reason
+    return "Unheard" if _is_old(pod.status.observed_generation, pod) else ""
+
+
+def _is_old(observed: int, pod: Pod) -> bool:
+    """Older kubelets do not say which generation they speak of."""
+    return 0 < observed < pod.meta.generation
 
 
 def _same(have: object, want: object) -> bool:
@@ -60,6 +76,12 @@ def _same(have: object, want: object) -> bool:
 
 def _fits_node(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
     return dict(pod.spec.node_selector) == dict(flavor.node_selector)
+
+
+def _has_shm(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
+    """Of a pod that runs, a volume cannot be changed."""
+    shared = next((one.empty_dir for one in pod.spec.volumes if one.name == SHM_VOLUME), None)
+    return _same((shared or {}).get("sizeLimit"), flavor.shm)
 
 
 def requested(flavor: DevServerFlavorSpec) -> Amounts:

@@ -1,5 +1,6 @@
 """The one decision about a server: from all that is seen of it to all that is to be done."""
 
+from dataclasses import replace as changed
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -7,11 +8,11 @@ from msgspec.structs import replace
 from neorion.devservers.decide import objects
 from neorion.devservers.decide.cost import carried
 from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
-from neorion.devservers.decide.lifetime import next_start, should_start
+from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import Settings
-from neorion.devservers.decide.progress import obstacle
+from neorion.devservers.decide.progress import obstacle, runs
 from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
@@ -25,8 +26,8 @@ _AS_IT_IS = Surroundings(home_grows=False)
 
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
-        return _leaving(seen, now)
-    settings = fitted(settings, seen)
+        return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
+    settings = _as_it_runs(fitted(settings, seen), seen)
     if seen.server.spec.running:
         return working(seen, settings, now)
     return _resting(seen, settings, now)
@@ -48,29 +49,40 @@ def stop_reason(seen: Observed) -> StopReason:
     return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
 
 
-def _leaving(seen: Observed, now: datetime) -> Decision:
-    """The home is marked before the server goes, and goes by itself when its retention is over."""
+def _as_it_runs(settings: Settings, seen: Observed) -> Settings:
+    """An image that nobody names is chosen at each start. What runs keeps the one it has: another image is another pod."""
+    template = seen.body.spec.template.spec.containers if seen.body else ()
+    if not template or seen.pod is None or not runs(seen.pod) or seen.change is Change.RECREATE:
+        return settings
+    return changed(settings, default_image=template[0].image)
+
+
+def _leaving(seen: Observed, deleted: datetime) -> Decision:
+    """The home is marked before the server goes, and goes by itself when its retention is over.
+
+    That counts from this deletion: the mark of an earlier one stays on a home which nobody could take over.
+    """
     spec, before = seen.server.spec, seen.server.status
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
     if seen.home is None or seen.home.meta.deleted is not None:
         return Decision(status, release=True)
     marked = objects.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
-    kept = seen.home.meta.annotations.get(HOME_DELETE_AFTER)
-    until = kept or (now + span(spec.home.retention)).isoformat(timespec="seconds")
-    marked["metadata"]["annotations"] = {HOME_DELETE_AFTER: until}
+    until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
+    told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
+    marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
     note = Note("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
-    return Decision(status, objects=(marked,), release=True, notes=() if kept else (note,))
+    return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
 
 
 def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     spec, before = seen.server.spec, seen.server.status
-    reason = stop_reason(seen)
+    reason, lifecycle = stop_reason(seen), readable(spec.lifecycle)
     stopped_at = before.stopped_at or now
-    gone_at = stopped_at + span(spec.lifecycle.retention) if reason is StopReason.EXPIRED else None
+    gone_at = stopped_at + span(lifecycle.retention) if reason is StopReason.EXPIRED else None
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
-        message=obstacle(refusal_steps(seen.refused)),
+        message=obstacle(refusal_steps(seen.refused)) or schedule_fault(spec.lifecycle.schedule),
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=service_name(seen.identity.name),
@@ -85,10 +97,10 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     edit = None
     if gone_at is not None and gone_at <= now:
         edit = Remove()
-    elif should_start(spec.lifecycle, stopped_at, reason, now):
+    elif should_start(lifecycle, stopped_at, reason, now):
         edit = TurnOn()
     again = now + HELD_AGAIN if seen.refused else None
-    wake = earliest(gone_at, next_start(spec.lifecycle, reason, now), again)
+    wake = earliest(gone_at, next_start(lifecycle, reason, now), again)
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
     made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)

@@ -22,7 +22,9 @@ from neorion.devservers.decide.lifetime import (
     due,
     next_end,
     next_warning,
+    readable,
     schedule_fault,
+    strictest,
 )
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.names import STOPPED_BECAUSE
@@ -30,7 +32,7 @@ from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
 from neorion.devservers.decide.ration import rationed
 from neorion.devservers.decide.refusal import pod_refusal, refusal_steps
-from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.resize import Change, pending
 from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps, unmounted_after
 from neorion.devservers.decide.telling import (
     WHY,
@@ -61,21 +63,23 @@ from neorion.keel.kube.core import Pod
 UNDO_AFTER = timedelta(minutes=10)
 # What says that a server has no place on its flavor.
 _NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
+# What a kubelet says that cannot give a pod what it was asked to have, now or ever.
+_NO_ROOM = frozenset({"Deferred", "Infeasible"})
 # What holds a change, or was refused, is tried again after this: quotas are raised and nodes are added without telling us.
 HELD_AGAIN = timedelta(minutes=1)
 
 
 def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     taken = _steps(seen)
-    server = running(seen, now)
-    shown = settled(server)
     moved = seen.change
     held = _held(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
+    server = running(seen, now, flavor)
+    shown = settled(server)
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = alert_of(seen, status) if end is None else None
-    undo_at = _undo_at(flavor, taken)
+    undo_at = _undo_at(seen, flavor, taken)
     timed = shown if shown and shown.reason is not StopReason.IDLE else None
     return Decision(
         status=status,
@@ -98,23 +102,27 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     )
 
 
-def running(seen: Observed, now: datetime) -> Running:
-    """What is known about the end of a server that should run."""
-    spec, before = seen.server.spec, seen.server.status
-    lifecycle = spec.lifecycle
-    if lifecycle.schedule is not None and schedule_fault(lifecycle.schedule) is not None:
-        lifecycle = replace(lifecycle, schedule=None)
+def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> Running:
+    """What is known about the end of a server that should run, on the flavor that its status tells or will tell."""
+    before = seen.server.status
     since = _since(seen, now)
     started = began(seen.pod) if seen.pod else None
     told = before.activity.last_time if before.activity else None
     return Running(
-        lifecycle=lifecycle,
+        lifecycle=readable(seen.server.spec.lifecycle),
         since=since,
-        limits=(seen.flavor.spec.limits if seen.flavor else None) or FlavorLimits(),
+        limits=_limits(seen, flavor),
         used=max(time for time in (since, started, told) if time is not None),
         look=seen.look,
         told=before.deadline,
     )
+
+
+def _limits(seen: Observed, flavor: AppliedFlavor | None) -> FlavorLimits:
+    """A server that does not get the flavor it asks for is not free of the limits of the one it has."""
+    elsewhere = flavor is not None and flavor.applied != seen.server.spec.flavor
+    counting = (seen.flavor, seen.standing if elsewhere else None)
+    return strictest(one.spec.limits for one in counting if one is not None and one.spec.limits is not None)
 
 
 def price_of(seen: Observed, applied: str) -> Price | None:
@@ -161,7 +169,7 @@ def _accepted(seen: Observed) -> Step:
         return Step(kind, False, "FlavorNotFound", missing)
     if seen.pod is None and (told := rationed(seen)):
         return Step(kind, False, "TooMany", told)
-    fault = schedule_fault(spec.lifecycle.schedule) if spec.lifecycle.schedule else None
+    fault = schedule_fault(spec.lifecycle.schedule)
     if fault is not None:
         return Step(kind, False, "BadSchedule", fault)
     return Step(kind, True, "Accepted")
@@ -182,17 +190,25 @@ def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindra
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
-    if held is not None:
+    if seen.stands and not _makes_pod(seen, held):
         return before
     if before.applied != wanted:
+        if wanted == before.previous:
+            # The way back is not undone in its turn: the server would go to and fro for ever.
+            return AppliedFlavor(applied=wanted)
         return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
-    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING
+    if before.previous is not None and seen.server.status.running_since is None:
+        # It rested meanwhile; how long it looks for a place counts from its start.
+        return replace(before, changed=now)
+    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING and not pending(seen.pod)
     return AppliedFlavor(applied=wanted) if stands and seen.change is Change.NONE else before
 
 
 def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
     """What keeps a server that has its place from changing."""
-    if moved is not Change.NONE and (told := rationed(seen)):
+    before = seen.server.status.flavor
+    elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
+    if (elsewhere or moved is not Change.NONE) and (told := rationed(seen)):
         return Hindrance("TooMany", told)
     if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
@@ -201,8 +217,9 @@ def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None
     return hindrance(move, seen.around)
 
 
-def _undo_at(flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
-    stuck = any(step.type in _NO_PLACE and step.blocked for step in taken)
+def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
+    waits = seen.pod is not None and pending(seen.pod) in _NO_ROOM
+    stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
     if not stuck or flavor.previous is None or flavor.changed is None:
         return None
     return flavor.changed + UNDO_AFTER
@@ -224,13 +241,21 @@ def _objects(
     seen: Observed, settings: Settings, moved: Change, held: Hindrance | None
 ) -> tuple[Manifest, ...]:
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
-    if seen.flavor is None or seen.server.spec.mode is Mode.DISTRIBUTED:
-        return ()
-    if seen.pod is None and rationed(seen):
+    if seen.flavor is None or _is_refused(seen):
         return ()
     spec = sized(seen.server.spec, seen.home, seen.around)
     made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
-    return made[:-1] if held else made
+    return made if _makes_pod(seen, held) else made[:-1]
+
+
+def _makes_pod(seen: Observed, held: Hindrance | None) -> bool:
+    """Whether its Deployment is written for the flavor asked for; otherwise it stays as it is, and so do its pods."""
+    return seen.flavor is not None and not _is_refused(seen) and held is None
+
+
+def _is_refused(seen: Observed) -> bool:
+    distributed = seen.server.spec.mode is Mode.DISTRIBUTED
+    return distributed or (seen.pod is None and rationed(seen) is not None)
 
 
 def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
@@ -284,6 +309,9 @@ def _resizing(seen: Observed, facts: _Facts) -> Step:
         return Step(
             ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
         )
+    if facts.moved is Change.NONE and seen.pod is not None and pending(seen.pod) in _NO_ROOM:
+        waits = "Its node has no room for the flavor yet. The server goes on as it is."
+        return Step(ConditionType.RESIZING, True, pending(seen.pod), waits)
     resizing = facts.moved is not Change.NONE
     return Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
 

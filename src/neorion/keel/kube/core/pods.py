@@ -119,6 +119,8 @@ class PodStatus(Part, frozen=True):
     """What the kubelet and the scheduler report of a pod."""
 
     phase: str = ""
+    # Which of the pod's generations the kubelet speaks of; 0 where it does not say.
+    observed_generation: int = 0
     reason: str = ""
     message: str = ""
     pod_ip: str = field(name="podIP", default="")
