@@ -10,8 +10,9 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Where tasks that ask for ports find theirs; below the range from which kernels choose for themselves.
-PORT_FIRST, PORT_LAST = 20_000, 29_999
+# Where tasks that ask for ports find theirs: below the range from which kernels choose for themselves, and above the ports
+# of drydock's clusters, which may stand on the same machine.
+PORT_FIRST, PORT_LAST = 23_000, 29_999
 
 
 class Scheduler:
