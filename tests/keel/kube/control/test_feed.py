@@ -244,6 +244,19 @@ async def test_indexes_follow_changes_and_forget_what_is_gone():
 
 
 @pytest.mark.anyio
+async def test_an_object_that_names_an_owner_twice_is_found_once_and_forgotten_whole():
+    informer = Informer(CONFIG_MAP)
+    owners = informer.index(by_owner)
+    # A server strikes out only what is the same in every field.
+    twice = (Owner("v1", "Pod", "p", "o1"), Owner("v1", "Pod", "p", "o1", block_owner_deletion=True))
+    for version in ("1", "2"):
+        informer.hear(ConfigMap(meta=Meta("a", "default", resource_version=version, owners=twice)))
+        assert [thing.meta.name for thing in owners.get("o1")] == ["a"]
+    informer.hear(ConfigMap(meta=Meta("a", "default", resource_version="3", owners=twice)), gone=True)
+    assert owners.get("o1") == []
+
+
+@pytest.mark.anyio
 async def test_a_mirror_of_a_selection_takes_in_only_what_is_selected():
     informer = Informer(CONFIG_MAP, "ns", Select(labels="tier in (x, y)"))
     informer.observe(made("a", 1, tier="x"))
