@@ -1,7 +1,10 @@
 """Who we are to the server, and how it stays true while tokens and certificates come and go."""
 
 import json
+import os
+import pty
 import ssl
+import subprocess
 import sys
 from pathlib import Path
 
@@ -170,6 +173,34 @@ async def test_a_plugin_that_hangs_is_given_up():
     with pytest.raises(Deadline) as refused:
         await ask(Door(), slow)
     assert refused.value.code == "kube.exec_slow"
+
+
+_SHOWS_A_CODE = """
+import anyio
+from neorion.keel.base import Deadline, Duration
+from neorion.keel.kube.client import ExecPlugin
+from neorion.keel.kube.client.exec_plugin import run_plugin
+command = ("sh", "-c", "echo enter the code ABC >&2; sleep 60")
+try:
+    anyio.run(run_plugin, ExecPlugin(command, "client.authentication.k8s.io/v1", timeout=Duration.of(seconds=1)))
+except Deadline as error:
+    print(error.sentence)
+"""
+
+
+def test_what_a_plugin_says_while_it_waits_is_shown_to_whom_watches_and_told_when_it_is_given_up():
+    """Logins on another device: nobody could enter a code that is not shown."""
+    watcher, terminal = pty.openpty()
+    os.set_blocking(watcher, False)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _SHOWS_A_CODE], stdout=subprocess.PIPE, stderr=terminal, check=True
+        )
+        assert os.read(watcher, 100) == b"enter the code ABC\r\n"
+    finally:
+        os.close(watcher)
+        os.close(terminal)
+    assert done.stdout.endswith(b"gave no credentials within 1s: enter the code ABC\n")
 
 
 async def test_a_plugin_is_told_about_its_cluster_when_it_wants_to_know(tmp_path: Path):
