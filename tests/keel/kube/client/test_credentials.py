@@ -12,6 +12,7 @@ import anyio
 import pytest
 import trustme
 from aiohttp import web
+from cryptography.hazmat.primitives import serialization
 
 from neorion.keel.base import Deadline, Duration, Error, Instant, Invalid, Terminal, Unauthenticated
 from neorion.keel.kube import time_text
@@ -261,6 +262,33 @@ class Authority:
         made = self._ca.issue_cert(common_name=name)
         chain = b"".join(pem.bytes() for pem in made.cert_chain_pems)
         return Certificate(chain.decode(), made.private_key_pem.bytes().decode())
+
+
+_LOADS = """
+import sys
+from neorion.keel.base import Invalid
+from neorion.keel.kube.client.cluster import Certificate, Trust
+from neorion.keel.kube.client.tls import tls_context
+try:
+    tls_context(Trust(), Certificate(*sys.argv[1:]))
+except Invalid as error:
+    print(error.code)
+"""
+
+
+def test_a_key_behind_a_passphrase_is_refused_and_nobody_is_asked_for_it():
+    whole = Authority().client("ann")
+    key = serialization.load_pem_private_key(whole.key.encode(), None)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    behind = key.private_bytes(*form, serialization.BestAvailableEncryption(b"secret")).decode()
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADS, whole.chain, behind],
+        input=b"secret\n",
+        capture_output=True,
+        start_new_session=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (b"kube.certificate\n", b"")
 
 
 async def common_name(request: web.Request) -> web.Response:
