@@ -96,7 +96,7 @@ def test_nothing_is_left_of_real_nodes(tmp_path: Path, up: Point):
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize(
     "down",
-    [("pidfd_send_signal", 1), ("pidfd_send_signal", 6), ("rename", 1), ("rmdir", 30), ("unlinkat", 40)],
+    [("pidfd_send_signal", 1), ("pidfd_send_signal", 6), ("truncate", 1), ("rmdir", 30), ("unlinkat", 40)],
     ids=str,
 )
 def test_a_down_that_is_killed_is_finished_by_the_next(tmp_path: Path, down: Point):

@@ -1,6 +1,7 @@
 """What a cluster does to the machine, and that it can always be found and taken back."""
 
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -112,3 +113,34 @@ async def test_whatever_was_recorded_is_undone_newest_first_and_once(
     distinct = list(dict.fromkeys(effects))
     assert list(dict.fromkeys(undone)) == distinct[::-1]
     assert len(undone) <= len(distinct) + 1
+
+
+async def test_a_full_disk_keeps_nothing_from_being_undone(tmp_path: Path):
+    ledger, undone = Ledger(tmp_path), list[str]()
+    for name in ("one", "two", "one", "three"):
+        ledger.record("link", name)
+
+    async def undo(name: str) -> None:
+        undone.append(name)
+
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
+    try:
+        await ledger.undo_all({"link": undo})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+    assert undone == ["three", "two", "one"]
+    assert ledger.effects() == []
+
+
+def test_an_effect_that_cannot_be_written_down_whole_is_not_written_down_at_all(tmp_path: Path):
+    ledger = Ledger(tmp_path)
+    ledger.record("link", "one")
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len("link one\nlink t"), most))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            ledger.record("link", "two")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+    assert ledger.effects() == [Effect("link", "one")]

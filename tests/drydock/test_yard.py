@@ -138,6 +138,20 @@ async def test_a_name_that_cannot_be_one_is_refused_before_anything_is_made(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "../notes", "{tmp}/notes", "Mine"])
+async def test_a_name_that_cannot_be_one_is_refused_before_anything_is_removed(tmp_path: Path, name: str):
+    yard = _yard(tmp_path / "yard")
+    _pretend(yard, "mine", 0)
+    for folder in (tmp_path / "notes", yard.folder / "Mine"):
+        folder.mkdir()
+        (folder / "kept").touch()
+    with pytest.raises(Invalid, match="cannot be a name"):
+        await yard.down(name.format(tmp=tmp_path))
+    assert (tmp_path / "notes" / "kept").exists()
+    assert (yard.folder / "Mine" / "kept").exists()
+    assert yard.names() == ["mine"]
+
+
 def test_an_unknown_cluster_is_answered_with_the_nearest(tmp_path: Path):
     yard = _yard(tmp_path)
     _pretend(yard, "training", 0)

@@ -105,6 +105,21 @@ async def test_a_version_that_was_compacted_is_expired(own_cluster: Cluster):
             assert "compacted" in await take_initial(events)
 
 
+async def test_a_server_that_begins_no_watch_with_a_list_is_mirrored_all_the_same(own_cluster: Cluster):
+    _, server, *_ = own_cluster.control_plane()
+    # As Kubernetes 1.33 comes.
+    await own_cluster.ensure(replace(server, argv=(*server.argv, "--feature-gates=WatchList=false")))
+    async with own_cluster.api() as api:
+        await own_cluster.until(server, lambda: api.get("/readyz"))
+    async with client_of(own_cluster) as client:
+        await client.create(CONFIG_MAP, config(NAMESPACE, "there"))
+        async with client.watch(CONFIG_MAP, NAMESPACE) as events:
+            assert "there" in await take_initial(events)
+            new = await client.create(CONFIG_MAP, config(NAMESPACE, "new"))
+            assert await take(events, 1) == [Added(new)]
+    await own_cluster.start_control_plane()
+
+
 async def test_a_watch_whose_wire_is_cut_goes_on_where_it_was(own_cluster: Cluster):
     async with client_of(own_cluster) as other, over_a_wire(own_cluster) as (client, wire):
         since = (await client.list(CONFIG_MAP, NAMESPACE)).version

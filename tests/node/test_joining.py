@@ -16,6 +16,14 @@ KUBELET_PORT = 10250
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
 
 
+@pytest.fixture
+def dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks it for a cluster of this machine gets no answer."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+
+@pytest.mark.usefixtures("dead_proxy")
 async def test_controllers_follow_it_nodes_return_to_it_and_status_names_what_died(
     tmp_path: Path,
 ):
@@ -31,6 +39,7 @@ async def test_controllers_follow_it_nodes_return_to_it_and_status_names_what_di
             # Nobody but the controller manager makes it.
             await cluster.until(manager, lambda: api.get("/api/v1/namespaces/new/serviceaccounts/default"))
         assert (await status_of(cluster)).missing == ()
+        assert "default" in await cluster.kubectl("get", "namespaces")
         node = await add(cluster, "quick")
         await cluster.stop(node.part)
         await bring_up(cluster, node)

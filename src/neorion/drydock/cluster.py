@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from neorion.drydock.control import (
 from neorion.drydock.host import Ledger, Part, end, running, start
 from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.machine import ask
+from neorion.drydock.network import reaching_clusters
 from neorion.drydock.pki import Pki
 from neorion.keel.base import Deadline, Duration, Error, NotFound, Terminal
 from neorion.keel.clock import Clock
@@ -135,13 +136,13 @@ class Cluster:
     async def kubectl(self, *args: str, say: str = "") -> str:
         """As the administrator; `say` is its standard input."""
         argv = [self.shelf.path("kubectl"), *args]
-        return await ask(argv, say=say, env={**os.environ, **self.kubectl_settings})
+        return await ask(argv, say=say, env=self.kubectl_env(os.environ))
 
-    @property
-    def kubectl_settings(self) -> dict[str, str]:
-        """For the environment of kubectl. What it remembers of a server is of no use to the next one at the same address."""
+    def kubectl_env(self, env: Mapping[str, str]) -> dict[str, str]:
+        """For kubectl. What it remembers of a server is of no use to the next one at the same address."""
         self._require_made()
-        return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
+        own = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
+        return {**reaching_clusters(env), **own}
 
     async def reachable(self, part: Part, port: int) -> None:
         """Returns when somebody listens."""

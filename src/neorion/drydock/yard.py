@@ -80,7 +80,7 @@ class Yard:
 
     def names(self) -> list[str]:
         """Of all of which there is anything, also of those that never came to be."""
-        return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
+        return sorted(path.name for path in self.folder.glob("*") if path.is_dir() and is_name(path.name))
 
     def clusters(self) -> list[Cluster]:
         return [self.find(name) for name in self.names() if self._record(name) is not None]
@@ -105,10 +105,7 @@ class Yard:
 
     async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
-        if not is_name(name):
-            raise Invalid(
-                "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
-            )
+        _require_name(name)
         known = self._record(name)
         shelf = self.shelf.with_given(known.binaries if known else "")
         await build_missing(shelf, wishes.programs, tell)
@@ -147,6 +144,8 @@ class Yard:
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
         """Leaves nothing of a cluster, however far it came. Safe to repeat."""
+        # A path would lead to a folder that is no cluster's, and an empty name to all of them.
+        _require_name(name)
         folder = self.folder / name
         if not folder.exists():
             # Removed by hand, perhaps: its processes can still be found.
@@ -180,6 +179,13 @@ class Yard:
             return msgspec.json.decode((self.folder / name / _RECORD).read_bytes(), type=Record)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+
+def _require_name(name: str) -> None:
+    if not is_name(name):
+        raise Invalid(
+            "drydock.name", f'"{name}" cannot be a name.', hint="Use small letters, digits and hyphens."
+        )
 
 
 async def _give_nodes(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from neorion.drydock.images.dockerfile import bases
+from neorion.keel.base import Invalid
 
 HUB = "docker.io/library"
 
@@ -28,3 +29,8 @@ def test_bases_are_found(text: str, names: list[str]):
 
 def test_the_builds_arguments_win_over_the_files():
     assert bases("ARG BASE=debian\nFROM $BASE\n", {"BASE": "python:3.11"}) == [f"{HUB}/python:3.11"]
+
+
+def test_a_base_that_nobody_has_given_is_named_as_it_is_written():
+    with pytest.raises(Invalid, match=r'"\$BASE" is no name of an image'):
+        bases("ARG BASE\nFROM $BASE\n", {})

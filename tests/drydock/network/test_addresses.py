@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.drydock.network import NODES_MAX, SLOTS, Addresses
+from neorion.drydock.network import NODES_MAX, SLOTS, Addresses, reaching_clusters
 
 slots = st.integers(0, SLOTS - 1)
 indexes = st.integers(1, NODES_MAX)
@@ -47,3 +47,12 @@ def test_the_kernel_takes_the_names_of_links(slot: int, index: int):
 def test_there_are_no_nodes_beyond_the_last(index: int):
     with pytest.raises(ValueError, match="at most"):
         Addresses(0).node(index)
+
+
+def test_no_cluster_is_sought_behind_a_proxy_and_what_was_spared_before_stays_so():
+    for before, after in (
+        ({"A": "b"}, "10.128.0.0/9"),
+        ({"NO_PROXY": ".corp,10.0.0.1", "no_proxy": "other"}, ".corp,10.0.0.1,10.128.0.0/9"),
+        ({"no_proxy": ".corp"}, ".corp,10.128.0.0/9"),
+    ):
+        assert reaching_clusters(before) == {**before, "NO_PROXY": after, "no_proxy": after}

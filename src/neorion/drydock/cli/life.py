@@ -70,7 +70,7 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
 
     yard = Yard.of(out.env)
     for each in yard.names() if every else [name]:
-        there = (yard.folder / each).exists()
+        there = each in yard.names()
         if dry_run:
             out.say(f"{each} would be removed." if there else f'There is no cluster "{each}".')
         else:

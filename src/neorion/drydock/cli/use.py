@@ -37,5 +37,5 @@ def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
     from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
 
     cluster = Yard.of(out.env).find(name)
-    env = {**out.env, **cluster.kubectl_settings}
+    env = cluster.kubectl_env(out.env)
     return subprocess.run([str(cluster.shelf.path("kubectl")), *args], env=env, check=False).returncode  # noqa: S603 -- that is the command

@@ -1,5 +1,6 @@
 """What a cluster has changed outside its folder: written down before it is done, so that it can always be undone."""
 
+import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -31,7 +32,10 @@ class Ledger:
         handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             # One write: a kill leaves the whole line or nothing.
-            os.write(handle, line)
+            written = os.write(handle, line)
+            if written < len(line):
+                os.ftruncate(handle, os.fstat(handle).st_size - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(handle)
 
@@ -53,7 +57,12 @@ class Ledger:
         """Newest first. Each must bear to be undone again: a kill may come between the undoing and the forgetting."""
         for effect in reversed(self.effects()):
             await undo[effect.kind](effect.name)
-            self.forget(effect.kind, effect.name)
+            self._cut(effect)
+
+    def _cut(self, newest: Effect) -> None:
+        """Needs no room, which a full disk does not have. All behind the first line of the newest effect repeats older ones."""
+        line = f"\n{newest.kind} {newest.name}\n".encode()
+        os.truncate(self._path, (b"\n" + self._path.read_bytes()).index(line))
 
     def _write(self, effects: list[Effect]) -> None:
         partial = self._path.with_suffix(".part")

@@ -15,6 +15,8 @@ from typing import Final
 
 import anyio
 
+from neorion.drydock.network import reaching_clusters
+
 # The cluster's folder, and which of its parts this is.
 CLUSTER_MARK: Final = "NEORION_DRYDOCK_CLUSTER"
 PART_MARK: Final = "NEORION_DRYDOCK_PART"
@@ -50,7 +52,7 @@ def start(cluster: Path, part: Part, log: Path) -> int:
         (os.POSIX_SPAWN_OPEN, 1, str(log), write, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    env = {**os.environ, **part.env, **marks}
+    env = {**reaching_clusters(os.environ), **part.env, **marks}
     return os.posix_spawn(part.argv[0], list(part.argv), env, file_actions=files, setsid=True)
 
 

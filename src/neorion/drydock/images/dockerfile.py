@@ -18,7 +18,8 @@ def bases(text: str, given: Mapping[str, str]) -> list[str]:
         instruction = _INSTRUCTION.fullmatch(line)
         if instruction is None:
             continue
-        words = _filled(instruction[2], arguments | dict(given)).split()
+        # What is empty when it is filled in is named as it was written.
+        words = (_filled(instruction[2], arguments | dict(given)).strip() or instruction[2]).split()
         match instruction[1].upper():
             case "ARG" if not found:
                 name, _, default = words[0].partition("=")

@@ -1,6 +1,7 @@
 """Images on this machine, kept apart from those of any other tool."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -10,6 +11,7 @@ import msgspec
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.images.names import ImageName
 from neorion.drydock.machine import ask
+from neorion.drydock.network import reaching_clusters
 
 # A short name means Docker Hub's, and nobody is asked which registry was meant.
 _REGISTRIES: Final = 'unqualified-search-registries = ["docker.io"]\nshort-name-mode = "disabled"\n'
@@ -46,7 +48,8 @@ class ImageStore:
         registries.write_text(_REGISTRIES)
         where = ["--root", self.folder / "layers", "--runroot", self.folder / "run"]
         command = [*_ALONE, "env", f"CONTAINERS_REGISTRIES_CONF={registries}", "buildah", *where, *words]
-        return await ask(command)
+        # Images are pushed to a cluster's registry; steps of a build may need the proxy.
+        return await ask(command, env=reaching_clusters(os.environ))
 
     async def has(self, name: str) -> bool:
         listed = json.loads(await self.buildah("images", "--json") or "[]")

@@ -3,7 +3,7 @@
 What runs at the ends of the cables belongs to `node`. No cluster's packet leaves the machine, and none comes in.
 """
 
-from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses
+from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses, reaching_clusters
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
 from neorion.drydock.network.wire import is_plugged, plug, route_services, unplug
 
@@ -15,6 +15,7 @@ __all__ = [
     "lower_bridge",
     "plug",
     "raise_bridge",
+    "reaching_clusters",
     "route_services",
     "unplug",
 ]

@@ -1,5 +1,6 @@
 """Which addresses a cluster has. Every cluster of a machine owns one block, cut the same way."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
@@ -74,6 +75,13 @@ class Addresses:
 
     def _quarter(self, number: int) -> IPv4Network:
         return _piece(self.block, 16, number)
+
+
+def reaching_clusters(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which no cluster is sought behind the machine's proxy."""
+    spared = env.get("NO_PROXY") or env.get("no_proxy")
+    words = f"{spared},{_LAND}" if spared else str(_LAND)
+    return {**env, "NO_PROXY": words, "no_proxy": words}
 
 
 def _piece(network: IPv4Network, prefix: int, number: int) -> IPv4Network:

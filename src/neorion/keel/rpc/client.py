@@ -7,12 +7,13 @@ Whatever fails is raised as one of the error families: the server's own error, o
 """
 
 import atexit
+import os
 import re
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from functools import cache
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Literal, Protocol, Self, TypeVar
 
 import pyqwest
 from connectrpc.client import ConnectClient
@@ -35,6 +36,10 @@ IDLE_S: Final = 40.0
 _LAST_STEP_S: Final = 0.05
 # A server that answers more than this to one call is broken or not ours.
 _ANSWER_BYTES_MOST: Final = 64 * 2**20
+# What no proxy is asked for. The star alone would leave out addresses that are numbers.
+_HERE: Final = "localhost,127.0.0.0/8,::1"
+_EVERYWHERE: Final = "*,0.0.0.0/0,::/0"
+_SCHEMES: Final[tuple[Literal["http", "https"], ...]] = ("http", "https")
 
 
 class Transport(Protocol):
@@ -116,8 +121,11 @@ def _end_in_peace() -> None:
     atexit.register(threading.Event().wait, _LAST_STEP_S)
 
 
-def sockets(tls: ClientTls | None = None) -> pyqwest.HTTPTransport:
-    """What carries requests over the network; also for plain HTTP to servers of others. Close it with `aclose`."""
+def sockets(tls: ClientTls | None = None, *, direct: bool = False) -> pyqwest.HTTPTransport:
+    """What carries requests over the network; also for plain HTTP to servers of others. Close it with `aclose`.
+
+    With `direct` past every proxy, for what is a machine's own, as its cloud's notices are.
+    """
     _end_in_peace()
     files = tls or ClientTls()
     try:
@@ -129,7 +137,7 @@ def sockets(tls: ClientTls | None = None) -> pyqwest.HTTPTransport:
             hint="Name the PEM file for TLS.",
         ) from None
     try:
-        return _transport(ca, cert, key)
+        return _transport(ca, cert, key, _proxies(os.environ, direct=direct))
     except ValueError:
         raise Invalid(
             "rpc.bad_certificate",
@@ -138,8 +146,33 @@ def sockets(tls: ClientTls | None = None) -> pyqwest.HTTPTransport:
         ) from None
 
 
-def _transport(ca: bytes | None, cert: bytes | None, key: bytes | None) -> pyqwest.HTTPTransport:
+def _proxies(environ: Mapping[str, str], *, direct: bool) -> list[pyqwest.Proxy]:
+    """Those that the environment names, as it names them, but never to this machine: left to itself, the library takes them for that too."""
+
+    def said(name: str) -> str:
+        return environ.get(name.upper()) or environ.get(name, "")
+
+    words = [word.strip() for word in said("no_proxy").split(",")]
+    spared = _EVERYWHERE if direct or "*" in words else ",".join([*words, _HERE])
+    try:
+        return [
+            pyqwest.Proxy(url if "://" in url else f"http://{url}", no_proxy=spared, scheme=scheme)
+            for scheme in _SCHEMES
+            if (url := said(f"{scheme}_proxy") or said("all_proxy"))
+        ]
+    except ValueError:
+        raise Invalid(
+            "rpc.proxy",
+            "The environment names a proxy that is no address.",
+            hint="Write HTTP_PROXY and HTTPS_PROXY as http://host:3128.",
+        ) from None
+
+
+def _transport(
+    ca: bytes | None, cert: bytes | None, key: bytes | None, proxies: list[pyqwest.Proxy]
+) -> pyqwest.HTTPTransport:
     return pyqwest.HTTPTransport(
+        proxy=proxies,
         tls_ca_cert=ca,
         tls_include_system_certs=ca is None,
         tls_cert=cert,

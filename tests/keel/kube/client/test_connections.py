@@ -10,9 +10,9 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.kube import Merge
-from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust, dial
+from neorion.keel.kube.client import Client, Cluster, StaticToken, dial
 from neorion.keel.kube.core import CONFIG_MAP
-from tests.keel.kube.client.test_credentials import Authority, Door, common_name
+from tests.keel.kube.client.test_credentials import Door
 from tests.keel.kube.stage import LeapClock, client_of, serving
 
 pytestmark = pytest.mark.anyio
@@ -305,71 +305,3 @@ async def test_a_token_that_would_smuggle_a_header_never_leaves():
                 await client.get(CONFIG_MAP, "a", "n")
     assert refused.value.code == "kube.header"
     assert door.seen == []
-
-
-class Proxy:
-    """Lets through to whatever is asked for, or says no."""
-
-    def __init__(self, refusal: bytes = b"") -> None:
-        self.heads: list[bytes] = []
-        self._refusal = refusal
-
-    async def serve(self, near: ByteStream) -> None:
-        head = await near.receive()
-        self.heads.append(head)
-        if self._refusal:
-            await near.send(self._refusal)
-            return
-        host, _, port = head.split()[1].decode().removeprefix("http://").partition("/")[0].rpartition(":")
-        async with await anyio.connect_tcp(host, int(port)) as far, anyio.create_task_group() as group:
-            if head.startswith(b"CONNECT"):
-                await near.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            else:
-                await far.send(head)
-            group.start_soon(_carry, near, far)
-            await _carry(far, near)
-            group.cancel_scope.cancel()
-
-
-async def _carry(source: ByteStream, target: ByteStream) -> None:
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        async for piece in source:
-            await target.send(piece)
-
-
-async def test_a_proxy_passes_tls_on_and_reads_none_of_it():
-    authority, proxy = Authority(), Proxy()
-    async with serving(common_name, authority.tls) as server, listening(proxy.serve) as way:
-        cluster = Cluster(
-            server,
-            Trust(authority.pem),
-            authority.client("ann"),
-            proxy=way.replace("//", "//me:p%40ss@"),
-        )
-        async with client_of(cluster, LeapClock()) as client:
-            assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "ann"
-    assert proxy.heads[0].startswith(b"CONNECT 127.0.0.1:")
-    assert b"Proxy-Authorization: Basic bWU6cEBzcw==\r\n" in proxy.heads[0]
-
-
-async def test_a_proxy_of_plain_requests_reads_the_whole_address():
-    door, proxy = Door(), Proxy()
-    async with (
-        serving(door.answer) as server,
-        listening(proxy.serve) as way,
-        client_of(Cluster(server, proxy=way), LeapClock()) as client,
-    ):
-        assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
-    assert proxy.heads[0].startswith(f"GET {server}/api/v1/namespaces/n/configmaps/a HTTP/1.1\r\n".encode())
-    assert len(door.seen) == 1
-
-
-async def test_a_proxy_that_refuses_is_named():
-    proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
-    async with (
-        listening(proxy.serve) as way,
-        client_of(Cluster("https://127.0.0.1:9", proxy=way), LeapClock()) as client,
-    ):
-        with pytest.raises(Terminal) as refused:
-            await client.get(CONFIG_MAP, "a", "n")
-    assert "the proxy says 407 Proxy Authentication Required" in refused.value.sentence

@@ -1,7 +1,10 @@
 """Who we are to the server, and how it stays true while tokens and certificates come and go."""
 
 import json
+import os
+import pty
 import ssl
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import anyio
 import pytest
 import trustme
 from aiohttp import web
+from cryptography.hazmat.primitives import serialization
 
 from neorion.keel.base import Deadline, Duration, Error, Instant, Invalid, Terminal, Unauthenticated
 from neorion.keel.kube import time_text
@@ -172,6 +176,34 @@ async def test_a_plugin_that_hangs_is_given_up():
     assert refused.value.code == "kube.exec_slow"
 
 
+_SHOWS_A_CODE = """
+import anyio
+from neorion.keel.base import Deadline, Duration
+from neorion.keel.kube.client import ExecPlugin
+from neorion.keel.kube.client.exec_plugin import run_plugin
+command = ("sh", "-c", "echo enter the code ABC >&2; sleep 60")
+try:
+    anyio.run(run_plugin, ExecPlugin(command, "client.authentication.k8s.io/v1", timeout=Duration.of(seconds=1)))
+except Deadline as error:
+    print(error.sentence)
+"""
+
+
+def test_what_a_plugin_says_while_it_waits_is_shown_to_whom_watches_and_told_when_it_is_given_up():
+    """Logins on another device: nobody could enter a code that is not shown."""
+    watcher, terminal = pty.openpty()
+    os.set_blocking(watcher, False)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _SHOWS_A_CODE], stdout=subprocess.PIPE, stderr=terminal, check=True
+        )
+        assert os.read(watcher, 100) == b"enter the code ABC\r\n"
+    finally:
+        os.close(watcher)
+        os.close(terminal)
+    assert done.stdout.endswith(b"gave no credentials within 1s: enter the code ABC\n")
+
+
 async def test_a_plugin_is_told_about_its_cluster_when_it_wants_to_know(tmp_path: Path):
     copy = tmp_path / "told"
     command = (
@@ -230,6 +262,33 @@ class Authority:
         made = self._ca.issue_cert(common_name=name)
         chain = b"".join(pem.bytes() for pem in made.cert_chain_pems)
         return Certificate(chain.decode(), made.private_key_pem.bytes().decode())
+
+
+_LOADS = """
+import sys
+from neorion.keel.base import Invalid
+from neorion.keel.kube.client.cluster import Certificate, Trust
+from neorion.keel.kube.client.tls import tls_context
+try:
+    tls_context(Trust(), Certificate(*sys.argv[1:]))
+except Invalid as error:
+    print(error.code)
+"""
+
+
+def test_a_key_behind_a_passphrase_is_refused_and_nobody_is_asked_for_it():
+    whole = Authority().client("ann")
+    key = serialization.load_pem_private_key(whole.key.encode(), None)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    behind = key.private_bytes(*form, serialization.BestAvailableEncryption(b"secret")).decode()
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADS, whole.chain, behind],
+        input=b"secret\n",
+        capture_output=True,
+        start_new_session=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (b"kube.certificate\n", b"")
 
 
 async def common_name(request: web.Request) -> web.Response:

@@ -1,6 +1,6 @@
 """Kubeconfig files as kubectl reads them, and pods that know their cluster."""
 
-from base64 import b64encode
+from base64 import b64encode, encodebytes
 from pathlib import Path
 
 import pytest
@@ -67,6 +67,12 @@ def test_a_file_with_everything_inline(tmp_path: Path):
         "mine",
         acting_as=Impersonation("ann", ("devs",)),
     )
+
+
+def test_data_may_be_broken_into_lines(tmp_path: Path):
+    pem = "ca" * 100
+    content = document(None, **{"certificate-authority-data": encodebytes(pem.encode()).decode()})
+    assert cluster_in(tmp_path / "config", content).trust == Trust(pem)
 
 
 def test_files_are_found_beside_the_kubeconfig_that_names_them(tmp_path: Path):

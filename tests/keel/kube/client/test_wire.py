@@ -104,6 +104,28 @@ async def test_a_watch_asks_for_bookmarks_and_for_what_is_there():
     assert 300 <= int(first["timeoutSeconds"]) < 600
 
 
+async def test_a_server_that_begins_no_watch_with_a_list_is_listed_and_then_watched():
+    asked: list[dict[str, str]] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        asked.append(dict(request.query))
+        if "sendInitialEvents" in request.query:
+            cause = {"reason": "FieldValueForbidden", "field": "sendInitialEvents", "message": "no"}
+            return status(422, "Invalid", "sendInitialEvents is forbidden", causes=[cause])
+        if "watch" in request.query:
+            return web.Response(body=json.dumps(LINES[3]).encode() + b"\n")
+        return web.json_response(
+            {"metadata": {"resourceVersion": "5"}, "items": [LINES[0]["object"], LINES[1]["object"]]}
+        )
+
+    async with staged(handle) as client, client.watch(POD, "n", Select(labels="a=b")) as events:
+        came = [event async for event in events]
+    assert [type(event) for event in came] == [Added, Added, Bookmark, Deleted]
+    assert came[2] == Bookmark("5", initial_done=True)
+    assert asked[-1]["resourceVersion"] == "5"
+    assert {query["labelSelector"] for query in asked} == {"a=b"}
+
+
 async def test_a_version_that_is_too_old_is_expired_whichever_way_it_is_told():
     error = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 1 (9)"}
 

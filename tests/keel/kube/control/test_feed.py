@@ -1,13 +1,27 @@
 """Mirrors: true from the beginning, through every change, and again after every kind of gap."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest
 
 from neorion.keel.base import Duration, Retry
-from neorion.keel.kube import ALL, Key, Merge, Meta, Owner, Select
+from neorion.keel.kube import (
+    ALL,
+    Bookmark,
+    Deleted,
+    Key,
+    Kind,
+    Merge,
+    Meta,
+    Modified,
+    Owner,
+    Select,
+    WatchEvent,
+)
 from neorion.keel.kube.control import Informer, Informers, Lane, by_label, by_owner
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -227,6 +241,47 @@ def made(name: str, version: int, *, owner: str = "", **labels: str) -> ConfigMa
     )
 
 
+class Hasty(MemoryApi):
+    """A server whose list is told to be whole only after what has changed meanwhile."""
+
+    @asynccontextmanager
+    async def watch(
+        self, kind: Kind[Any], namespace: str = "", select: Select = ALL, since: str = ""
+    ) -> AsyncGenerator[AsyncIterator[WatchEvent[Any]]]:
+        async with super().watch(kind, namespace, select, since) as events:
+            yield events if since else self._late(events)
+
+    async def _late(self, events: AsyncIterator[WatchEvent[Any]]) -> AsyncIterator[WatchEvent[Any]]:
+        async for event in events:
+            if isinstance(event, Bookmark) and event.initial_done:
+                await self.patch(WIDGET, "a", Merge({"spec": {"size": 9}}), "default")
+                await self.delete(WIDGET, "b", "default")
+                changed, gone = await anext(events), await anext(events)
+                assert isinstance(changed, Modified)
+                assert isinstance(gone, Deleted)
+                yield changed
+                yield gone
+                yield Bookmark(gone.object.meta.resource_version, initial_done=True)
+            else:
+                yield event
+
+
+def test_what_goes_while_a_list_is_told_is_not_in_the_mirror():
+    async def scenario(world: World) -> None:
+        api = Hasty(MemoryCluster(world.clock), world.clock)
+        for name in ("a", "b"):
+            await api.create(WIDGET, widget(name, 1))
+        informers = Informers(api, world.clock, world.rng)
+        mirror = informers.of(WIDGET)
+        async with anyio.create_task_group() as group:
+            group.start_soon(informers.run)
+            await informers.wait_synced()
+            assert {thing.meta.name: thing.spec.size for thing in mirror} == {"a": 9}
+            group.cancel_scope.cancel()
+
+    simulate(scenario, 1).check()
+
+
 @pytest.mark.anyio
 async def test_indexes_follow_changes_and_forget_what_is_gone():
     informer = Informer(CONFIG_MAP)
@@ -241,6 +296,19 @@ async def test_indexes_follow_changes_and_forget_what_is_gone():
     informer.hear(made("b", 4, owner="o1"), gone=True)
     assert owners.get("o1") == []
     assert "o1" not in owners._keys
+
+
+@pytest.mark.anyio
+async def test_an_object_that_names_an_owner_twice_is_found_once_and_forgotten_whole():
+    informer = Informer(CONFIG_MAP)
+    owners = informer.index(by_owner)
+    # A server strikes out only what is the same in every field.
+    twice = (Owner("v1", "Pod", "p", "o1"), Owner("v1", "Pod", "p", "o1", block_owner_deletion=True))
+    for version in ("1", "2"):
+        informer.hear(ConfigMap(meta=Meta("a", "default", resource_version=version, owners=twice)))
+        assert [thing.meta.name for thing in owners.get("o1")] == ["a"]
+    informer.hear(ConfigMap(meta=Meta("a", "default", resource_version="3", owners=twice)), gone=True)
+    assert owners.get("o1") == []
 
 
 @pytest.mark.anyio

@@ -1,7 +1,7 @@
 """The port's promise, kept over HTTP."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
 import msgspec
@@ -11,7 +11,7 @@ from neorion.keel.kube.client.cluster import Impersonation
 from neorion.keel.kube.client.transport import Params, Request, Transport
 from neorion.keel.kube.client.wire import Page, decode, decode_events, decode_page
 from neorion.keel.kube.core import POD, SERVICE_ACCOUNT
-from neorion.keel.kube.errors import Expired
+from neorion.keel.kube.errors import Expired, Rejected
 from neorion.keel.kube.kinds import Kind, Manifest
 from neorion.keel.kube.objects import instant
 from neorion.keel.kube.port import (
@@ -19,6 +19,8 @@ from neorion.keel.kube.port import (
     ALL_LINES,
     DELETE,
     TOKEN_LIFE,
+    Added,
+    Bookmark,
     Deletion,
     JsonPatch,
     Listed,
@@ -37,6 +39,8 @@ T = TypeVar("T")
 PAGE = 500
 # Watches end by themselves, spread out, so that they do not all come back at once and load is shared again.
 WATCH_S = (300, 600)
+# A watch that begins with everything there is: one request instead of a list and a watch.
+_WITH_LIST = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
 
 _encode = msgspec.json.Encoder().encode
 
@@ -87,16 +91,32 @@ class Client:
     async def watch(
         self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
+        async with AsyncExitStack() as stack:
+
+            async def begun(where: Params) -> AsyncIterator[WatchEvent[T]]:
+                return await stack.enter_async_context(self._changes(kind, namespace, select, where))
+
+            try:
+                events = await begun([("resourceVersion", since)] if since else _WITH_LIST)
+            except Rejected as error:
+                # Kubernetes 1.33 can, and does only where it was told to.
+                if not any(cause.field == "sendInitialEvents" for cause in error.causes):
+                    raise
+                listed = await self.list(kind, namespace, select)
+                events = _listed_first(listed, await begun([("resourceVersion", listed.version)]))
+            yield events
+
+    @asynccontextmanager
+    async def _changes(
+        self, kind: Kind[T], namespace: str, select: Select, where: Params
+    ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
         params = [
             *_selecting(select),
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", str(self.transport.rng.randrange(*WATCH_S))),
+            *where,
         ]
-        if since:
-            params += [("resourceVersion", since)]
-        else:
-            params += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
         async with self.transport.stream(Request("GET", kind.path(namespace), params)) as pieces:
             yield decode_events(kind, pieces)
 
@@ -212,6 +232,16 @@ class _TokenRequest(msgspec.Struct):
 
 
 _TOKEN = Kind(_TokenRequest, "TokenRequest", "token")
+
+
+async def _listed_first(
+    listed: Listed[T], changes: AsyncIterator[WatchEvent[T]]
+) -> AsyncIterator[WatchEvent[T]]:
+    for thing in listed.items:
+        yield Added(thing)
+    yield Bookmark(listed.version, initial_done=True)
+    async for change in changes:
+        yield change
 
 
 def _selecting(select: Select) -> list[tuple[str, str]]:

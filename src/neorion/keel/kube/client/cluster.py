@@ -83,3 +83,9 @@ class Cluster(Struct, frozen=True):
     namespace: str = "default"
     proxy: str = ""
     acting_as: Impersonation | None = None
+    # What the environment names where nothing else does: this process's own way, written into no kubeconfig.
+    usual_proxy: str = ""
+
+    def __repr__(self) -> str:
+        # A proxy's address may hold a password.
+        return f"Cluster({self.server!r})"

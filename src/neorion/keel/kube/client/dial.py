@@ -30,7 +30,8 @@ class Dialer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._server = _split(cluster.server, "server", "https://host:6443")
-        self._proxy = _split(cluster.proxy, "proxy", "http://host:3128") if cluster.proxy else None
+        proxy = cluster.proxy or cluster.usual_proxy
+        self._proxy = _split(proxy, "proxy", "http://host:3128") if proxy else None
         self._name = cluster.trust.server_name or self._server.hostname or ""
         self._secure = self._server.scheme == "https"
         self.host = self._server.netloc.rpartition("@")[2]
@@ -47,11 +48,16 @@ class Dialer:
                     return await _link(self._server, tls if self._secure else None, self._name)
                 return await self._through(self._proxy, tls)
         except TimeoutError:
-            raise Unreached("no connection in time") from None
+            raise Unreached(f"{self._way}no connection in time") from None
         except ssl.SSLCertVerificationError:
             raise
         except OSError as error:
-            raise Unreached(str(error.strerror or error)) from error
+            raise Unreached(f"{self._way}{error.strerror or error}") from error
+
+    @property
+    def _way(self) -> str:
+        proxy = self._proxy
+        return f"through the proxy {_bracketed(proxy)}:{_port(proxy)}, " if proxy is not None else ""
 
     async def _through(self, proxy: SplitResult, tls: ssl.SSLContext) -> Link:
         context = ssl.create_default_context() if proxy.scheme == "https" else None

@@ -2,10 +2,13 @@
 
 import os
 import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import anyio
 import msgspec
+from anyio.abc import ByteReceiveStream
 from msgspec import Struct
 
 from neorion.keel.base import Deadline, Instant, Invalid, Terminal
@@ -14,6 +17,7 @@ from neorion.keel.kube.objects import instant
 
 # Enough of a plugin's complaint to understand it.
 STDERR_MAX = 400
+SAID_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,15 @@ async def run_plugin(plugin: ExecPlugin) -> Made:
         "spec": {"interactive": False} | ({"cluster": plugin.cluster_info} if plugin.cluster_info else {}),
     }
     env = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+    said = bytearray()
     try:
         with anyio.fail_after(plugin.timeout.seconds):
-            done = await anyio.run_process(plugin.command, stdin=subprocess.DEVNULL, env=env, check=False)
+            code, printed = await _run(plugin, env, said)
     except TimeoutError:
         raise Deadline(
             "kube.exec_slow",
-            f"The exec plugin {plugin.command[0]} gave no credentials within {plugin.timeout}.",
+            f"The exec plugin {plugin.command[0]} gave no credentials within {plugin.timeout}: "
+            f"{_last(said) or 'it said nothing'}",
             hint="Run it by hand: it may wait for a login.",
         ) from None
     except OSError as error:
@@ -59,14 +65,40 @@ async def run_plugin(plugin: ExecPlugin) -> Made:
             f"The exec plugin {plugin.command[0]} cannot be run: {error.strerror}.",
             hint=plugin.install_hint or "Install it, or correct the kubeconfig.",
         ) from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[-STDERR_MAX:]
+    if code != 0:
         raise Terminal(
             "kube.exec_failed",
-            f"The exec plugin {plugin.command[0]} failed with {done.returncode}: {said}",
+            f"The exec plugin {plugin.command[0]} failed with {code}: {_last(said)}",
             hint=plugin.install_hint or "Run it by hand: it may want you to log in again.",
         )
-    return _read(plugin, done.stdout)
+    return _read(plugin, printed)
+
+
+async def _run(plugin: ExecPlugin, env: Mapping[str, str], said: bytearray) -> tuple[int, bytes]:
+    """How it ended and what it printed; what it complains of goes to `said` as it comes."""
+    async with await anyio.open_process(plugin.command, stdin=subprocess.DEVNULL, env=env) as process:
+        assert process.stdout is not None  # noqa: S101 -- a pipe, as nothing else was asked for
+        assert process.stderr is not None  # noqa: S101 -- as above
+        printed = bytearray()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_hear, process.stderr, said)
+            async for piece in process.stdout:
+                printed += piece
+        return await process.wait(), bytes(printed)
+
+
+async def _hear(complaints: ByteReceiveStream, said: bytearray) -> None:
+    async for piece in complaints:
+        said += piece
+        del said[:-SAID_MAX]
+        # Somebody who watches is shown it now: it may say where to log in, and with which code.
+        if sys.stderr.isatty():
+            sys.stderr.write(piece.decode(errors="replace"))
+            sys.stderr.flush()
+
+
+def _last(said: bytearray) -> str:
+    return said.decode(errors="replace").strip()[-STDERR_MAX:]
 
 
 def _read(plugin: ExecPlugin, printed: bytes) -> Made:

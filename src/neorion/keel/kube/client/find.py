@@ -4,9 +4,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from neorion.keel.base import NotFound
 from neorion.keel.kube.client.cluster import Cluster, TokenFile, Trust
 from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
+from neorion.keel.kube.client.proxies import proxy_from
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # What the kubelet mounts there; a volume that somebody wrote by hand may have less.
@@ -31,9 +34,13 @@ def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCO
 def find_cluster(
     kubeconfig: Path | None = None, context: str = "", environ: Mapping[str, str] = os.environ
 ) -> Cluster:
-    """The given file, else KUBECONFIG, else the pod's own cluster, else ~/.kube/config."""
+    """The given file, else KUBECONFIG, else the pod's own cluster, else ~/.kube/config.
+
+    A pod's own is reached directly, any other through the proxy that the environment names for it.
+    """
     in_pod = environ.get("KUBERNETES_SERVICE_HOST") and (ACCOUNT / "token").exists()
     if kubeconfig is None and not context and not environ.get("KUBECONFIG") and in_pod:
         return cluster_of_pod(environ)
     paths = [kubeconfig] if kubeconfig else kubeconfig_paths(environ)
-    return read_kubeconfig(paths).cluster(context)
+    cluster = read_kubeconfig(paths).cluster(context)
+    return replace(cluster, usual_proxy=proxy_from(environ, cluster.server))

@@ -224,7 +224,8 @@ def _known(entries: Mapping[str, T], name: str, what: str) -> T:
 
 def _decoded(data: str, what: str) -> str:
     try:
-        return b64decode(data, validate=True).decode()
+        # In lines too: `base64` breaks them unless told not to, and kubectl does not mind.
+        return b64decode("".join(data.split()), validate=True).decode()
     except (NotBase64, UnicodeDecodeError):
         raise Invalid(
             "kube.config_data",

@@ -32,12 +32,13 @@ def tls_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
     with _file(certificate.chain) as chain, _file(certificate.key) as key:
         try:
-            context.load_cert_chain(chain, key)
+            # A key behind a passphrase is refused, as kubectl does: OpenSSL would ask on the terminal, or of whatever is our input.
+            context.load_cert_chain(chain, key, password="")
         except (ssl.SSLError, ValueError):
             raise Invalid(
                 "kube.certificate",
                 "The client certificate and its key do not fit together.",
-                hint="Check client-certificate-data and client-key-data.",
+                hint="Check client-certificate-data and client-key-data; a key behind a passphrase is of no use here.",
             ) from None
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import anyio
 
-from neorion.keel.base import Duration, Error, Instant, NotFound
+from neorion.keel.base import Duration, Error, Instant, NotFound, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.kube.core import EVENT, Event, Reference, Series
+from neorion.keel.kube.errors import Exists
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Meta, Object, micro_time_text
 from neorion.keel.kube.port import Api, Merge
@@ -17,8 +18,8 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# What a server takes: longer notes are refused whole.
-NOTE_CHARS_MAX: Final = 1024
+# What a server takes, in UTF-8: longer notes are refused whole.
+NOTE_BYTES_MAX: Final = 1024
 # Things told apart and remembered; the oldest is forgotten, and would begin a new Event.
 TOLD_MAX: Final = 5_000
 # A repetition is counted at once and written when this long has passed since the last write about it.
@@ -73,7 +74,7 @@ class Recorder:
         """`reason` is one word for machines, `note` a sentence for people."""
         matter = _Matter(thing.meta.uid, "Warning" if warning else "Normal", reason, action)
         now = self._clock.now()
-        note = note[:NOTE_CHARS_MAX]
+        note = note.encode()[:NOTE_BYTES_MAX].decode(errors="ignore")
         told = self._told.get(matter)
         if told is None:
             self._told[matter] = _Told(_reference(kind, thing.meta), note, now, now)
@@ -112,8 +113,15 @@ class Recorder:
             if told.written == 0 or not await self._count(matter, told):
                 await self._api.create(EVENT, self._event(matter, told))
             told.written = count
-        except Error as error:
+        except Exists:
+            # The answer to the first write was lost. What was told since is counted on it.
+            told.written = 1
+        except Retry as error:
             # Events are a courtesy: the work goes on without them.
+            log.warning("event not written yet", reason=matter.reason, error=str(error))
+        except Error as error:
+            # Whoever refuses it now refuses it in a minute too, as a namespace that is going or gone.
+            told.written = count
             log.warning("event not written", reason=matter.reason, error=str(error))
 
     async def _count(self, matter: _Matter, told: _Told) -> bool:

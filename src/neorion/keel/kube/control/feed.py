@@ -91,7 +91,11 @@ class Feed(Generic[T]):
                 self.informer.hear_version(int(event.version))
                 self._since = event.version
         elif not self._since:
-            self._list[event.object.meta.key] = event.object
+            # Changes may come before the list is whole: some servers mark its end a moment later.
+            if isinstance(event, Deleted):
+                self._list.pop(event.object.meta.key, None)
+            else:
+                self._list[event.object.meta.key] = event.object
         else:
             self._since = event.object.meta.resource_version
             self.informer.hear(event.object, gone=isinstance(event, Deleted))

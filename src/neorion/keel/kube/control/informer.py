@@ -46,10 +46,11 @@ class Index(Generic[T, V]):
 
     def replace(self, key: Key, before: T | None, after: T | None) -> None:
         for value in () if before is None else self._values(before):
-            keys = self._keys[value]
+            # A function may say a thing twice, as of an object that names one owner twice.
+            keys = self._keys.get(value, {})
             keys.pop(key, None)
             if not keys:
-                del self._keys[value]
+                self._keys.pop(value, None)
         for value in () if after is None else self._values(after):
             self._keys.setdefault(value, {})[key] = None
 

@@ -75,7 +75,7 @@ class Foretold:
         await self._probe.treat(remedy, gpu)
 
     async def _listen(self, tell: Callable[[HealthEvent], None]) -> None:
-        transport = sockets()
+        transport = sockets(direct=True)
         client = pyqwest.Client(transport)
         silent = False
         try:
