@@ -6,6 +6,7 @@ from datetime import datetime
 
 from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
+from neorion.devservers.model.words import TEXT_MAX
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Claim, ContainerStatus, Pod
 
@@ -61,7 +62,7 @@ def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
 
 def obstacle(taken: tuple[Step, ...]) -> str | None:
     """The first thing in the way, in one sentence."""
-    return next((step.message for step in taken if step.blocked), None)
+    return next((_fitted(step.message) for step in taken if step.blocked), None)
 
 
 def conditions(
@@ -79,11 +80,16 @@ def conditions(
                 type=step.type,
                 status=status,
                 reason=step.reason,
-                message=step.message,
+                message=_fitted(step.message),
                 last_transition_time=since,
             )
         )
     return tuple(told)
+
+
+def _fitted(message: str) -> str:
+    """Schedulers and registries may say a great deal; a status that is too long is refused whole."""
+    return message if len(message) <= TEXT_MAX else f"{message[: TEXT_MAX - 3]}..."
 
 
 def out_of_memory(pod: Pod) -> str | None:

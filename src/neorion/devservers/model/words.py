@@ -47,7 +47,8 @@ Span = Annotated[
 ]
 # Kubernetes writes amounts of resources as numbers or texts: `cpu: 8`, `memory: 32Gi`.
 Amount = int | str
-Text = Annotated[str, Meta(max_length=1024)]
+TEXT_MAX = 1024
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 def span(text: Span) -> timedelta:
