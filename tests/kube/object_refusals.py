@@ -281,6 +281,14 @@ FLAVORS: dict[str, tuple[dict[str, Any], str]] = {
         {"resources": {"requests": {"cpu": "4"}, "limits": {"cpu": "2"}}},
         "spec.resources: Invalid value: a request cannot be larger than its limit",
     ),
+    "memory in a unit of shops": (
+        {"resources": {"requests": {"memory": "32GB"}}},
+        "spec.resources: Invalid value: write amounts as Kubernetes does, such as 500m of cpu and 32Gi of memory",
+    ),
+    "a limit in plain words": (
+        {"resources": {"limits": {"cpu": "eight"}}},
+        "spec.resources: Invalid value: write amounts as Kubernetes does, such as 500m of cpu and 32Gi of memory",
+    ),
     "half a device": (
         {"resources": {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}}},
         "spec.resources: Invalid value: devices such as nvidia.com/gpu need the same number in requests and limits",
