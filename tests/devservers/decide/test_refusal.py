@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from neorion.devservers.client.why import diagnosis
 from neorion.devservers.decide import GoBack, Observed, decide, pod_refusal
 from neorion.devservers.decide.working import HELD_AGAIN, UNDO_AFTER
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Lifecycle, Phase
@@ -89,3 +90,25 @@ def test_however_much_the_cluster_says_the_status_has_room_for_it(reason: str):
     told = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(pod,)), SETTINGS, CREATED).status
     assert msgspec.convert(msgspec.to_builtins(told), DevServerStatus) == told
     assert (told.message or "").endswith("...")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            '0/1 nodes are available: persistentvolumeclaim "team" not found. not found',
+            'The volume claim "team" is not there.',
+        ),
+        (
+            '0/1 nodes are available: persistentvolumeclaim "team" is being deleted.',
+            'The volume claim "team" is being deleted.',
+        ),
+    ],
+)
+def test_a_claim_that_is_missing_is_no_lack_of_room(words: str, told: str):
+    placed = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=words)
+    pod = a_pod(status=PodStatus(phase="Pending", conditions=(placed,)))
+    status = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(pod,)), SETTINGS, CREATED).status
+    assert (status.phase, status.message) == (Phase.PENDING, told)
+    found = diagnosis(a_server(QUIET, status))
+    assert (found.sentence, found.hint.partition(";")[0]) == (told, "Make that claim")

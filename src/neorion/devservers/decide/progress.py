@@ -16,6 +16,8 @@ _IMAGE_FAULTS = frozenset(
 )
 # What the scheduler says of a pod whose volume is still being made.
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
+# What it says of one whose claims are not all there: no node would help.
+_MISSING = re.compile(r'persistentvolumeclaim "([^"]+)" (not found|is being deleted)')
 _START_FAULTS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
@@ -147,6 +149,10 @@ def _scheduled(pod: Pod) -> Step:
     # A home that is on its way is no lack of room: the scheduler looks again when it is there.
     home_first = told is not None and _UNBOUND in told.message
     if told is not None and not told.holds and told.reason == "Unschedulable" and not home_first:
+        if missing := _MISSING.search(told.message):
+            claim, why = missing.groups()
+            gone = "is not there" if why == "not found" else why
+            return Step(kind, False, "ClaimMissing", f'The volume claim "{claim}" {gone}.')
         return Step(kind, False, "Unschedulable", f"No node has room: {told.message.rstrip('.')}.")
     return Step(kind, None, "Waiting")
 
