@@ -156,6 +156,38 @@ USERS: dict[str, Row] = {
     ),
 }
 
+_FOREIGN = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+    "storageClassName": "none-such",
+    "volumeName": "home-of-bob",
+}
+_LABELS = {"app": "attack"}
+
+# What makes the cluster's own controllers write a claim in a user's name, and what that claim is called.
+TEMPLATES: dict[str, tuple[Kind[Any], Callable[[str], Manifest], str]] = {
+    "a volume of a pod": (
+        POD,
+        pod(volumes=[{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": _FOREIGN}}}]),
+        "attack-data",
+    ),
+    "a template of a StatefulSet": (
+        Kind(Object, "StatefulSet", "statefulsets", "apps"),
+        lambda namespace: thing(
+            namespace,
+            {
+                "spec": {
+                    "serviceName": "attack",
+                    "selector": {"matchLabels": _LABELS},
+                    "template": {"metadata": {"labels": _LABELS}, "spec": {"containers": [_IMAGE]}},
+                    "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _FOREIGN}],
+                }
+            },
+        ),
+        "data-attack-0",
+    ),
+}
+
 # Each is refused to the operator's account, and goes through for another one with the same rights.
 OPERATOR: dict[str, Row] = {
     "a deployment of its own": (

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+_MOMENT = r"'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'"
+
 # Each changes the spec of a good DevServer; None takes a field away.
 SERVERS: dict[str, tuple[dict[str, Any], str]] = {
     "no flavor": ({"flavor": None}, "spec.flavor: Required value"),
@@ -146,6 +148,14 @@ SERVERS: dict[str, tuple[dict[str, Any], str]] = {
         "spec.ports[0].port: Invalid value: 70000: spec.ports[0].port in body should be less than or equal to 65535",
     ),
     "a port without a name": ({"ports": [{"port": 80}]}, "spec.ports[0].name: Required value"),
+    "a port called by its number": (
+        {"ports": [{"name": "8080", "port": 8080}]},
+        'spec.ports[0].name: Invalid value: "8080": the name of a port has a letter in it, and no two hyphens side by side',
+    ),
+    "a port with two hyphens": (
+        {"ports": [{"name": "tensor--board", "port": 6006}]},
+        'spec.ports[0].name: Invalid value: "tensor--board": the name of a port has a letter in it, and no two hyphens side by side',
+    ),
     "two ports of one name": (
         {"ports": [{"name": "web", "port": 80}, {"name": "web", "port": 81}]},
         'spec.ports[1]: Duplicate value: {"name":"web"}',
@@ -185,7 +195,23 @@ SERVERS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an end in words": (
         {"lifecycle": {"expirationTime": "tomorrow"}},
-        'spec.lifecycle.expirationTime: Invalid value: "tomorrow": spec.lifecycle.expirationTime in body must be of type date-time: "tomorrow"',
+        f'spec.lifecycle.expirationTime: Invalid value: "tomorrow": spec.lifecycle.expirationTime in body should match {_MOMENT}, spec.lifecycle.expirationTime: Invalid value: "tomorrow": spec.lifecycle.expirationTime in body must be of type date-time: "tomorrow"',
+    ),
+    "an end a day off every clock": (
+        {"lifecycle": {"expirationTime": "2030-01-01T10:00:00+24:00"}},
+        f'spec.lifecycle.expirationTime: Invalid value: "2030-01-01T10:00:00+24:00": spec.lifecycle.expirationTime in body should match {_MOMENT}',
+    ),
+    "an end with a comma": (
+        {"lifecycle": {"keepUntil": "2030-01-01T10:00:00,5Z"}},
+        f'spec.lifecycle.keepUntil: Invalid value: "2030-01-01T10:00:00,5Z": spec.lifecycle.keepUntil in body should match {_MOMENT}',
+    ),
+    "an end before all years": (
+        {"lifecycle": {"extendedUntil": "0000-01-01T00:00:00Z"}},
+        'spec.lifecycle.extendedUntil: Invalid value: "0000-01-01T00:00:00Z": write a time between the years 2000 and 2200; what shall never be is left out',
+    ),
+    "an end that never comes": (
+        {"lifecycle": {"expirationTime": "9999-12-31T23:59:59Z"}},
+        'spec.lifecycle.expirationTime: Invalid value: "9999-12-31T23:59:59Z": write a time between the years 2000 and 2200; what shall never be is left out',
     ),
     "an end that does what": (
         {"lifecycle": {"onExpire": "Explode"}},
@@ -254,6 +280,14 @@ FLAVORS: dict[str, tuple[dict[str, Any], str]] = {
     "more asked than allowed": (
         {"resources": {"requests": {"cpu": "4"}, "limits": {"cpu": "2"}}},
         "spec.resources: Invalid value: a request cannot be larger than its limit",
+    ),
+    "memory in a unit of shops": (
+        {"resources": {"requests": {"memory": "32GB"}}},
+        "spec.resources: Invalid value: write amounts as Kubernetes does, such as 500m of cpu and 32Gi of memory",
+    ),
+    "a limit in plain words": (
+        {"resources": {"limits": {"cpu": "eight"}}},
+        "spec.resources: Invalid value: write amounts as Kubernetes does, such as 500m of cpu and 32Gi of memory",
     ),
     "half a device": (
         {"resources": {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}}},

@@ -15,11 +15,11 @@ from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.adapters.users import Allowance, Users, kit
 from neorion.devservers.model.objects import SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import Denied, Duration, Error
+from neorion.keel.base import Denied, Duration, Error, NotFound
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Kind, Merge, Object, Rejected
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.core import CLAIM, DEPLOYMENT, NAMESPACE, POD, SECRET, SERVICE
+from neorion.keel.kube.core import CLAIM, DEPLOYMENT, EVENT, NAMESPACE, POD, SECRET, SERVICE
 from tests.kube import guard_rows as rows
 
 pytestmark = pytest.mark.anyio
@@ -187,6 +187,25 @@ async def test_a_claim_is_not_bound_to_a_volume_afterwards(ann: Client, namespac
             await allowed(bind)
     finally:
         await ann.delete(CLAIM, made.meta.name, namespace)
+
+
+@pytest.mark.parametrize("way", rows.TEMPLATES)
+async def test_a_claim_that_a_controller_makes_names_no_volume_either(admin: Client, ann: Client, way: str):
+    kind, manifest, claim = rows.TEMPLATES[way]
+
+    async def told() -> None:
+        notes = [one.note for one in (await admin.list(EVENT, GUARDED)).items if claim in one.note]
+        if not any("leave spec.volumeName out" in note for note in notes):
+            raise Rejected("not told yet")
+
+    await allowed(lambda: ann.create(kind.raw, manifest(GUARDED)))
+    await allowed(lambda: ann.create(kind.raw, manifest(OPEN)))
+    assert (await allowed(lambda: admin.get(CLAIM, claim, OPEN))).spec.volume_name == "home-of-bob"
+    await allowed(told)
+    with pytest.raises(NotFound):
+        await admin.get(CLAIM, claim, GUARDED)
+    await ann.delete(kind, "attack", GUARDED)
+    await ann.delete(kind, "attack", OPEN)
 
 
 @pytest.mark.parametrize("namespace", [GUARDED, OPEN])

@@ -22,7 +22,7 @@ from neorion.keel.cli import run
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Bookmark, Key, Merge, Rejected, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
-from neorion.keel.kube.core import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
 
 pytestmark = pytest.mark.anyio
 
@@ -248,15 +248,18 @@ async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Clien
         await client.get(NAMESPACE, "dev-ann")
 
 
-async def test_a_user_with_a_server_is_not_removed_by_mistake(client: Client, installer: Installer):
+async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client, installer: Installer):
     await installer.install(DEFINITIONS)
     users = Users(client)
     await users.add("bob", Allowance(), "devctl")
     await users.wait_counted("bob", Duration.of(minutes=2))
-    await client.create(
-        SERVERS, {"metadata": {"name": "box", "namespace": "dev-bob"}, "spec": {"flavor": "cpu-small"}}
-    )
-    with pytest.raises(Conflict, match="bob has 1 servers and 0 homes"):
+    meta = {"name": "box", "namespace": "dev-bob"}
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await client.create(CLAIM, {"metadata": meta, "spec": size})
+    with pytest.raises(Conflict, match="bob has 0 servers, 0 homes and 1 other volumes"):
+        await users.remove("bob", A_MINUTE)
+    await client.create(SERVERS, {"metadata": meta, "spec": {"flavor": "cpu-small"}})
+    with pytest.raises(Conflict, match="bob has 1 servers, 0 homes and 1 other volumes"):
         await users.remove("bob", A_MINUTE)
     assert await client.get(SERVICE_ACCOUNT, "user-bob", "dev-bob")
     await users.remove("bob", A_MINUTE, with_homes=True)

@@ -1,6 +1,5 @@
 """A home goes on its day, and only when no server has anything to do with it."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,11 +16,22 @@ from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 pytestmark = pytest.mark.anyio
 
 KEY = Key("dev-ann", "mydev")
-LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("server", "homes"), [("gone", 0), ("there", 1), ("leaving", 1)])
-async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mark_it(server: str, homes: int):
+@pytest.mark.parametrize(
+    ("server", "day", "homes"),
+    [
+        ("gone", "2020-01-01T00:00:00+00:00", 0),
+        ("gone", "2020-01-01", 0),
+        ("gone", "3020-01-01", 1),
+        ("gone", "never", 1),
+        ("there", "2020-01-01T00:00:00+00:00", 1),
+        ("leaving", "2020-01-01T00:00:00+00:00", 1),
+    ],
+)
+async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mark_it(
+    server: str, day: str, homes: int
+):
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = Informers(api, clock, system_rng())
@@ -31,7 +41,7 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
         "name": home_name(KEY.name),
         "namespace": KEY.namespace,
         "labels": {HOME_LABEL: KEY.name},
-        "annotations": {HOME_DELETE_AFTER: LONG_AGO.isoformat()},
+        "annotations": {HOME_DELETE_AFTER: day},
     }
     kept = await api.create(CLAIM, {"metadata": home, "spec": {}})
     informers.observe(CLAIM, kept)

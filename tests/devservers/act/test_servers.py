@@ -8,12 +8,12 @@ from msgspec import structs
 
 from neorion.devservers.act import Hands, Mirrors, Servers
 from neorion.devservers.adapters.hostkeys import Keymaker
-from neorion.devservers.decide import SERVER_LABEL
-from neorion.devservers.model import Phase
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE
+from neorion.devservers.model import Phase, StopReason
 from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor, a_pod
-from neorion.keel.base import Duration, QuotaExceeded
-from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.base import Conflict, Duration, QuotaExceeded
+from neorion.keel.clock import SystemClock, VirtualClock, system_rng
 from neorion.keel.kube import Key, Kind, Merge, Rejected
 from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
 from neorion.keel.kube.core import CLAIM, POD, SECRET, SERVICE
@@ -137,3 +137,37 @@ async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
         Phase.RUNNING,
         "The cluster refuses what the server needs: spec: Forbidden: its node cannot do that.",
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "wish"),
+    [
+        (
+            {"lifecycle": {"timeToLive": "1h", "onExpire": "Delete", "autoShutdown": False, "warnings": []}},
+            {"lifecycle": {"extendedUntil": "2026-02-01T00:00:00Z"}},
+        ),
+        ({"running": False, "lifecycle": {"retention": "1h"}}, {"running": True}),
+    ],
+    ids=["extended", "started"],
+)
+async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_last_wish(
+    spec: dict[str, Any], wish: dict[str, Any]
+):
+    clock = VirtualClock(lambda: 0.0)
+    api = MemoryApi(MemoryCluster(clock), clock, "operator")
+    informers = Informers(api, clock, system_rng())
+    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
+    servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
+    informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
+    over = {} if spec.get("running", True) else {STOPPED_BECAUSE: StopReason.EXPIRED.value}
+    meta = {"name": KEY.name, "namespace": KEY.namespace, "annotations": over}
+    made = {"metadata": meta, "spec": {"flavor": "cpu-small", **spec}}
+    informers.observe(SERVERS, await api.create(SERVERS, made))
+    while await servers.reconcile(KEY) == Duration(0):
+        pass
+    clock.jump(3601)
+    await api.patch(SERVERS, KEY.name, Merge({"spec": wish}), KEY.namespace)
+
+    with pytest.raises(Conflict):
+        await servers.reconcile(KEY)
+    assert (await api.get(SERVERS, *reversed(KEY))).meta.deleted is None

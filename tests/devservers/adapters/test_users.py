@@ -1,12 +1,16 @@
 """What a user is given, without a cluster."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from neorion.devservers.adapters.users import Allowance, kit, kubeconfig
+from neorion.devservers.decide.objects import Identity, service
+from neorion.devservers.model import DevServerSpec
+from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Instant
 from neorion.keel.kube import Token
 from neorion.keel.kube.client import Cluster, StaticToken, Trust
@@ -63,6 +67,17 @@ def test_no_pod_of_a_user_reaches_nodes_or_the_clouds_metadata():
     blocks = [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule["to"] if "ipBlock" in to]
     assert [block["cidr"] for block in blocks] == ["0.0.0.0/0"]
     assert {"169.254.0.0/16", "10.0.0.0/8"} <= set(blocks[0]["except"])
+
+
+@pytest.mark.parametrize("tools", ["", "tools:1"])
+def test_ssh_is_let_in_where_it_listens(tools: str):
+    """A network policy sees the port of the pod, whatever the Service in front of it is called by."""
+    (policy,) = of_kind("NetworkPolicy")
+    open_ports = {port["port"] for rule in policy["spec"]["ingress"] for port in rule.get("ports", ())}
+    made = service(
+        Identity("mydev", "dev-ann", "1"), DevServerSpec(flavor="x"), replace(SETTINGS, tools_image=tools)
+    )
+    assert {one["targetPort"] for one in made["spec"]["ports"]} <= open_ports
 
 
 @pytest.mark.parametrize("kept", [Token("secret", Instant(0)), Path("/shared/token")])

@@ -68,6 +68,14 @@ def test_shortening_counts_from_now_whatever_end_there_was(ttl: int, by: int):
     assert expiry(written(lifecycle, found), CREATED, FlavorLimits()) == found.end
 
 
+@pytest.mark.parametrize("kept", [HOUR / 2, 9 * HOUR])
+def test_shortening_holds_idleness_off_no_longer_than_until_the_new_end(kept: timedelta):
+    """Who kept a server for a month and then ends it today has not asked that it never be idle when next started."""
+    lifecycle = Lifecycle(keep_until=NOW + kept)
+    found = extended(running(lifecycle, NOW + kept), a_flavor(), HOUR, NOW, shorten=True)
+    assert written(lifecycle, found).keep_until == NOW + min(kept, HOUR)
+
+
 @pytest.mark.parametrize("reason", [StopReason.IDLE, StopReason.SCHEDULE])
 def test_what_would_stop_it_before_its_deadline_is_held_off(reason: StopReason):
     found = extended(running(Lifecycle(), NOW + HOUR, reason), a_flavor(), HOUR, NOW)

@@ -200,8 +200,9 @@ async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: Fleet):
         {"timeToLive": "8h"},
         {"timeToLive": "1h", "extendedUntil": "2999-01-01T00:00:00Z"},
         {"expirationTime": "2020-01-01T00:00:00Z"},
+        {"keepUntil": "2100-01-01T00:00:00Z"},
     ],
-    ids=["none", "a longer one", "an extended one", "one that is over"],
+    ids=["none", "a longer one", "an extended one", "one that is over", "one that was held off"],
 )
 async def test_a_start_with_a_time_gives_exactly_that_whatever_end_there_was(
     fleet: Fleet, before: dict[str, str]
@@ -211,6 +212,7 @@ async def test_a_start_with_a_time_gives_exactly_that_whatever_end_there_was(
     started = await fleet.start("mydev", timedelta(hours=2))
     assert started.spec.running
     assert expiry(started.spec.lifecycle, CREATED, FlavorLimits()) == CREATED + timedelta(hours=2)
+    assert started.spec.lifecycle.keep_until is None
 
 
 async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_flavors_maximum(fleet: Fleet):

@@ -2,14 +2,19 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
+from neorion.devservers.client.why import diagnosis
 from neorion.devservers.decide import GoBack, Observed, decide, pod_refusal
 from neorion.devservers.decide.working import HELD_AGAIN, UNDO_AFTER
-from neorion.devservers.model import ConditionType, DevServerSpec, Lifecycle, Phase
+from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Lifecycle, Phase
 from neorion.devservers.model.objects import Body, BodyStatus, Trouble
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
+from neorion.keel.kube import Condition
+from neorion.keel.kube.core import PodStatus
+from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
 
 QUOTA = "exceeded quota: dev-user, requested: limits.cpu=2, used: limits.cpu=63, limited: limits.cpu=64"
 FULL = 'The quota "dev-user" has no room: limits.cpu=2 is asked for, limits.cpu=63 is used, limits.cpu=64 is the most.'
@@ -74,3 +79,36 @@ def test_a_flavor_whose_pod_is_refused_is_undone():
     waited = decide(stuck, SETTINGS, CREATED)
     assert (waited.edit, waited.wake) == (None, CREATED + UNDO_AFTER)
     assert decide(stuck, SETTINGS, CREATED + UNDO_AFTER).edit == GoBack("cpu-small")
+
+
+@pytest.mark.parametrize("reason", ["ImagePullBackOff", "CreateContainerError", "Unschedulable"])
+def test_however_much_the_cluster_says_the_status_has_room_for_it(reason: str):
+    words = "1 node had a taint; " * 1000
+    waits = ContainerStatus(name="dev", state=ContainerState(waiting=Waiting(reason, words)))
+    placed = Condition(type="PodScheduled", status="False", reason=reason, message=words)
+    pod = a_pod(status=PodStatus(phase="Pending", conditions=(placed,), containers=(waits,)))
+    told = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(pod,)), SETTINGS, CREATED).status
+    assert msgspec.convert(msgspec.to_builtins(told), DevServerStatus) == told
+    assert (told.message or "").endswith("...")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            '0/1 nodes are available: persistentvolumeclaim "team" not found. not found',
+            'The volume claim "team" is not there.',
+        ),
+        (
+            '0/1 nodes are available: persistentvolumeclaim "team" is being deleted.',
+            'The volume claim "team" is being deleted.',
+        ),
+    ],
+)
+def test_a_claim_that_is_missing_is_no_lack_of_room(words: str, told: str):
+    placed = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=words)
+    pod = a_pod(status=PodStatus(phase="Pending", conditions=(placed,)))
+    status = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(pod,)), SETTINGS, CREATED).status
+    assert (status.phase, status.message) == (Phase.PENDING, told)
+    found = diagnosis(a_server(QUIET, status))
+    assert (found.sentence, found.hint.partition(";")[0]) == (told, "Make that claim")

@@ -8,7 +8,7 @@ from msgspec.structs import replace as changed
 from neorion.devservers.decide import Observed, Settings, decide, doubts_host_key, wants_host_key
 from neorion.devservers.decide.ssh import MOUNT_PATIENCE
 from neorion.devservers.decide.tooling import TOOLS
-from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Ssh
+from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Port, Ssh
 from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.build import CREATED
@@ -50,6 +50,18 @@ def test_a_server_gets_sshd_its_keys_and_a_port_of_its_service():
     keys = found["ConfigMap"]
     assert (keys["metadata"]["name"], keys["data"]) == ("mydev-ssh-keys", {"authorized_keys": lines})
     assert found["Service"]["spec"]["ports"] == [{"name": "ssh", "port": 22, "targetPort": 2222}]
+
+
+def test_a_port_that_is_also_that_of_sshd_is_named_once():
+    """An apply that names a port of a container twice fails, and not as a refusal that could be told."""
+    ports = (Port(name="mine", port=2222), Port(name="web", port=8080))
+    found, pod = made(Observed(a_server(changed(SPEC, ports=ports), KEYED), a_flavor()))
+    assert [one["containerPort"] for one in pod["containers"][0]["ports"]] == [8080, 2222]
+    assert [(one["port"], one["targetPort"]) for one in found["Service"]["spec"]["ports"]] == [
+        (22, 2222),
+        (2222, 2222),
+        (8080, 8080),
+    ]
 
 
 def test_nothing_is_brought_where_nobody_wants_it_or_there_is_nothing_to_bring():

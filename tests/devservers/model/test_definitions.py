@@ -34,3 +34,10 @@ def _unbounded(schema: dict[str, Any], path: str) -> Iterator[str]:
 def test_nothing_that_a_user_writes_can_be_of_any_size(resource: CustomResource):
     schema = resource.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     assert list(_unbounded(schema["spec"], "spec")) == []
+
+
+@pytest.mark.parametrize("resource", [DEV_SERVER, DEV_SERVER_FLAVOR], ids=lambda one: one.kind)
+def test_kubectl_tells_the_age_only_of_what_has_been(resource: CustomResource):
+    """Of a date that is still to come it says <invalid>."""
+    dates = [one.path for one in resource.columns if one.type == "date"]
+    assert dates == [".metadata.creationTimestamp"]

@@ -1,6 +1,6 @@
 """Homes that have lost their server: kept until the day written on them, then deleted."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from neorion.devservers.act.mirrors import Mirrors
 from neorion.devservers.act.servers import Hands, moment, until
@@ -48,7 +48,9 @@ class Homes:
 
 
 def _date(text: str) -> datetime | None:
+    """Whoever wants a home kept longer writes another day on it, perhaps without an hour or a zone."""
     try:
-        return datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -201,4 +201,4 @@ def moment(now: Instant) -> datetime:
 def until(wake: datetime | None, now: datetime) -> Duration | None:
     if wake is None:
         return None
-    return min(SLEEP_MAX, Duration.of(seconds=max(0.0, (wake - now).total_seconds())))
+    return Duration.of(seconds=min(SLEEP_MAX.seconds, max(0.0, (wake - now).total_seconds())))

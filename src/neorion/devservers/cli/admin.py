@@ -167,7 +167,7 @@ def kubeconfig_command(out: Output, name: str, where: Where, *, time: str, token
 
 @user.command("remove")
 @_user_argument
-@_once("--with-homes", is_flag=True, help="Also their servers and homes, which is for ever.")
+@_once("--with-homes", is_flag=True, help="Also their servers, homes and other volumes, which is for ever.")
 @timeout_option
 @yes_option
 @dry_run_option
@@ -175,7 +175,7 @@ def kubeconfig_command(out: Output, name: str, where: Where, *, time: str, token
 def remove_command(out: Output, name: str, where: Where, **how: Unpack[Leaving]) -> None:
     """Take a user's namespace back.
 
-    Refused while there are servers or homes in it, unless --with-homes.
+    Refused while there are servers, homes or other volumes in it, unless --with-homes.
     """
     from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above

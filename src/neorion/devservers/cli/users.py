@@ -59,13 +59,13 @@ async def remove(client: Client, out: Output, name: str, how: Leaving) -> None:
     span = patience(how["timeout"])
     users = Users(client)
     user = await users.get(name)
-    goes = (
-        f"{user.servers} servers and {user.homes} homes" if how["with_homes"] else "no servers and no homes"
-    )
+    if not how["with_homes"]:
+        user.check_empty()
+    goes = f"the namespace {user.namespace} of {name}, with {user.belongings}"
     if how["dry_run"]:
-        out.say(f"Would delete the namespace {user.namespace} of {name}, with {goes}.")
+        out.say(f"Would delete {goes}.")
         return
-    confirm(f"Delete the namespace {user.namespace} of {name}, with {goes}?", yes=how["yes"])
+    confirm(f"Delete {goes}?", yes=how["yes"])
     await users.remove(name, span, with_homes=how["with_homes"])
     out.say(f"{name} is gone, and so is {user.namespace}.")
 

@@ -22,16 +22,17 @@ def extended(
     server: DevServer, flavor: DevServerFlavor | None, by: timedelta, now: datetime, *, shorten: bool = False
 ) -> Extension:
     """Counts from the end it has, so that it never ends sooner; with `shorten`, from now, whatever that means."""
-    name = server.meta.name
+    name, lifecycle = server.meta.name, server.spec.lifecycle
     if not server.spec.running:
         raise Conflict("devservers.not_started", f"{name} does not run.", hint=f"devctl start {name}")
     known = server.status.deadline
     end = now + by if shorten or known is None else max(now, known.time) + by
     _within_maximum(server, flavor, end, now)
     if shorten:
+        # What was held off until later is held off until then: it would count on after another start.
         fields: dict[str, str | None] = {"timeToLive": None, "expirationTime": _text(end)}
-        return Extension(end, {**fields, "extendedUntil": None})
-    lifecycle = server.spec.lifecycle
+        held = {"keepUntil": _text(min(end, lifecycle.keep_until))} if lifecycle.keep_until else {}
+        return Extension(end, {**fields, "extendedUntil": None, **held})
     written: dict[str, str | None] = {}
     if lifecycle.time_to_live is not None or lifecycle.expiration_time is not None:
         written["extendedUntil"] = _later(end, lifecycle.extended_until)

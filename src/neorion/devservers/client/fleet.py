@@ -238,7 +238,12 @@ class Fleet:
         flavor = await self.flavor_of(server)
         if flavor is not None:
             _check_time(flavor, by)
-        return {"timeToLive": span_text(by), "expirationTime": None, "extendedUntil": None}
+        return {
+            "timeToLive": span_text(by),
+            "expirationTime": None,
+            "extendedUntil": None,
+            "keepUntil": None,
+        }
 
     async def _turn(self, server: DevServer, spec: dict[str, Any]) -> DevServer:
         """Whatever stopped it before, now it was a person."""

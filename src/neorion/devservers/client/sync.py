@@ -52,13 +52,12 @@ class DevServer:
         return self._opened
 
     def __enter__(self) -> Self:
-        try:
-            self._opened = self._stack.enter_context(start_blocking_portal())
-            self._stack.enter_context(self._opened.wrap_async_context_manager(self._inner))
-        except BaseException:
-            self._stack.close()
-            self._opened = None
-            raise
+        # Whatever ends the wait, Ctrl-C above all, has to reach the thread: it would wait on, and so should we.
+        with ExitStack() as opening:
+            portal = opening.enter_context(start_blocking_portal())
+            opening.enter_context(portal.wrap_async_context_manager(self._inner))
+            self._stack = opening.pop_all()
+        self._opened = portal
         return self
 
     def __exit__(

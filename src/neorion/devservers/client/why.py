@@ -30,6 +30,7 @@ _CURES = {
     "NoStorageClass": "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
     "Lost": "Ask whoever runs the cluster's storage.",
     "Unschedulable": "Take a smaller flavor (devctl update {name} --flavor FLAVOR), or wait for a node.",
+    "ClaimMissing": "Make that claim; or delete the server, and create it with another --shared-volume: its home stays.",
     "ErrImagePull": "Check the name of the image and the right to pull it.",
     "ImagePullBackOff": "Check the name of the image and the right to pull it.",
     "InvalidImageName": "Delete it, and create it with another --image; its home stays.",

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
+from neorion.devservers.model.words import TEXT_MAX
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Claim, ContainerStatus, Pod
 
@@ -15,6 +16,8 @@ _IMAGE_FAULTS = frozenset(
 )
 # What the scheduler says of a pod whose volume is still being made.
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
+# What it says of one whose claims are not all there: no node would help.
+_MISSING = re.compile(r'persistentvolumeclaim "([^"]+)" (not found|is being deleted)')
 _START_FAULTS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
@@ -61,7 +64,7 @@ def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
 
 def obstacle(taken: tuple[Step, ...]) -> str | None:
     """The first thing in the way, in one sentence."""
-    return next((step.message for step in taken if step.blocked), None)
+    return next((_fitted(step.message) for step in taken if step.blocked), None)
 
 
 def conditions(
@@ -79,11 +82,16 @@ def conditions(
                 type=step.type,
                 status=status,
                 reason=step.reason,
-                message=step.message,
+                message=_fitted(step.message),
                 last_transition_time=since,
             )
         )
     return tuple(told)
+
+
+def _fitted(message: str) -> str:
+    """Schedulers and registries may say a great deal; a status that is too long is refused whole."""
+    return message if len(message) <= TEXT_MAX else f"{message[: TEXT_MAX - 3]}..."
 
 
 def out_of_memory(pod: Pod) -> str | None:
@@ -141,6 +149,10 @@ def _scheduled(pod: Pod) -> Step:
     # A home that is on its way is no lack of room: the scheduler looks again when it is there.
     home_first = told is not None and _UNBOUND in told.message
     if told is not None and not told.holds and told.reason == "Unschedulable" and not home_first:
+        if missing := _MISSING.search(told.message):
+            claim, why = missing.groups()
+            gone = "is not there" if why == "not found" else why
+            return Step(kind, False, "ClaimMissing", f'The volume claim "{claim}" {gone}.')
         return Step(kind, False, "Unschedulable", f"No node has room: {told.message.rstrip('.')}.")
     return Step(kind, None, "Waiting")
 

@@ -51,7 +51,9 @@ def equip(pod: Manifest, image: str, keys: str, host_key: str) -> None:
         {"name": "ssh", "mountPath": KEYS_AT, "readOnly": True},
     ]
     server["command"][-1] = f"{TOOLS_AT}/sshd.sh & {server['command'][-1]}"
-    server["ports"] = [*server.get("ports", []), {"name": "ssh", "containerPort": SSH_PORT}]
+    # A port is named once: a user may have listed this one too.
+    others = [one for one in server.get("ports", []) if one["containerPort"] != SSH_PORT]
+    server["ports"] = [*others, {"name": "ssh", "containerPort": SSH_PORT}]
     server["startupProbe"] = {
         "tcpSocket": {"port": SSH_PORT},
         "periodSeconds": 1,

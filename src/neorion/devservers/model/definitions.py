@@ -19,7 +19,8 @@ DEV_SERVER = CustomResource(
         Column("Flavor", ".spec.flavor"),
         Column("Phase", ".status.phase"),
         Column("Ready", ".status.ready", "boolean"),
-        Column("Stops", ".status.deadline.time", "date"),
+        # As text: of a date, kubectl tells the age, and what is still to come has none.
+        Column("Stops", ".status.deadline.time"),
         Column("Message", ".status.message", priority=1),
         Column("Image", ".spec.image", priority=1),
         Column("Age", ".metadata.creationTimestamp", "date"),

@@ -11,6 +11,11 @@ from neorion.keel.kube.rules import Rule
 # Few, because the server weighs a rule by the most it could have to read.
 Amounts = Annotated[dict[str, Amount], Meta(max_length=6)]
 
+# What the server cannot read as an amount, it cannot apply either, and says so in a way that is no refusal.
+_READABLE = """
+(!has(self.requests) || self.requests.all(name, isQuantity(string(self.requests[name]))))
+  && (!has(self.limits) || self.limits.all(name, isQuantity(string(self.limits[name]))))
+""".strip()
 _WITHIN_LIMITS = """
 !has(self.limits) || !has(self.requests) || self.requests.all(name, !(name in self.limits)
   || quantity(string(self.requests[name])).compareTo(quantity(string(self.limits[name]))) <= 0)
@@ -25,6 +30,7 @@ class Resources(Part, frozen=True, kw_only=True):
     """What the server is promised, and what it may take at most."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
+        (_READABLE, "write amounts as Kubernetes does, such as 500m of cpu and 32Gi of memory"),
         (_WITHIN_LIMITS, "a request cannot be larger than its limit"),
         (_WHOLE_DEVICES, "devices such as nvidia.com/gpu need the same number in requests and limits"),
     )

@@ -4,13 +4,12 @@ Every refusal that the API server can make stands here, as a limit of a type or 
 apply` of nonsense is refused with a sentence.
 """
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from neorion.devservers.model.words import DottedName, Name, Size, Span, Text
+from neorion.devservers.model.words import DottedName, Moment, Name, Size, Span, Text
 from neorion.keel.kube import Part
 from neorion.keel.kube.rules import Rule, keyed, rules
 
@@ -87,7 +86,16 @@ class Volume(Part, frozen=True, kw_only=True):
 class Port(Part, frozen=True, kw_only=True):
     """A port of the server that gets a name in its Service."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=15, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    name: Annotated[
+        str,
+        Meta(min_length=1, max_length=15, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+        rules(
+            (
+                "self.matches('[a-z]') && !self.contains('--')",
+                "the name of a port has a letter in it, and no two hyphens side by side",
+            )
+        ),
+    ]
     port: Annotated[int, Meta(ge=1, le=65535)]
 
 
@@ -149,10 +157,10 @@ class Lifecycle(Part, frozen=True, kw_only=True):
 
     idle_timeout: Annotated[int, Meta(ge=60, le=31_536_000)] = 3600
     auto_shutdown: bool = True
-    expiration_time: datetime | None = None
+    expiration_time: Moment | None = None
     time_to_live: Span | None = None
-    extended_until: datetime | None = None
-    keep_until: datetime | None = None
+    extended_until: Moment | None = None
+    keep_until: Moment | None = None
     on_expire: OnExpire = OnExpire.STOP
     retention: Span = "7d"
     warnings: Annotated[tuple[Span, ...], Meta(max_length=10)] = ("30m", "15m", "5m")

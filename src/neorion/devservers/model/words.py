@@ -1,6 +1,6 @@
 """The forms a person may write in a DevServer: names, sizes, lengths of time. The API server checks each before we see it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from msgspec import Meta
@@ -45,9 +45,23 @@ Span = Annotated[
         )
     ),
 ]
+# A point in time such as 2026-01-15T18:00:00Z. By itself the API server also takes times that no calendar has, such as one
+# that is 99 hours off or has words behind it; a single one that cannot be read would keep the operator from reading any.
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+Moment = Annotated[
+    datetime,
+    Meta(tz=True, extra_json_schema={"maxLength": 64, "pattern": _MOMENT}),
+    rules(
+        (
+            "self >= timestamp('2000-01-01T00:00:00Z') && self < timestamp('2200-01-01T00:00:00Z')",
+            "write a time between the years 2000 and 2200; what shall never be is left out",
+        )
+    ),
+]
 # Kubernetes writes amounts of resources as numbers or texts: `cpu: 8`, `memory: 32Gi`.
 Amount = int | str
-Text = Annotated[str, Meta(max_length=1024)]
+TEXT_MAX = 1024
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 def span(text: Span) -> timedelta:

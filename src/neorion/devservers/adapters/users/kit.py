@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.users import (
     CREATED_BY_LABEL,
@@ -126,7 +127,8 @@ def _walls() -> Manifest:
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
             {"from": [{"podSelector": {}}]},
-            {"from": [system], "ports": [{"protocol": "TCP", "port": 22}]},
+            # A wall knows ports of pods and not of Services: that of our sshd, and that of one which an image brings.
+            {"from": [system], "ports": [{"protocol": "TCP", "port": port} for port in (22, SSH_PORT)]},
         ],
         "egress": [
             {"to": [{"podSelector": {}}]},

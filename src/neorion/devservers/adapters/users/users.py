@@ -22,14 +22,27 @@ _RECOUNT: Final = Duration.of(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user, and what they have."""
+    """A user, and what they have. `volumes` are claims of their own, beside the homes of servers."""
 
     name: str
     namespace: str
     servers: int
     homes: int
+    volumes: int
     state: str
     created: str
+
+    @property
+    def belongings(self) -> str:
+        return f"{self.servers} servers, {self.homes} homes and {self.volumes} other volumes"
+
+    def check_empty(self) -> None:
+        if self.servers or self.homes or self.volumes:
+            raise Conflict(
+                "devservers.user_has_homes",
+                f"{self.name} has {self.belongings}.",
+                hint="Have what is worth it copied, then remove the user with --with-homes.",
+            )
 
 
 class Users:
@@ -115,12 +128,8 @@ class Users:
     async def remove(self, name: str, patience: Duration, *, with_homes: bool = False) -> None:
         """Servers first, while the operator may still let them go; then the namespace with all that is left."""
         user = await self.get(name)
-        if (user.servers or user.homes) and not with_homes:
-            raise Conflict(
-                "devservers.user_has_homes",
-                f"{name} has {user.servers} servers and {user.homes} homes.",
-                hint="Have what is worth it copied, then remove the user with --with-homes.",
-            )
+        if not with_homes:
+            user.check_empty()
         with anyio.move_on_after(patience.seconds):
             await self._remove_servers(user.namespace)
             await self._client.delete(NAMESPACE, user.namespace)
@@ -146,12 +155,14 @@ class Users:
 
     async def _user(self, space: Namespace) -> User:
         name = space.meta.name
-        homes = await self._client.list(CLAIM, name, Select(labels=HOME_LABEL))
+        claims = (await self._client.list(CLAIM, name)).items
+        homes = sum(HOME_LABEL in one.meta.labels for one in claims)
         return User(
             name=space.meta.labels[USER_LABEL],
             namespace=name,
             servers=len(await self._servers(name)),
-            homes=len(homes.items),
+            homes=homes,
+            volumes=len(claims) - homes,
             state=space.status.phase,
             created=space.meta.created or "",
         )

@@ -61,7 +61,9 @@ def _as_error(error: BaseException, program: str) -> Error:
             # Without click's own suggestion: ours stands in the hint.
             return Invalid("cli.usage", error.message, hint=_usage_hint(error, program))
         case click.UsageError():
-            return Invalid("cli.usage", error.format_message(), hint=_usage_hint(error, program))
+            # click lists choices on lines of their own; a sentence has one.
+            sentence = " ".join(error.format_message().split())
+            return Invalid("cli.usage", sentence, hint=_usage_hint(error, program))
         case click.ClickException():
             return Terminal("cli.failed", error.format_message())
         case OSError() if error.strerror:

@@ -95,13 +95,14 @@ class Applier:
         return written if meta.deleted else self._observed(kind, written)
 
     async def delete(self, kind: Kind[T], observed: T | None) -> None:
-        """Asks for the end of exactly this object; one that is gone or going is left alone."""
+        """Asks for the end of the object as it was seen; one that is gone or going is left alone."""
         if observed is None or observed.meta.deleted:
             return
         self._begin("delete", kind)
         meta = observed.meta
+        seen = Deletion(uid=meta.uid, version=meta.resource_version)
         try:
-            await self._api.delete(kind, meta.name, meta.namespace, Deletion(uid=meta.uid))
+            await self._api.delete(kind, meta.name, meta.namespace, seen)
         except NotFound:
             return
 
