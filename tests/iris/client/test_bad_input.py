@@ -320,7 +320,7 @@ def archive(*entries: tuple[str, bytes, int]) -> bytes:
 
 
 def bomb() -> bytes:
-    return archive(("zeros", bytes(64 * 2**20), stat.S_IFREG))
+    return archive(*((f"zeros-{number}", bytes(64 * 2**20), stat.S_IFREG) for number in range(5)))
 
 
 def liar() -> bytes:
