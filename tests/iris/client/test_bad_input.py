@@ -126,6 +126,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
         "iris.replicas",
         "put more work into each task, or submit several jobs",
     ),
+    "no task at all": (submit(replicas=0), "iris.replicas", "with nothing to do, submit none"),
     "fewer tries than none": (submit(retries=-1), "iris.budget", "give a number of retries from 0"),
     "a variable that is none": (
         submit(env={"A=B": "c"}),
