@@ -187,7 +187,8 @@ async def test_no_token_at_all_is_refused(world: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with AsyncIrisClient.remote(world.url) as client:
         error = await refusal(client.jobs)
-    assert (error.code, error.hint) == ("rpc.no_token", "Send the header Authorization: Bearer TOKEN.")
+    assert error.code == "rpc.no_token"
+    assert error.hint.startswith("Give the client a token")
 
 
 async def test_a_workers_token_submits_nothing(world: Cluster):
