@@ -1,5 +1,7 @@
 """A controller that is told to stop lets go of whoever waits, and the next one goes on."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -54,3 +56,30 @@ def test_who_waits_and_follows_does_so_until_the_controller_is_back(
         for thread in threads:
             thread.join(120)
         assert ("".join(told), values) == ("up\ndown\n", [None])
+
+
+_INTERRUPTED = """
+import os, signal, time
+from iris.client import IrisClient
+
+with IrisClient.local(workers=1) as client:
+    goes_on = client.submit(lambda: time.sleep(1) or "went on", "goes-on", resources={"cpu": 0.1})
+    client.submit("true", "first", resources={"cpu": 0.1}).wait()
+    try:
+        os.killpg(0, signal.SIGINT)
+        client.submit("sleep 1000", "waited-for").wait()
+    except KeyboardInterrupt:
+        print(client.wait(goes_on, timeout=20))
+"""
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_cluster_of_ones_own():
+    # A terminal, and a notebook's interrupt button, signal the whole group of processes.
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")

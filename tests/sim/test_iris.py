@@ -358,9 +358,9 @@ def drop_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     append = LogShelf.append
 
     def forgetful(
-        shelf: LogShelf, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, last: bool = False
+        shelf: LogShelf, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False
     ) -> int:
-        return offset + len(text) if last else append(shelf, job, attempt, offset, text)
+        return offset + len(text) if gap else append(shelf, job, attempt, offset, text)
 
     monkeypatch.setattr(LogShelf, "append", forgetful)
 

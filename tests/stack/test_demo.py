@@ -34,6 +34,8 @@ _STORY = (
 
 def test_the_demo_tells_a_whole_life_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    # As after `make demo`: our programs are in a folder that the shell does not know.
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     shown = subprocess.run(
         [sys.executable, "-m", "neorion", "demo"], capture_output=True, text=True, check=False
     )
@@ -44,5 +46,10 @@ def test_the_demo_tells_a_whole_life_and_leaves_nothing(tmp_path: Path, monkeypa
         assert found, f"{words!r} is not in its place in:\n{shown.stdout}"
         place += found.end()
     assert "\x1b" not in shown.stdout
+    first, *others = shown.stdout.partition("Try it")[2].splitlines()[1:]
+    found = subprocess.run(
+        ["sh", "-c", f"{first}; {others[0]} --help"], capture_output=True, text=True, check=False
+    )
+    assert found.stdout.startswith("Usage: iris cluster start")
     assert not list(tmp_path.iterdir())
     assert not processes_in(tmp_path)

@@ -141,6 +141,13 @@ class Runtime(Protocol):
         """The file that holds what the attempt writes to its standard output and error."""
         ...
 
+    def kept_from(self, attempt: AttemptId) -> int:
+        """The offset of the first byte in that file that the attempt wrote and that is still there.
+
+        0 unless the log outgrew its room; what came before was dropped, and reads as anything.
+        """
+        ...
+
 
 class KeptSecret(Protocol):
     """A secret that people hand on, where they find it."""

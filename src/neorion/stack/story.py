@@ -1,6 +1,9 @@
 """What the demo tells: each thing once as it happens, how far the work is, and the times at the end."""
 
+import shutil
+import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from neorion.iris.client import AsyncIrisClient, AsyncJob
@@ -87,10 +90,22 @@ class Story:
                 "",
                 *lines,
                 "",
-                "Try it: iris cluster start --local --detach && iris run -- echo hello; from Python: docs/guides/iris.md.",
+                "Try it, and from Python as in docs/guides/iris.md:",
+                *self._commands(),
                 "",
             ]
         )
+
+    def _commands(self) -> list[str]:
+        known = shutil.which("iris", path=self._out.env.get("PATH", ""))
+        # Make calls us by our path; who types the next command has to be able to.
+        path = [] if known else [f'  export PATH="{Path(sys.executable).parent}:$PATH"']
+        return [
+            *path,
+            "  iris cluster start --local --detach",
+            "  iris run -- echo hello",
+            "  iris cluster stop",
+        ]
 
     async def _cut_power(self) -> None:
         self._victim = next(name for name, state in self._states.items() if state == "READY")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.act.shelf import LogShelf
+from neorion.iris.act.shelf import CHUNK_BYTES, LOG_BYTES_MAX, PART_BYTES, LogShelf
 from neorion.iris.model import AttemptId, JobId
 
 pytestmark = pytest.mark.anyio
@@ -34,5 +34,33 @@ async def test_a_worker_that_is_ahead_is_sent_back(tmp_path: Path):
 async def test_the_last_part_says_what_is_missing_before_it(tmp_path: Path):
     shelf = LogShelf(tmp_path)
     shelf.append(JOB, ATTEMPT, 0, b"one\n")
-    shelf.append(JOB, ATTEMPT, 8, b"three", last=True)
-    assert await text(shelf) == b"one\n[4 bytes dropped]\nthree"
+    shelf.append(JOB, ATTEMPT, 8, b"three", gap=True)
+    assert await text(shelf) == b"one\n\n[4 bytes dropped]\nthree"
+
+
+async def test_of_a_log_that_outgrew_its_room_the_newest_is_kept_also_after_a_restart(tmp_path: Path):
+    shelf = LogShelf(tmp_path)
+    whole = b"".join(b"%063d\n" % number for number in range((LOG_BYTES_MAX + 3 * PART_BYTES) // 64))
+    for offset in range(0, len(whole), CHUNK_BYTES):
+        shelf.append(JOB, ATTEMPT, offset, whole[offset : offset + CHUNK_BYTES])
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= LOG_BYTES_MAX
+    for each in (shelf, LogShelf(tmp_path)):
+        mark, _, rest = (await text(each)).partition(b"\n")
+        assert whole.endswith(rest)
+        assert len(rest) >= LOG_BYTES_MAX - PART_BYTES
+        assert mark == b"[%d bytes dropped]" % (len(whole) - len(rest))
+        assert each.append(JOB, ATTEMPT, len(whole) - 1, b"\n") == len(whole)
+    shelf.forget(JOB)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_who_follows_is_told_what_was_dropped_and_goes_on_behind_it(tmp_path: Path):
+    shelf = LogShelf(tmp_path)
+    shelf.append(JOB, ATTEMPT, 0, b"one\n")
+    shelf.append(JOB, ATTEMPT, 100, b"late\n", gap=True)
+    told = [each async for each in shelf.read(JOB, ATTEMPT, 4, follow=False)]
+    assert b"".join(chunk for _, chunk in told) == b"\n[96 bytes dropped]\nlate\n"
+    place, chunk = told[0]
+    assert place + len(chunk) == 100
+    assert [each async for each in shelf.read(JOB, ATTEMPT, 100, follow=False)] == [(100, b"late\n")]
+    assert shelf.append(JOB, ATTEMPT, 105, b"later\n") == 111

@@ -71,6 +71,17 @@ def test_too_much_is_refused_with_the_names_of_the_largest(tmp_path: Path):
         bundle(tmp_path, ())
 
 
+@pytest.mark.parametrize("name", [b"no\xfftext", b"back\\slash"])
+def test_a_file_that_cannot_be_sent_is_named_before_anything_is(tmp_path: Path, name: bytes):
+    files(tmp_path, "a.py")
+    (tmp_path / os.fsdecode(name)).touch()
+    with pytest.raises(Invalid) as refused:
+        bundle(tmp_path, ())
+    assert refused.value.code == "iris.bundle_file"
+    assert repr(os.fsdecode(name)) in refused.value.sentence
+    assert names(tmp_path, "no*", "back*") == ["a.py"]
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"\n", b"bc\nd", b"", b"\n\n"]))))
 def test_lines_stay_whole_however_they_come(chunks: list[tuple[int, bytes]]):
     written: list[bytes] = []

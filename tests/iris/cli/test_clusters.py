@@ -132,6 +132,21 @@ def test_a_cluster_that_cannot_start_says_why(folder: Path, capfd: pytest.Captur
     assert shown(capfd, "cluster", "start")[0] == Exit.USAGE
 
 
+def test_a_port_that_is_taken_is_told_in_one_sentence(folder: Path, capfd: pytest.CaptureFixture[str]):
+    # What an earlier start died of is not what this one dies of.
+    (folder / "log").write_text("error: Something else.\nhint: Do something else.\ncode: other\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        start = ("cluster", "start", "--local", "--detach", "--folder", str(folder), "--port", port)
+        code, out, err = shown(capfd, *start)
+    assert (code, out) == (Exit.FAILED, "")
+    assert err.splitlines() == [
+        f"error: The cluster ended while it started: Port {port} of 127.0.0.1 is in use.",
+        "hint: Stop what uses it, or choose another; 0 takes a free one.",
+        "code: iris.cluster_start",
+    ]
+
+
 FILES = Path(__file__).parent.parent / "cluster_files"
 
 

@@ -238,3 +238,12 @@ def test_one_task_is_shown_and_read_by_its_number(iris: Iris, ended: str):
     missing = iris("task", "describe", ended, "7", "-o", "json")
     assert missing.code == Exit.NOT_FOUND
     assert json.loads(missing.err)["error"]["code"] == "iris.no_task"
+
+
+def test_who_has_no_token_is_told_where_it_goes(iris: Iris, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    # As somebody else on this machine, for whom the controller left none.
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    done = iris("job", "list")
+    assert (done.code, done.out) == (Exit.DENIED, "")
+    assert "wants to know who you are" in done.err
+    assert "hint: set IRIS_TOKEN to your token" in done.err

@@ -44,3 +44,12 @@ def test_a_cluster_of_ones_own_is_shown_the_token_it_left_and_no_other(tmp_path:
     left.write_text("of this one")
     found = own_home("http://127.0.0.1:1234", env)
     assert (found.token, found.prefix) == ("of this one", "/ada")
+
+
+def test_an_address_is_the_same_with_and_without_a_slash_at_its_end(tmp_path: Path):
+    env = {"XDG_STATE_HOME": str(tmp_path)}
+    left = Path(token_file(env, 1234))
+    left.parent.mkdir(parents=True)
+    left.write_text("left here")
+    assert home("http://localhost:1234/", None, "ada", env) == home("http://localhost:1234", None, "ada", env)
+    assert home("http://localhost:1234/", None, "ada", env).token == "left here"

@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+from neorion.iris.client import IrisClient
 from neorion.iris.client.notebook import html
 from neorion.iris.model.gen import iris_pb as pb
 
@@ -47,6 +48,20 @@ def test_a_job_shows_its_tasks_and_why_it_waits():
     for words in ("/ann/train", "running", "5 succeeded, 3 running", "There is no worker yet."):
         assert words in text
     assert "pending" not in text
+
+
+def test_a_job_that_failed_shows_how():
+    ending = pb.Ending(cause="exit_code", code=3)
+    words = read(pb.Job(name="/ann/train", state="failed", tasks={"failed": 1}, ending=ending)).words
+    assert "/ann/train ended with exit code 3." in words
+
+
+def test_a_job_that_nobody_knows_any_more_shows_its_name(client: IrisClient):
+    job = client.submit("true", "shown")
+    assert "/shown</b>" in (job._repr_html_() or "")
+    job.id = "job-forgotten"
+    assert job._repr_html_() is None
+    assert "/shown job-forgotten" in repr(job)
 
 
 def test_what_strangers_wrote_is_text():

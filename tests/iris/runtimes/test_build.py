@@ -53,7 +53,6 @@ HOSTILE: dict[str, tuple[tuple[str, str, int], ...]] = {
     "twice": (("ok", "", FILE), ("ok", "x", FILE)),
     "file and directory": (("ok", "", FILE), ("ok/x", "x", FILE)),
     "nothing": (("ok", "", FILE), ("./", "x", FILE)),
-    "bomb": (("ok", "", FILE), ("out", "\0" * (bundle.RATIO_FREE_BYTES + 1), FILE)),
 }
 
 
@@ -78,6 +77,21 @@ def test_an_archive_over_a_limit_is_refused(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(Invalid, match="1 at most"):
         bundle.unpack(archive(tmp_path / "b.zip", ("a", "xx", FILE), ("b", "xx", FILE)), target)
     assert list(target.iterdir()) == []
+
+
+def test_a_bomb_is_refused_and_what_merely_shrinks_well_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    zeros = archive(tmp_path / "b.zip", ("logs/12:30.txt", "\0" * (32 << 20), FILE), ("7:15.txt", "", FILE))
+    target = tmp_path / "work"
+    target.mkdir()
+    bundle.unpack(zeros, target)
+    assert (target / "logs/12:30.txt").stat().st_size == 32 << 20
+    monkeypatch.setattr(bundle, "RATIO_FREE_BYTES", 16 << 20)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(Invalid, match="times its size"):
+        bundle.unpack(zeros, tmp_path / "other")
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 def cut(data: bytes) -> bytes:

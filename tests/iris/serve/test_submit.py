@@ -1,8 +1,10 @@
 """What cannot be is refused when it is submitted, whole."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
+from protobuf import Oneof
 
 from neorion.iris.act.jobs import submit
 from neorion.iris.app.controller import Settings
@@ -18,7 +20,7 @@ from neorion.iris.model import (
     wire,
 )
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.base import Invalid
+from neorion.keel.base import Conflict, Invalid
 from tests.iris.serve.office import asking, office
 
 pytestmark = pytest.mark.anyio
@@ -110,3 +112,26 @@ async def test_what_never_fits_is_refused_with_what_would(tmp_path: Path):
                 await there.jobs("ada").submit(request)
             assert (refused.value.code, refused.value.sentence) == ("iris.infeasible", says)
             assert refused.value.hint
+
+
+async def test_a_key_used_again_is_the_same_job_if_the_same_is_said_about_it(tmp_path: Path):
+    """The same function is pickled to other bytes by the next run of the same program."""
+
+    def calling(body: bytes, **variables: str) -> pb.SubmitRequest:
+        request = asking("/ada/nightly")
+        assert request.spec is not None
+        digest = hashlib.sha256(body).hexdigest()
+        request.spec.entry = Oneof("call", pb.Call(function=digest))
+        request.spec.inputs = [digest]
+        request.spec.environment = pb.Environment(variables=variables)
+        request.blobs = [pb.Blob(digest=digest, body=body)]
+        return request
+
+    async with office(tmp_path) as there:
+        jobs = there.jobs("ada")
+        first = await jobs.submit(calling(b"one pickle", a="1", b="2"))
+        again = await jobs.submit(calling(b"another pickle of it", b="2", a="1"))
+        assert (again.id, again.existed) == (first.id, True)
+        for other in (calling(b"one pickle", a="2", b="2"), asking("/ada/nightly")):
+            with pytest.raises(Conflict, match="which is another job"):
+                await jobs.submit(other)

@@ -1,4 +1,5 @@
 import pickle
+import traceback
 
 import pytest
 
@@ -7,6 +8,7 @@ from neorion.keel.base import (
     Denied,
     Duration,
     Error,
+    Invalid,
     NoCapacity,
     QuotaExceeded,
     Retry,
@@ -48,3 +50,11 @@ def test_a_stranger_is_denied_too():
 def test_scopes_say_where():
     assert NoCapacity("a.b", "None.", scope="us-east-1").scope == "us-east-1"
     assert QuotaExceeded("a.b", "Full.", scope="team-a").scope == "team-a"
+
+
+def test_who_meets_an_error_in_a_traceback_reads_what_to_do():
+    told = "".join(
+        traceback.format_exception(Invalid("a.b", '"gpus" is no resource.', hint='did you mean "gpu"?'))
+    )
+    assert told.endswith('"gpus" is no resource.\nhint: did you mean "gpu"?\n')
+    assert traceback.format_exception(Invalid("a.b", "No.")) == ["neorion.keel.base.errors.Invalid: No.\n"]

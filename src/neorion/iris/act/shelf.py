@@ -1,23 +1,66 @@
-"""Where the controller keeps what attempts wrote: a file for each, read by anybody, followed as it grows."""
+"""Where the controller keeps what attempts wrote: the newest of each, read by anybody, followed as it grows."""
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from neorion.iris.model import AttemptId, JobId
 
 CHUNK_BYTES = 256 * 1024
-# Per attempt. What comes after is counted, not kept: a log that fills the disk would take every job with it.
+# Per attempt. A log that fills the disk would take every job with it; the newest stays, because people look for how it ended.
 LOG_BYTES_MAX = 64 * 1024 * 1024
+# What is dropped at once.
+PART_BYTES = 8 * 1024 * 1024
 
 
 class _Log:
+    """One attempt's, in parts: a file for its beginning, and beside it a folder of those that came later, named by their offset."""
+
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.size = path.stat().st_size if path.exists() else 0
+        self._first = path
+        self._later = path.with_suffix("")
+        starts = sorted(int(part.name) for part in self._later.iterdir()) if self._later.is_dir() else []
+        if path.exists():
+            starts.insert(0, 0)
+        # Where each part begins, the oldest first, and how much there is of it.
+        self._parts = {start: self._path(start).stat().st_size for start in starts}
         self.grew = asyncio.Event()
         self.whole = False
+
+    @property
+    def end(self) -> int:
+        start = next(reversed(self._parts), 0)
+        return start + self._parts.get(start, 0)
+
+    def append(self, offset: int, text: bytes) -> None:
+        start = next(reversed(self._parts), None)
+        if start is None or offset > self.end or self._parts[start] >= PART_BYTES:
+            start = offset
+        path = self._path(start)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(text)
+        self._parts[start] = self._parts.get(start, 0) + len(text)
+        while sum(self._parts.values()) > LOG_BYTES_MAX:
+            oldest = next(iter(self._parts))
+            del self._parts[oldest]
+            self._path(oldest).unlink(missing_ok=True)
+
+    def read(self, offset: int) -> tuple[int, bytes]:
+        """What there is from `offset` on, or a line in the place of what is gone."""
+        for start, size in self._parts.items():
+            if offset < start:
+                mark = b"%s[%d bytes dropped]\n" % (b"\n" if offset else b"", start - offset)
+                return start - len(mark), mark
+            if offset < start + size:
+                with self._path(start).open("rb") as file:
+                    return offset, os.pread(file.fileno(), CHUNK_BYTES, offset - start)
+        return offset, b""
+
+    def _path(self, start: int) -> Path:
+        return self._later / str(start) if start else self._first
 
 
 class LogShelf:
@@ -27,26 +70,20 @@ class LogShelf:
         self._folder = folder
         self._logs: dict[AttemptId, _Log] = {}
 
-    def append(self, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, last: bool = False) -> int:
+    def append(self, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False) -> int:
         """Adds what is new of `text`, which begins at `offset`; returns how far the log is kept.
 
-        Sent twice is kept once. A gap means that this side has lost what it had: the worker is told so and goes back.
-        With the last part it is too late for that, and the log says what is missing.
+        Sent twice is kept once. An offset beyond the end means that this side has lost what it had: the worker is told so
+        and goes back. With `gap` there is nothing to go back to, and readers are told what is missing.
         """
         log = self._open(job, attempt)
-        if offset > log.size and not last:
-            return log.size
-        new = text[max(0, log.size - offset) :] if offset <= log.size else text
-        if new and log.size < LOG_BYTES_MAX:
-            log.path.parent.mkdir(parents=True, exist_ok=True)
-            with log.path.open("ab") as file:
-                if offset > log.size:
-                    new = b"[%d bytes dropped]\n" % (offset - log.size) + new
-                file.write(new)
-        log.size = max(log.size, offset + len(text))
-        log.grew.set()
-        log.grew = asyncio.Event()
-        return log.size
+        if offset > log.end and not gap:
+            return log.end
+        if new := text[max(0, log.end - offset) :]:
+            log.append(max(offset, log.end), new)
+            log.grew.set()
+            log.grew = asyncio.Event()
+        return log.end
 
     def close(self, attempt: AttemptId) -> None:
         """No more will come: followers may go."""
@@ -58,43 +95,33 @@ class LogShelf:
         self, job: JobId, attempt: AttemptId, offset: int, *, follow: bool
     ) -> AsyncIterator[tuple[int, bytes]]:
         # Only a log that may still grow is kept in mind.
-        log = self._open(job, attempt) if follow else _Log(self._path(job, attempt))
+        log = self._open(job, attempt) if follow else self._known(job, attempt)
         while True:
             grew = log.grew
-            chunk = _read(log.path, offset)
+            try:
+                place, chunk = log.read(offset)
+            except FileNotFoundError:
+                # Its job was forgotten meanwhile.
+                return
             if chunk:
-                yield offset, chunk
-                offset += len(chunk)
+                yield place, chunk
+                offset = place + len(chunk)
             elif log.whole or not follow:
                 return
             else:
                 await grew.wait()
 
     def size(self, job: JobId, attempt: AttemptId) -> int:
-        """How much of it can be read now."""
-        path = self._path(job, attempt)
-        return path.stat().st_size if path.exists() else 0
+        """Where what can be read now ends."""
+        return self._known(job, attempt).end
 
     def forget(self, job: JobId) -> None:
-        folder = self._folder / job
-        for path in folder.glob("*.log"):
-            path.unlink()
-        if folder.exists():
-            folder.rmdir()
+        if (folder := self._folder / job).exists():
+            shutil.rmtree(folder)
 
     def _open(self, job: JobId, attempt: AttemptId) -> _Log:
-        log = self._logs.get(attempt)
-        if log is None:
-            log = self._logs[attempt] = _Log(self._path(job, attempt))
+        log = self._logs[attempt] = self._known(job, attempt)
         return log
 
-    def _path(self, job: JobId, attempt: AttemptId) -> Path:
-        return self._folder / job / f"{attempt}.log"
-
-
-def _read(path: Path, offset: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return os.pread(file.fileno(), CHUNK_BYTES, offset)
-    except FileNotFoundError:
-        return b""
+    def _known(self, job: JobId, attempt: AttemptId) -> _Log:
+        return self._logs.get(attempt) or _Log(self._folder / job / f"{attempt}.log")

@@ -11,6 +11,7 @@ from neorion.keel.cli import App, run
 
 _WORK: Final = "Work"
 _CLUSTER: Final = "Cluster"
+_SHELL: Final = "Your shell"
 
 app = App("iris", help="Jobs: run them, follow them, and see where they run.", env_prefix="IRIS")
 app.mount("run", "neorion.iris.cli.run:run_command", help="Run a command on the cluster.", heading=_WORK)
@@ -36,6 +37,12 @@ app.mount(
     heading=_CLUSTER,
 )
 app.mount("config", "neorion.iris.cli.config:config", help="Check cluster files.", heading=_CLUSTER)
+app.mount(
+    "completion",
+    "neorion.keel.cli.kit.completion:completion",
+    help="Print the completion script for bash, zsh or fish.",
+    heading=_SHELL,
+)
 
 __all__ = ["app", "main"]
 

@@ -8,7 +8,7 @@ import anyio
 
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.client.home import Home, home
-from neorion.keel.base import Retry
+from neorion.keel.base import Retry, Unauthenticated
 from neorion.keel.cli.kit import Output
 from neorion.keel.run import only_error
 
@@ -33,7 +33,7 @@ def ask(
         return anyio.run(converse)
     except BaseExceptionGroup as group:
         raise _told(only_error(group), controller) from None
-    except Retry as error:
+    except (Retry, Unauthenticated) as error:
         raise _told(error, controller) from None
 
 
@@ -48,5 +48,11 @@ def _told(error: BaseException, controller: str) -> BaseException:
             "iris.unreachable",
             f"No controller answers at {controller}.",
             hint="start one here: iris cluster start --local --detach; or name another: --controller URL",
+        )
+    if isinstance(error, Unauthenticated) and error.code == "rpc.no_token":
+        return Unauthenticated(
+            "iris.token",
+            f"The controller at {controller} wants to know who you are.",
+            hint="set IRIS_TOKEN to your token; whoever runs the controller gives you one",
         )
     return error

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 import stat
 import subprocess
 import zipfile
@@ -24,6 +25,8 @@ _FILES_MAX: Final = 50_000
 _NAMED: Final = 5
 # Outside of a repository nobody says what is made by machines; these are, wherever they are found.
 _MADE: Final = frozenset({"__pycache__", "node_modules", "venv", "env", "site-packages", "build", "dist"})
+# An archive cannot say bytes that are no text, and a worker takes a backslash for a trick.
+_UNSENT: Final = re.compile(r"[\\\ud800-\udfff]")
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -39,13 +42,19 @@ class Bundle:
 def bundle(folder: Path, exclude: Sequence[str]) -> Bundle:
     """Packs a folder. Too large is refused with the files that make it so."""
     names = sorted(name for name in _names(folder) if not _excluded(name, exclude))
+    for name in names:
+        if _UNSENT.search(name):
+            raise _left_out(name, "has a name that no worker takes")
     sizes = {name: (folder / name).stat().st_size for name in names}
     if len(names) > _FILES_MAX or sum(sizes.values()) > _RAW_BYTES_MAX:
         raise _too_large(folder, sizes)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
-            archive.writestr(_entry(folder, name), (folder / name).read_bytes())
+            try:
+                archive.writestr(_entry(folder, name), (folder / name).read_bytes())
+            except OSError as error:
+                raise _left_out(name, f"cannot be read: {error.strerror}") from None
             if packed.tell() > BYTES_MAX:
                 raise _too_large(folder, sizes)
     body = packed.getvalue()
@@ -93,6 +102,14 @@ def _excluded(name: str, exclude: Sequence[str]) -> bool:
     whole = [str(path), *map(str, path.parents)][:-1]
     return any(
         fnmatchcase(text, pattern.rstrip("/")) for pattern in exclude for text in (*whole, *path.parts)
+    )
+
+
+def _left_out(name: str, why: str) -> Invalid:
+    return Invalid(
+        "iris.bundle_file",
+        f"The file {name!r} {why}.",
+        hint="leave it out with .gitignore or --exclude, or everything with --no-bundle",
     )
 
 

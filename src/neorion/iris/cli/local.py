@@ -72,8 +72,9 @@ async def start(folder: Path, port: int, workers: int, clock: Clock) -> LocalClu
     said, log = folder / f"address.{os.getpid()}", folder / "log"
     said.write_text("")
     try:
+        known = log.stat().st_size if log.exists() else 0
         pid = _spawn(_command(folder, port, workers), said, log)
-        address = await _said(pid, said, log, clock)
+        address = await _said(pid, said, (log, known), clock)
     finally:
         said.unlink()
     cluster = LocalCluster(address, pid, _began(pid), str(folder), str(log))
@@ -83,21 +84,29 @@ async def start(folder: Path, port: int, workers: int, clock: Clock) -> LocalClu
     return cluster
 
 
-async def _said(pid: int, said: Path, log: Path, clock: Clock) -> str:
-    """The first line a new cluster writes."""
+async def _said(pid: int, said: Path, words: tuple[Path, int], clock: Clock) -> str:
+    """The first line a new cluster writes. `words` is its log, and how much of that is of others before it."""
     until = clock.monotonic() + START_MOST.seconds
+    log = words[0]
     while not (address := said.read_text()).endswith("\n"):
         if not _began(pid):
-            raise Terminal(
-                "iris.cluster_start",
-                f"The cluster ended while it started: {log.read_text()[-_LOG_TAIL_CHARS:].strip()}",
-                hint=f"see {log}",
-            )
+            raise _ended(*words)
         if clock.monotonic() > until:
             os.kill(pid, signal.SIGTERM)
             raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"see {log}")
         await clock.sleep(_LOOK_EVERY)
     return address.strip()
+
+
+def _ended(log: Path, known: int) -> Terminal:
+    text = log.read_bytes()[known:].decode(errors="replace")
+    # The form in which every program of ours says why it cannot go on.
+    told = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith(("error: ", "hint: ")))
+    return Terminal(
+        "iris.cluster_start",
+        f"The cluster ended while it started: {told.get('error') or text[-_LOG_TAIL_CHARS:].strip()}",
+        hint=told.get("hint") or f"see {log}",
+    )
 
 
 def _spawn(argv: list[str], out: Path, log: Path) -> int:

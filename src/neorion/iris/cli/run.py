@@ -54,7 +54,9 @@ class Wanted(TypedDict):
 @click.option("--cpu", default="1", metavar="AMOUNT", help="Cores for each task.")
 @click.option("--memory", default="1Gi", metavar="AMOUNT", help="Memory for each task.")
 @click.option("--disk", metavar="AMOUNT", help="Disk for each task.")
-@click.option("--replicas", default=1, metavar="N", help="How many tasks run the command.")
+@click.option(
+    "--replicas", default=1, type=click.IntRange(min=1), metavar="N", help="How many tasks run the command."
+)
 @click.option(
     "--gang",
     is_flag=False,

@@ -100,6 +100,13 @@ class AsyncIrisClient(Connection):
         payload: Payload,
     ) -> pb.JobSpec:
         check_options(options, Options.__annotations__)
+        if replicas < 1:
+            # To the controller 0 is a number that was not said.
+            raise Invalid(
+                "iris.replicas",
+                f"A job has at least 1 task, not {replicas}.",
+                hint="with nothing to do, submit none",
+            )
         spec = spec_of(work, self.path(name), options, payload)
         spec.replicas = replicas
         if any(given):

@@ -23,7 +23,14 @@ class Embedded(AbstractContextManager["Embedded"]):
         command = [sys.executable, "-m", "neorion.iris", "local", "--leash", "--port", "0"]
         command += ["--folder", self._folder.name, "--workers", str(self._workers)]
         # Its standard input is a leash: when this process ends, however it ends, the other sees the end of it and goes.
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 -- our own program
+        self._process = subprocess.Popen(  # noqa: S603 -- our own program
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            # Ctrl-C is for whoever waits here, and so is a notebook's interrupt: the cluster has other jobs.
+            start_new_session=True,
+        )
         assert self._process.stdout is not None  # noqa: S101 -- a pipe was asked for
         self.url = self._process.stdout.readline().strip()
         if not self.url:

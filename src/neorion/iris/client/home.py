@@ -24,7 +24,7 @@ class Home:
 
 def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) -> Home:
     """What is not said is found in the environment; inside of a task, that is the task's own cluster and job."""
-    where = url or env.get("IRIS_CONTROLLER") or DEFAULT_URL
+    where = (url or env.get("IRIS_CONTROLLER") or DEFAULT_URL).rstrip("/")
     inside = _in_task(env)
     here = inside and where == env["IRIS_CONTROLLER"]
     # The token of a task is for its own controller, and for no other that its code may talk to.

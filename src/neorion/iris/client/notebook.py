@@ -3,6 +3,7 @@
 from html import escape
 from typing import Final
 
+from neorion.iris.client.result import JobFailed
 from neorion.iris.model.gen import iris_pb as pb
 
 # Dark enough on white and light enough on black: notebooks have both.
@@ -19,7 +20,7 @@ _ORDER: Final = ("succeeded", "running", "pending", "failed", "cancelled")
 def html(job: pb.Job) -> str:
     """Its name and state, a bar of its tasks, and why it waits or how it failed."""
     colour = _COLOURS.get(job.state, "inherit")
-    why = job.reason.sentence if job.reason else job.ending.message if job.ending else ""
+    why = job.reason.sentence if job.reason else _end(job)
     told = ", ".join(f"{job.tasks[state]} {state}" for state in _ORDER if job.tasks.get(state))
     return (
         '<div style="font-family: sans-serif; max-width: 40em; line-height: 1.5">'
@@ -29,6 +30,12 @@ def html(job: pb.Job) -> str:
         + (f"<br><i>{escape(why)}</i>" if why else "")
         + "</div>"
     )
+
+
+def _end(job: pb.Job) -> str:
+    if job.state != "failed" or job.ending is None:
+        return ""
+    return job.ending.message or JobFailed(job, job.ending).sentence
 
 
 def _bar(job: pb.Job) -> str:

@@ -18,6 +18,7 @@ from neorion.iris.client.notebook import html
 from neorion.iris.client.options import MapOptions, Options, Work
 from neorion.iris.client.progress import Progress
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Error
 
 T = TypeVar("T")
 
@@ -58,8 +59,12 @@ class Job:
     def __repr__(self) -> str:
         return f"<Job {self.name} {self.id}>"
 
-    def _repr_html_(self) -> str:
-        return html(self.status())
+    def _repr_html_(self) -> str | None:
+        try:
+            return html(self.status())
+        except Error:
+            # A controller that is away, or has forgotten it: the notebook shows its name, as `repr` does.
+            return None
 
 
 class IrisClient:

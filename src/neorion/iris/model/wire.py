@@ -102,6 +102,20 @@ def spec_message(value: JobSpec) -> pb.JobSpec:
     )
 
 
+def said(message: pb.JobSpec) -> bytes:
+    """What a user said about a job, to compare two submissions.
+
+    Without what was pickled: one function, pickled by two runs of the same program, is seldom the same bytes.
+    """
+    plain = pb.JobSpec.from_binary(message.to_binary())
+    plain.inputs = []
+    if plain.entry is not None and plain.entry.field == "call":
+        plain.entry = Oneof("call", pb.Call())
+    if plain.environment is not None:
+        plain.environment.variables = dict(sorted(plain.environment.variables.items()))
+    return plain.to_binary()
+
+
 Entry = Oneof[Literal["command"], pb.Command] | Oneof[Literal["call"], pb.Call]
 
 

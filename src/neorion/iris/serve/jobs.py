@@ -47,7 +47,7 @@ class Jobs(JobService):
     async def _submit(
         self, request: pb.SubmitRequest, message: pb.JobSpec, entry: Entry
     ) -> pb.SubmitResponse:
-        content = Digest(hashlib.sha256(message.to_binary()).hexdigest())
+        content = Digest(hashlib.sha256(wire.said(message)).hexdigest())
         task = calling_task()
         if task is not None:
             inherit(message, self._find(task.job).spec)

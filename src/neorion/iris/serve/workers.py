@@ -57,7 +57,9 @@ class Workers(WorkerService):
         # Logs first: when a job has ended, what it wrote is all there.
         for seen in request.seen:
             if seen.log is not None:
-                self._keep(request.worker, seen.log, last=True)
+                # The last of it: it is too late to send what this side may have lost.
+                seen.log.gap = True
+                self._keep(request.worker, seen.log)
         unknown = await self._desk.reports.take(request)
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
@@ -69,9 +71,9 @@ class Workers(WorkerService):
         kept = {chunk.attempt: self._keep(request.worker, chunk) for chunk in request.chunks}
         return pb.PushLogsResponse(kept=kept)
 
-    def _keep(self, worker: str, chunk: pb.LogChunk, *, last: bool = False) -> int:
+    def _keep(self, worker: str, chunk: pb.LogChunk) -> int:
         attempt = self._book.attempts.get(AttemptId(chunk.attempt))
         if attempt is None or attempt.worker != worker:
             # Nobody will read it: the worker may forget it.
             return chunk.offset + len(chunk.text)
-        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, last=last)
+        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)

@@ -77,6 +77,7 @@ class Worker:
         self._ready = asyncio.Event()
         self._ended: OrderedDict[AttemptId, None] = OrderedDict()
         self._leased_until = 0.0
+        self._trouble = ""
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
@@ -96,9 +97,14 @@ class Worker:
                     lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
                     failures = 1 if lasted else failures + 1
                     wait = _RECONNECT.wait(failures, self._rng)
-                    why = str(only_error(errors))
-                    log.warning("lost touch with the controller", why=why, again_in=str(wait))
+                    self._tell(str(only_error(errors)))
                     await self._clock.sleep(wait)
+
+    def _tell(self, why: str) -> None:
+        """Once for each reason, until the controller is back: nobody rotates this log, and it may be away for weeks."""
+        if why != self._trouble:
+            self._trouble = why
+            log.warning("lost touch with the controller", why=why)
 
     async def _watch(self) -> None:
         async for changes in self._runtime.changes():
@@ -123,6 +129,7 @@ class Worker:
             await self._begin_anew(joined)
         self._channel.show(joined.token or None)
         log.info("joined", worker=self.id)
+        self._trouble = ""
         await self._renew(sent, joined)
         # All that runs here, so that the controller finds its attempts again or tells us to end them.
         seen = await self._runtime.seen()

@@ -33,6 +33,9 @@ class Error(Exception):
         self.code = code
         self.sentence = sentence
         self.hint = hint
+        if hint:
+            # Who meets it in a traceback is told too.
+            self.add_note(f"hint: {hint}")
 
     def __str__(self) -> str:
         return self.sentence

@@ -180,7 +180,7 @@ class App:
             raise Unauthenticated(
                 "rpc.no_token",
                 "The request carries no bearer token.",
-                hint="Send the header Authorization: Bearer TOKEN.",
+                hint="Give the client a token; over HTTP that is the header Authorization: Bearer TOKEN.",
             )
         principal = await self.authenticator.authenticate(token.decode("latin-1"))
         if principal is None:

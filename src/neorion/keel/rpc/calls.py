@@ -108,7 +108,8 @@ class Caller:
             raise cause from None
         found = wire.from_connect(error)
         found.hint = found.hint or f"The server is {self._address}."
-        raise found from error
+        # Connect's own says the same in other words.
+        raise found from None
 
     def _unreachable(self, cause: BaseException) -> Retry | Unauthenticated:
         if "certificate" in str(cause).lower():

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
-from neorion.keel.base import Duration, Error, Invalid, Terminal
+from neorion.keel.base import Duration, Invalid, Terminal
 from neorion.keel.sim.loop import Limits
 from neorion.keel.sim.seal import sealed
 from neorion.keel.sim.world import World
@@ -50,9 +50,6 @@ class Outcome(Generic[T]):
         failure.add_note(f"trace {self.digest}, its end:")
         for line in self.tail:
             failure.add_note(f"  {line}")
-        if isinstance(self.error, Error) and self.error.hint:
-            failure.add_note(self.error.hint)
-        failure.add_note(failure.hint)
         raise failure from self.error
 
 

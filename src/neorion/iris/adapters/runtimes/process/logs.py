@@ -4,6 +4,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -18,10 +19,11 @@ LOG_BYTES_MAX = 64 << 20
 # How long a busy writer is left alone between two looks at its log; 1 GB/s overshoots by one more cap at most.
 PAUSE_NS = 50_000_000
 _NOT_WATCHED = -1
+_MARK = re.compile(rb"\[\d+ bytes dropped: the log passed \d+ bytes\]\n")
 
 
 def kept_from(path: PurePath) -> int:
-    """The offset of the first byte that is still there: 0 until the log has passed its cap."""
+    """The offset of the first byte after the line that says what was dropped: 0 until the log has passed its cap."""
     with Path(path).open("rb") as file:
         try:
             start = os.lseek(file.fileno(), 0, os.SEEK_DATA)
@@ -29,7 +31,11 @@ def kept_from(path: PurePath) -> int:
             return 0
         file.seek(start)
         head = file.read(2 * os.fstat(file.fileno()).st_blksize)
-        return start + len(head) - len(head.lstrip(b"\0")) if start else 0
+        if not start:
+            return 0
+        # Between the hole and its mark, `trim` has still to write that.
+        mark = _MARK.search(head)
+        return start + (mark.end() if mark else len(head) - len(head.lstrip(b"\0")))
 
 
 def trim(path: str, most: int = LOG_BYTES_MAX) -> None:

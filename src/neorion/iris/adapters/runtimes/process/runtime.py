@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from neorion.iris.adapters.runtimes.process import surroundings, tree
+from neorion.iris.adapters.runtimes.process import logs, surroundings, tree
 from neorion.iris.adapters.runtimes.process.content import key_of
 from neorion.iris.adapters.runtimes.process.files import Files, is_safe
 from neorion.iris.adapters.runtimes.process.link import Link
@@ -130,6 +130,14 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     def log(self, attempt: AttemptId) -> Path:
         return Path(self._files.log(attempt))
+
+    def kept_from(self, attempt: AttemptId) -> int:
+        path = self.log(attempt)
+        try:
+            # Asked with every part that is sent, and few logs ever come so far.
+            return logs.kept_from(path) if path.stat().st_size > logs.LOG_BYTES_MAX else 0
+        except FileNotFoundError:
+            return 0
 
     def _told(self, states: Sequence[State]) -> None:
         changed = {state.attempt: state for state in states}
