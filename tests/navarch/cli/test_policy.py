@@ -90,9 +90,9 @@ async def test_recorded_events_are_judged_anew_by_a_changed_policy(tmp_path: Pat
         (
             node.id,
             "healthy, restart_workload (application-error)",
-            "unhealthy, replace, certain (everything-is-fatal)",
+            "unhealthy, restart_workload, certain (everything-is-fatal)",
         ),
-        (node.id, "nothing", "replace"),
+        (node.id, "nothing", "restart_workload"),
     ]
     assert await compared(stories, default_policy(), default_policy()) == []
 
