@@ -94,6 +94,17 @@ async def test_a_refusal_is_remembered_where_it_belongs_and_the_order_is_over(
         assert hold.code.value == "backing_off"
 
 
+async def test_machines_that_are_refused_together_are_one_refusal():
+    async with running(spec(8), behaviour=Behaviour(quota=0)) as it:
+        await it.turn()
+        (trouble,) = it.plane.fleet.deck.book.troubles.values()
+        assert trouble.times == 1
+        # And one that was asked for in the knowledge of it is the next.
+        it.plane.fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        await it.turn()
+        assert it.plane.fleet.deck.book.troubles[trouble.scope].times == 2
+
+
 async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
     behaviour = Behaviour(boot=Duration(0), stock={"us-west-2": 0})
     async with running(spec(1), behaviour=behaviour) as it:

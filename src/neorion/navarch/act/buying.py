@@ -99,13 +99,14 @@ class Buyer:
         zone, region, cloud = purchase.place.scopes
         match error:
             case NoCapacity():
-                self._moves.trouble(zone, "no_capacity", error.sentence)
+                scope, kind = zone, "no_capacity"
             case QuotaExceeded():
-                self._moves.trouble(region, "quota", error.sentence)
+                scope, kind = region, "quota"
             case Denied():
-                self._moves.trouble(cloud, "denied", error.sentence)
+                scope, kind = cloud, "denied"
             case _:
-                self._moves.trouble(region, "invalid", error.sentence)
+                scope, kind = region, "invalid"
+        self._moves.trouble(scope, kind, error.sentence, purchase.intended)
         self._settle(
             replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
         )
@@ -127,7 +128,7 @@ class Buyer:
             why = f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
             self._settle(replace(purchase, state=PurchaseState.ABANDONED))
             # The next one is ordered elsewhere, if there is another cloud.
-            self._moves.trouble(purchase.place.scopes[-1], "no_answer", why)
+            self._moves.trouble(purchase.place.scopes[-1], "no_answer", why, purchase.intended)
             self._order_over(purchase, why)
 
     def _settle(self, purchase: Purchase) -> None:
