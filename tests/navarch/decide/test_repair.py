@@ -24,7 +24,16 @@ from neorion.navarch.model import (
     RepairStep,
     Trouble,
 )
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Ladder, Scaling, Spending
+from neorion.navarch.model.spec import (
+    Amount,
+    Budget,
+    CommonCause,
+    HealthRules,
+    Ladder,
+    Offer,
+    Scaling,
+    Spending,
+)
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 
@@ -116,6 +125,24 @@ def test_a_quota_that_turns_out_to_be_full_turns_the_order_round():
     trouble = Trouble("fake/us-west-2/gpu_8x_h100_sxm5", "quota", 1, later(-1))
     view = pool_view(spec(1), [ill], [repair(ill, RepairStep.BUYING)], troubles={trouble.scope: trouble})
     assert steps(view) == [RepairStep.DRAINING]
+
+
+@pytest.mark.parametrize(
+    ("regions", "scope", "age"),
+    [
+        (("us-west-2",), "fake/us-west-2/gpu_1x_a10", 1),
+        (("us-east-1", "us-west-2"), "fake/us-east-1/gpu_8x_h100_sxm5", 1),
+        (("us-west-2",), "fake/us-west-2/gpu_8x_h100_sxm5", 301),
+    ],
+    ids=["of another type", "of one of two regions", "that may have grown by now"],
+)
+def test_a_quota_that_does_not_stop_this_purchase_does_not_turn_the_order_round(
+    regions: tuple[str, ...], scope: str, age: int
+):
+    ill, trouble = sick(state=NodeState.CORDONED), Trouble(scope, "quota", 1, later(-age))
+    pool = spec(1, offers=(Offer("fake", "gpu_8x_h100_sxm5", regions),))
+    view = pool_view(pool, [ill], [repair(ill, RepairStep.CORDONING)], troubles={scope: trouble})
+    assert steps(view) == [RepairStep.BUYING]
 
 
 def test_a_successor_that_did_not_come_up_is_bought_again():

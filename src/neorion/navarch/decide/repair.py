@@ -14,6 +14,7 @@ from neorion.navarch.decide.actions import (
 )
 from neorion.navarch.decide.budget import admit, begun
 from neorion.navarch.decide.cause import common_causes
+from neorion.navarch.decide.choose import places, until
 from neorion.navarch.decide.ladder import next_remedy, resting
 from neorion.navarch.model import (
     Health,
@@ -23,6 +24,7 @@ from neorion.navarch.model import (
     NodeId,
     NodeState,
     Origin,
+    Place,
     PoolView,
     Repair,
     RepairStep,
@@ -165,9 +167,9 @@ def _step(
 ) -> Iterator[Action]:
     match repair.step:
         case RepairStep.CORDONING:
-            yield from _after_cordon(repair, node, view)
+            yield from _after_cordon(repair, node, view, now)
         case RepairStep.BUYING:
-            yield from _find_successor(repair, node, view, promised)
+            yield from _find_successor(repair, node, view, promised, now)
         case RepairStep.DRAINING if node.state is NodeState.DRAINED:
             if repair.remedy.costs_the_node:
                 yield StepRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
@@ -185,7 +187,7 @@ def _step(
             pass
 
 
-def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action]:
+def _after_cordon(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
     pulse = view.pulse(node.id)
     if not pulse.marked:
         return
@@ -193,7 +195,7 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
         # An operator emptied it before: straight on.
         yield StepRepair(repair.id, RepairStep.DRAINING, "nothing runs on it")
         return
-    if repair.remedy.costs_the_node and not node.spare and has_room(view, repair):
+    if repair.remedy.costs_the_node and not node.spare and has_room(view, repair, now):
         yield StepRepair(repair.id, RepairStep.BUYING, "its successor comes first")
         return
     why = (
@@ -203,8 +205,8 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
     yield MoveNode(node.id, NodeState.DRAINING, why)
 
 
-def has_room(view: PoolView, repair: Repair) -> bool:
-    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and the clouds have quota."""
+def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
+    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and a cloud has quota."""
     if any(ready_spare(node) for node in view.unsettled):
         return True
     scaling = view.spec.scaling
@@ -223,20 +225,22 @@ def has_room(view: PoolView, repair: Repair) -> bool:
     most, old = view.spec.spending.total, view.node(repair.node)
     if most and old is not None and view.dollars + (beside + 1) * old.place.price > most:
         return False
-    return not all(
-        any(
-            trouble.kind == "quota" and trouble.scope.startswith(f"{offer.provider}/")
-            for trouble in view.troubles.values()
-        )
-        for offer in view.spec.offers
-    )
+    return not all(_over_quota(place, view, now) for offer in view.spec.offers for place in places(offer))
+
+
+def _over_quota(place: Place, view: PoolView, now: Instant) -> bool:
+    """For as long as the place is left alone for it. After that a successor is asked for once more: quota may have grown."""
+    troubles = (view.troubles.get(scope) for scope in place.scopes)
+    return any(one is not None and one.kind == "quota" and now < until(one) for one in troubles)
 
 
 def ready_spare(node: Node) -> bool:
     return node.state is NodeState.SPARE and not node.held and node.ailment is None
 
 
-def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[NodeId]) -> Iterator[Action]:
+def _find_successor(
+    repair: Repair, node: Node, view: PoolView, promised: set[NodeId], now: Instant
+) -> Iterator[Action]:
     """A spare at once, if there is one; otherwise `size` buys. Once the successor serves, the old node is drained."""
     successor = view.successor(repair)
     if repair.successor and successor is None:
@@ -252,14 +256,14 @@ def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[No
             promised.add(spare.id)
             yield NameSuccessor(repair.id, spare.id, "a spare takes its place")
             yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
-        elif _no_room_any_more(repair, view):
+        elif _no_room_any_more(repair, view, now):
             yield StepRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
             yield MoveNode(node.id, NodeState.DRAINING, repair.why)
 
 
-def _no_room_any_more(repair: Repair, view: PoolView) -> bool:
+def _no_room_any_more(repair: Repair, view: PoolView, now: Instant) -> bool:
     """The clouds' quota turned out to be used up: then one has to go before one can come."""
-    return not repair.successor and not has_room(view, repair)
+    return not repair.successor and not has_room(view, repair, now)
 
 
 def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:
