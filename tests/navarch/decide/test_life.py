@@ -80,3 +80,12 @@ def test_silence_behind_a_worse_fault_is_noted_now_and_then(*, noted: float | No
     pulses = {sick.id: Pulse(heard=later(-7_200), marked=True)}
     view = pool_view(spec(1), [sick], [repair(sick)], pulses=pulses, events={sick.id: events})
     assert any(isinstance(action, NoteSilence) for action in plan(view, NOW).actions) is again
+
+
+def test_a_node_that_a_person_keeps_says_so_and_how_it_is_let_go():
+    kept = node(1, NodeState.CORDONED, held=True, why="ada: look at the fans")
+    view = pool_view(spec(1), [kept])
+    told = explain_node(kept, view, plan(view, NOW), NOW)
+    assert told[-1] == (
+        "An operator keeps the node as it is: ada: look at the fans. navarch node uncordon node-0001"
+    )

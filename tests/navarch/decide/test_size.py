@@ -76,6 +76,16 @@ def test_a_paused_pool_buys_nothing_and_gives_nothing_back():
     assert retired(pool_view(spec(1), nodes(5), state=changed_wanted(paused, 1))) == []
 
 
+def test_what_waits_because_its_pool_is_paused_says_so_and_how_it_goes_on():
+    ill = node(1, NodeState.CORDONED, ailment=ailment())
+    paused = PoolState("training", wanted=3, paused="a person")
+    view = pool_view(spec(3), [ill, node(2)], [repair(ill, RepairStep.BUYING)], state=paused)
+    holds = plan(view, NOW).holds
+    assert [hold.subject for hold in holds] == [ill.id, "training"]
+    assert {hold.hint for hold in holds} == {"navarch pool resume training"}
+    assert plan(pool_view(spec(2), nodes(2), state=changed_wanted(paused, 2)), NOW).holds == ()
+
+
 def changed_wanted(state: PoolState, wanted: int) -> PoolState:
     return replace(state, wanted=wanted)
 

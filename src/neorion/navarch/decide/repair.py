@@ -110,7 +110,7 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
 def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
     """What keeps this repair from beginning, budgets and common causes apart."""
     if view.state.paused:
-        return Hold(HoldCode.PAUSED, node.id, detail=view.state.paused)
+        return Hold(HoldCode.PAUSED, node.id, detail=view.state.paused, pool=view.spec.name)
     if repair.approved:
         return None
     if node.held:
