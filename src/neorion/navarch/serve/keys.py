@@ -84,9 +84,10 @@ def check_speaks_for(node: NodeId | None) -> bool:
     """
     who = caller()
     if NODE in who.roles and who.name != node:
+        other = node or "a machine that nobody knows"
         raise Denied(
             "navarch.other_node",
-            f"This token speaks for {who.name}, not for {node or 'a machine that nobody knows'}.",
+            f"This token speaks for {who.name}, not for {other}.",
             hint="start the agent with the token for joining",
         )
     return NODE in who.roles
