@@ -2,9 +2,20 @@
 
 import pytest
 
+from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, plan
-from neorion.navarch.model import EventKind, Health, HealthEvent, Node, NodeState, Origin, PoolView, Pulse
+from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, explain_pool, plan
+from neorion.navarch.model import (
+    EventKind,
+    Health,
+    HealthEvent,
+    Node,
+    NodeState,
+    Origin,
+    PoolView,
+    Pulse,
+    RepairStep,
+)
 from neorion.navarch.model.spec import Timing
 from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair, spec
 
@@ -89,3 +100,18 @@ def test_a_node_that_a_person_keeps_says_so_and_how_it_is_let_go():
     assert told[-1] == (
         "An operator keeps the node as it is: ada: look at the fans. navarch node uncordon node-0001"
     )
+
+
+def test_a_treatment_that_is_waited_for_says_until_when():
+    ill = node(1, NodeState.DRAINED, ailment=ailment("silence", Remedy.REBOOT))
+    view = pool_view(spec(1), [ill], [repair(ill, RepairStep.TREATING, remedy=Remedy.REBOOT, since=NOW)])
+    told = explain_node(ill, view, plan(view, NOW), NOW)
+    assert told[-1].endswith(f"has carried that out, until {later(1_200)} at the latest.")
+
+
+def test_a_pool_tells_of_machines_that_others_bought():
+    theirs = node(1, origin=Origin.JOINED, ailment=ailment())
+    view = pool_view(spec(0), [theirs])
+    told = explain_pool(view, plan(view, NOW), NOW)
+    assert "Beside them it watches what somebody else bought (1): node-0001." in told
+    assert "Not all of its nodes are healthy (1): node-0001." in told

@@ -6,7 +6,7 @@ from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import PoolPlan
 from neorion.navarch.decide.cause import incidents
 from neorion.navarch.decide.size import seats
-from neorion.navarch.model import Hold, HoldCode, Node, NodeState, PoolView, Repair, RepairStep
+from neorion.navarch.model import Hold, HoldCode, Node, NodeState, Origin, PoolView, Repair, RepairStep
 
 
 def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
@@ -23,6 +23,11 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
                 f"{view.spec.health.window}."
             )
     told += [_repair(repair, view) for repair in view.open_repairs if repair.node == node.id]
+    told += [
+        f"It waits until its cloud or its agent has carried that out, until {repair.since + view.spec.timing.treat} at the latest."
+        for repair in view.open_repairs
+        if repair.node == node.id and repair.step is RepairStep.TREATING
+    ]
     pulse = view.pulse(node.id)
     if node.state is NodeState.VERIFYING and not pulse.tested:
         said = (
@@ -52,11 +57,12 @@ def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
     told = [
         f"{spec.name} has {have} nodes and wants {wants}, {limits}: {state.wanted_by or 'as configured'}."
     ]
+    if joined := [node.id for node in view.nodes if node.origin is Origin.JOINED]:
+        told.append(f"Beside them it watches what somebody else bought ({len(joined)}): {_some(joined)}.")
     if state.paused:
         told.append(f"It is paused: {state.paused}.")
-    sick = [node for node in view.nodes if node.ailment is not None]
-    if sick:
-        told.append(f"{len(sick)} of its nodes are not healthy: {_some([node.id for node in sick])}.")
+    if sick := [node.id for node in view.nodes if node.ailment is not None]:
+        told.append(f"Not all of its nodes are healthy ({len(sick)}): {_some(sick)}.")
     told += [incident.sentence for incident in incidents(view, now)]
     told += [_repair(repair, view) for repair in view.open_repairs]
     told += _grouped_holds(plan)
