@@ -209,8 +209,8 @@ def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
     """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and a cloud has quota."""
     if any(ready_spare(node) for node in view.unsettled):
         return True
-    scaling = view.spec.scaling
-    alive = view.settled + sum(not node.state.leaving and not node.spare for node in view.unsettled)
+    scaling, old = view.spec.scaling, view.node(repair.node)
+    alive = view.settled + sum(not node.spare for node in view.paid)
     # Only those ahead of it count: if each counted all, none of them would find room.
     beside = sum(
         one.swap
@@ -220,9 +220,11 @@ def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
         and (one.opened.ns, one.id) < (repair.opened.ns, repair.id)
         for one in view.open_repairs
     )
-    if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):
+    # In the place of what others bought the pool gets one of its own, which stays.
+    theirs = old is not None and old.origin is Origin.JOINED
+    if alive + beside + 1 > scaling.most + (0 if theirs else scaling.surge.of(scaling.most)):
         return False
-    most, old = view.spec.spending.total, view.node(repair.node)
+    most = view.spec.spending.total
     if most and old is not None and view.dollars + (beside + 1) * old.place.price > most:
         return False
     return not all(_over_quota(place, view, now) for offer in view.spec.offers for place in places(offer))

@@ -166,14 +166,13 @@ class _Till:
 
     @classmethod
     def of(cls, view: PoolView, now: Instant) -> Self:
-        alive = [node for node in view.unsettled if not node.state.leaving]
         lately = sum(
             purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
             and now.since(purchase.intended) < _HOUR
             for purchase in view.purchases
         )
-        coming = sum(node.state.coming for node in alive)
-        return cls(view.settled + len(alive), coming, lately)
+        coming = sum(node.state.coming for node in view.paid)
+        return cls(view.settled + len(view.paid), coming, lately)
 
 
 def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
