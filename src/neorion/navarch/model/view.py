@@ -130,9 +130,7 @@ class PoolView:
     @cached_property
     def paid(self) -> Sequence[Node]:
         """Of those, the ones that were bought here and are not leaving: what others bought counts against no limit."""
-        return [
-            node for node in self.unsettled if node.origin is Origin.BOUGHT and not node.state.leaving
-        ]
+        return [node for node in self.unsettled if node.origin is Origin.BOUGHT and not node.state.leaving]
 
     @cached_property
     def settled(self) -> int:
