@@ -167,6 +167,26 @@ def test_treatment_goes_by_drain_treat_verify():
     assert steps(done) == [RepairStep.VERIFYING]
 
 
+@pytest.mark.parametrize(
+    ("step", "state", "moves"),
+    [
+        (RepairStep.CORDONING, NodeState.CORDONED, [NodeState.ACTIVE]),
+        (RepairStep.BUYING, NodeState.CORDONED, [NodeState.ACTIVE]),
+        (RepairStep.DRAINING, NodeState.DRAINING, [NodeState.CORDONED]),
+    ],
+)
+def test_a_node_that_is_heard_again_is_left_at_work(
+    step: RepairStep, state: NodeState, moves: list[NodeState]
+):
+    back = node(1, state)
+    work = repair(back, step, remedy=Remedy.REBOOT, signature="silence")
+    assert steps(pool_view(spec(2), [back, node(2)], [work])) == [RepairStep.CANCELLED]
+    after = pool_view(spec(2), [back, node(2)], [work] if state is NodeState.DRAINING else [])
+    assert [a.to for a in plan(after, NOW).actions if isinstance(a, MoveNode)] == moves
+    for other in (replace(work, signature="thermal"), replace(work, by="a person")):
+        assert RepairStep.CANCELLED not in steps(pool_view(spec(2), [back, node(2)], [other]))
+
+
 def test_a_treatment_that_does_not_help_fails_and_the_next_rung_follows():
     ill = node(1, NodeState.CORDONED, ailment=ailment("xid 48", Remedy.RESET_GPU), health=Health.UNHEALTHY)
     past = [

@@ -17,6 +17,7 @@ from neorion.navarch.decide.cause import common_causes
 from neorion.navarch.decide.choose import places, until
 from neorion.navarch.decide.ladder import next_remedy, resting
 from neorion.navarch.model import (
+    EventKind,
     Health,
     Hold,
     HoldCode,
@@ -103,8 +104,12 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
             continue
         if node is None or node.state is NodeState.TERMINATED:
             yield from _gone(repair)
-            continue
-        yield from _step(repair, node, view, promised, now)
+        elif _speaks_again(repair, node):
+            yield StepRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
+            if node.state is NodeState.DRAINING:
+                yield MoveNode(node.id, NodeState.CORDONED, "it is heard again")
+        else:
+            yield from _step(repair, node, view, promised, now)
 
 
 def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
@@ -151,6 +156,15 @@ def _outdone(repair: Repair, node: Node, view: PoolView, now: Instant) -> bool:
         return False
     remedy = next_remedy(node, node.ailment, view.repairs, view.spec.health.ladder, now)
     return remedy.rung > repair.remedy.rung
+
+
+def _speaks_again(repair: Repair, node: Node) -> bool:
+    """Silence is cured by a word, as long as nothing was done about it yet.
+
+    Of what a machine has that is not so: heat, for one, goes away with the work that brings it back.
+    """
+    early = repair.step in (RepairStep.CORDONING, RepairStep.BUYING, RepairStep.DRAINING)
+    return early and not repair.by and repair.signature == EventKind.SILENCE and node.ailment is None
 
 
 def _gone(repair: Repair) -> Iterator[Action]:
