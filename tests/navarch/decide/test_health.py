@@ -75,6 +75,10 @@ def test_the_same_event_on_many_nodes_is_one_incident():
     (incident,) = incidents(pool_view(spec(5), members, events=events), NOW)
     assert len(incident.nodes) == 5
     assert "the workload did it" in incident.sentence
+    driver = {one.id: (xid(9),) for one in members}
+    (blamed,) = incidents(pool_view(spec(5), members, events=driver), NOW)
+    assert "the workload" not in blamed.sentence
+    assert "a new driver" in blamed.sentence
     few = {one.id: (xid(13),) for one in members[:2]}
     assert incidents(pool_view(spec(5), members, events=few), NOW) == []
     old = NOW + Duration.of(hours=1)
