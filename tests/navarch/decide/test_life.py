@@ -115,3 +115,16 @@ def test_a_pool_tells_of_machines_that_others_bought():
     told = explain_pool(view, plan(view, NOW), NOW)
     assert "Beside them it watches what somebody else bought (1): node-0001." in told
     assert "Not all of its nodes are healthy (1): node-0001." in told
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (NodeState.ORDERED, "It waits: its cloud has not answered yet."),
+        (NodeState.BOOTING, f"It waits: its agent has not registered yet, and has until {later(900)}."),
+    ],
+)
+def test_a_node_that_is_coming_says_for_whom_it_waits(state: NodeState, says: str):
+    new = node(1, state, since=NOW, health=Health.UNKNOWN)
+    view = pool_view(spec(1), [new])
+    assert says in explain_node(new, view, plan(view, NOW), NOW)

@@ -29,6 +29,12 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
         if repair.node == node.id and repair.step is RepairStep.TREATING
     ]
     pulse = view.pulse(node.id)
+    if node.state is NodeState.ORDERED:
+        told.append("It waits: its cloud has not answered yet.")
+    if node.state is NodeState.BOOTING:
+        told.append(
+            f"It waits: its agent has not registered yet, and has until {node.since + view.spec.timing.boot}."
+        )
     if node.state is NodeState.VERIFYING and not pulse.tested:
         said = (
             "its agent has not said yet that it is fit"
