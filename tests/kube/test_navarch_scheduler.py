@@ -163,6 +163,8 @@ async def test_nodes_are_known_by_their_machine_and_never_by_a_name_that_fits_tw
         mine = node(3, NodeState.ACTIVE, machine=MachineId(f"i-{kube_namespace}"))
         await scheduler.uncordon(mine)
         await until(api, NODE, name, lambda one: one.meta.labels.get(marks.NODE_ID) == "node-0003")
+        # Its agent, which knows only the name of its node, is found by the same.
+        assert {f"i-{kube_namespace}", "node-0003"} <= scheduler.aliases(name)
         await scheduler.cordon(liar, "a lie")
         assert not (await api.get(NODE, name)).spec.unschedulable
 

@@ -1,5 +1,7 @@
 """The services as agents and operators meet them: who may say what, and what comes of it."""
 
+from dataclasses import replace
+
 import pyqwest
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -41,6 +43,37 @@ async def test_a_nodes_token_cannot_speak_for_another_node():
         assert refused.value.code == "navarch.other_node"
         await it.agent(token).report(XID_79)
         assert it.plane.fleet.deck.book.nodes[other.id].ailment is None
+
+
+async def test_an_agent_that_goes_by_its_kubernetes_node_is_known_by_the_machine_that_the_cluster_names():
+    async with running(spec(1)) as it:
+        await it.turn()
+        (node,) = it.nodes()
+        said, deck = pb.RegisterRequest(node_id="ip-10-0-0-1"), it.plane.fleet.deck
+        with pytest.raises(Denied):
+            await it.agent(JOIN).register(said)
+
+        def cluster(name: str) -> set[str]:
+            return {name, str(node.machine)} if name == "ip-10-0-0-1" else set()
+
+        deck.world = replace(deck.world, aliases=cluster)
+        assert (await it.agent(JOIN).register(said)).node == node.id
+        found = await it.operator.get_node(pb.GetNodeRequest(node="ip-10-0-0-1"))
+        assert (found.id, found.kube_name) == (node.id, "ip-10-0-0-1")
+        with pytest.raises(Denied):
+            await it.agent(JOIN).register(pb.RegisterRequest(node_id="ip-10-0-0-2"))
+
+
+async def test_a_nodes_token_brings_no_machine_into_the_fleet():
+    async with running(spec(1, adopt=True)) as it:
+        (mine,) = await it.serving(1)
+        ghost = pb.RegisterRequest(node_id="a-ghost", pool="training")
+        with pytest.raises(Denied) as refused:
+            await it.agent((await it.register(mine)).token).register(ghost)
+        assert refused.value.code == "navarch.other_node"
+        assert [node.id for node in it.nodes()] == [mine.id]
+        await it.agent(JOIN).register(ghost)
+        assert len(it.nodes()) == 2
 
 
 @pytest.mark.parametrize("token", [OPERATOR, JOIN])
@@ -232,6 +265,15 @@ async def test_the_six_metrics_have_their_names_and_pools():
             assert line in text
         assert await _get(it, "/healthz") == "ok\n"
         assert await _get(it, "/readyz") == "ok\n"
+
+
+async def test_machines_that_joined_are_in_the_metrics_that_alerts_divide_by():
+    async with running(spec(0, adopt=True, scaling=Scaling(0, 5))) as it:
+        answer = await it.agent(JOIN).register(pb.RegisterRequest(node_id="theirs", pool="training"))
+        await it.agent(answer.token).report(XID_79)
+        text = await _get(it, "/metrics")
+        assert 'navarch_nodes_total{pool="training"} 1.0' in text
+        assert 'navarch_nodes_unhealthy{pool="training"} 1.0' in text
 
 
 async def _get(it: Running, path: str) -> str:

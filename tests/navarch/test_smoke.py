@@ -87,6 +87,14 @@ def watched(server: tuple[str, dict[str, str]], pool: str):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def test_a_pool_that_is_misspelt_is_not_watched_for_ever(server: tuple[str, dict[str, str]]):
+    address, env = server
+    command = [*PROGRAM, "watch", "--pool", "trainin", "--server", address]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=60)
+    assert done.returncode == 3
+    assert 'did you mean "training"?' in done.stderr
+
+
 AGENT = ("agent", "--node-id", "somebody", "--state", "agent")
 
 

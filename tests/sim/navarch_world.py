@@ -35,7 +35,9 @@ RESTARTS = Policy(
     "restarts",
     (Rule("again", 'xid.class == "application"', Health.UNHEALTHY, Remedy.RESTART_WORKLOAD, certain=True),),
 )
-_JUDGE = InlineJudge({"default": default_policy(), RESTARTS.name: RESTARTS})
+# And of somebody who would rather replace too many nodes than too few.
+HARSH = Policy("harsh", (Rule("all", "true", Health.UNHEALTHY, Remedy.REPLACE, certain=True),))
+_JUDGE = InlineJudge({"default": default_policy(), RESTARTS.name: RESTARTS, HARSH.name: HARSH})
 
 
 def pool(

@@ -9,7 +9,7 @@ from neorion.keel.base import Duration, Instant
 from neorion.keel.sim import Crash, Limits, World, explore, seeds
 from neorion.navarch.decide import explain_pool
 from neorion.navarch.decide.budget import begun
-from neorion.navarch.model import NodeState, RepairStep
+from neorion.navarch.model import Health, NodeState, RepairStep
 from neorion.navarch.model.spec import Amount, Budget, HealthRules
 from tests.sim.navarch_world import Fleet, fleet, pool
 
@@ -116,6 +116,41 @@ async def test_work_is_restarted_where_a_policy_says_so_and_that_costs_no_node_h
         holds = navarch.plane.fleet.deck.book.shelf("training").holds
         assert [(hold.code.value, hold.subject) for hold in holds] == [("attempts", sick.id)]
         assert len(navarch.cloud.bought) == 3
+
+
+@seeds(1, limits=LONG)
+async def test_an_applications_error_costs_no_node_whatever_the_rule_says_and_is_forgotten_in_time(
+    world: World,
+):
+    rules = HealthRules(policy="harsh", window=Duration.of(hours=2))
+    async with fleet(world, [pool(3, health=rules)]) as navarch:
+        await navarch.settled(3)
+        before = {node.id for node in navarch.nodes()}
+        sick = navarch.nodes()[0]
+        for _ in range(4):
+            navarch.strike(sick, 13)
+            await world.sleep(3_600)
+        assert {node.id for node in navarch.nodes(NodeState.ACTIVE)} == before
+        assert len(navarch.cloud.bought) == 3
+        said = [line.sentence for _, line in await navarch.story(sick.id)]
+        assert any("never costs a node: restart_workload instead of replace" in one for one in said)
+        await world.sleep(2 * 3_600)
+        assert {node.health for node in navarch.nodes()} == {Health.HEALTHY}
+
+
+@seeds(3, limits=LONG)
+async def test_nodes_that_were_only_cut_off_go_on_where_they_were(world: World):
+    async with fleet(world, [pool(2)]) as navarch:
+        await navarch.settled(2)
+        before = {node.id for node in navarch.nodes()}
+        world.links.cut(["machines"], ["controller"])
+        # Two are too few for a common cause: one of them is being drained by now.
+        await navarch.until(lambda: bool(navarch.nodes(NodeState.DRAINING)))
+        world.links.heal()
+        await navarch.settled(2)
+        assert {node.id for node in navarch.nodes()} == before
+        assert [machine.reboots for machine in navarch.cloud.machines.values()] == [0, 0]
+        assert navarch.work.cordoned == set()
 
 
 @seeds(1, limits=LONG)

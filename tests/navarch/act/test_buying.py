@@ -94,6 +94,17 @@ async def test_a_refusal_is_remembered_where_it_belongs_and_the_order_is_over(
         assert hold.code.value == "backing_off"
 
 
+async def test_machines_that_are_refused_together_are_one_refusal():
+    async with running(spec(8), behaviour=Behaviour(quota=0)) as it:
+        await it.turn()
+        (trouble,) = it.plane.fleet.deck.book.troubles.values()
+        assert trouble.times == 1
+        # And one that was asked for in the knowledge of it is the next.
+        it.plane.fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        await it.turn()
+        assert it.plane.fleet.deck.book.troubles[trouble.scope].times == 2
+
+
 async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
     behaviour = Behaviour(boot=Duration(0), stock={"us-west-2": 0})
     async with running(spec(1), behaviour=behaviour) as it:
@@ -114,6 +125,7 @@ async def test_the_next_provider_is_asked_when_the_first_has_none():
 
 async def test_a_cloud_that_never_answers_is_left_for_another(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("neorion.navarch.act.buying.ABANDON_AFTER", Duration(0))
+    monkeypatch.setattr("neorion.navarch.act.buying.LISTED_WITHIN", Duration(0))
     deaf = FakeProvider("deaf", FakeCloud(SystemClock(), seeded_rng(1), name="deaf"))
 
     async def lost(intent: Intent) -> Machine:
@@ -136,6 +148,34 @@ async def test_a_cloud_that_never_answers_is_left_for_another(monkeypatch: pytes
             PurchaseState.BOUGHT,
         ]
         assert [node.place.region for node in it.nodes()] == ["there"]
+
+
+class Mute(FakeProvider):
+    """Makes what it is asked for, and never says so."""
+
+    async def provision(self, intent: Intent) -> Machine:
+        await super().provision(intent)
+        raise unknown_outcome(self.name, "the answer was lost")
+
+
+async def test_what_the_last_call_made_is_waited_for_until_the_list_must_have_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("neorion.navarch.act.buying.ABANDON_AFTER", Duration(0))
+    late = Behaviour(boot=Duration(0), unseen=1.0)
+    async with running(IDLE, behaviour=late, seller=Mute) as it:
+        fleet = it.plane.fleet
+        await it.plane.orders.pause("training", Asker("a test"))
+        fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        (intent,) = fleet.deck.book.purchases
+        for _ in range(2):
+            with pytest.raises(Retry):
+                await fleet.buyer.buy(intent)
+        assert fleet.deck.book.purchases[intent].state is PurchaseState.INTENDED
+        late.unseen = 0.0
+        await fleet.buyer.buy(intent)
+        assert fleet.deck.book.purchases[intent].state is PurchaseState.BOUGHT
+        assert it.cloud.bought == {intent: 1}
 
 
 async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign_one_is_not(

@@ -108,6 +108,18 @@ async def test_a_drain_whose_time_is_over_waits_no_longer(other: Other):
     assert (found.done, found.sentence) == (True, "its time is over (2 jobs left)")
 
 
+@pytest.mark.parametrize("silent", ["drain_url", "drain_status_url"])
+async def test_a_drain_whose_time_is_over_does_not_wait_for_a_scheduler_that_is_away(
+    other: Other, silent: str
+):
+    async with scheduler(other, **{silent: "http://127.0.0.1:1/away"}) as made:
+        with pytest.raises(Retry):
+            await made.drain(NODE, "XID 79", HOUR)
+        found = await made.drain(NODE, "XID 79", Duration(0))
+    assert found.done
+    assert found.sentence.startswith("its time is over (http://127.0.0.1:1/away does not answer")
+
+
 async def test_who_cannot_be_asked_is_only_told(other: Other):
     async with scheduler(other, drain_status_url="") as made:
         assert (await made.drain(NODE, "XID 79", HOUR)).done

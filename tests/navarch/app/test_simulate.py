@@ -64,6 +64,15 @@ def test_one_fault_is_detected_at_once_and_repaired_sooner_with_a_spare(scenario
     assert plain["goodput"] <= plain["availability"] <= 1
 
 
+def test_a_fault_whose_repair_gives_way_to_a_harder_one_was_detected_once(scenario: Path):
+    worse = "events: [{ at: 30m, ill: memory, nodes: 8 }, { at: 31m, ill: faulty-gpu, nodes: 8 }]"
+    scenario.write_text(re.sub("events: .*", worse, SCENARIO).replace("against: spares.yaml\n", ""))
+    ((run,),) = [side["runs"] for side in measured(scenario, "report.json")["sides"]]
+    assert run["detection"]["count"] == 8
+    assert run["detection"]["most"] < 1
+    assert run["cordon"]["count"] == run["repairs"]["replace"]["count"] == 8
+
+
 def test_what_one_side_had_is_told_of_both_and_what_nobody_had_is_not(scenario: Path):
     report = msgspec.convert(measured(scenario, "report.json"), SimulationReport)
     (run,) = report.sides[0].runs

@@ -1,18 +1,21 @@
 """`navarch policy`: unit tests of policies, and events judged anew."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from neorion.keel.cli import run
 from neorion.navarch.adapters.config_file import default_policy
+from neorion.navarch.adapters.judge import ProcessJudge
 from neorion.navarch.cli import app
-from neorion.navarch.cli.judging import compared, policy_of, recorded
+from neorion.navarch.cli.judging import Story, compared, policy_of, recorded
 from neorion.navarch.client import NavarchClient
+from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import HealthRules
-from neorion.navarch.testing import spec
+from neorion.navarch.testing import later, node, spec
 from tests.navarch.plane import OPERATOR, running
 
 HARSH = """
@@ -90,11 +93,30 @@ async def test_recorded_events_are_judged_anew_by_a_changed_policy(tmp_path: Pat
         (
             node.id,
             "healthy, restart_workload (application-error)",
-            "unhealthy, replace, certain (everything-is-fatal)",
+            "unhealthy, restart_workload, certain (everything-is-fatal)",
         ),
-        (node.id, "nothing", "replace"),
+        (node.id, "nothing", "restart_workload"),
     ]
     assert await compared(stories, default_policy(), default_policy()) == []
+
+
+@pytest.mark.anyio
+async def test_a_large_fleet_is_judged_by_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "harsh.yaml").write_text(HARSH)
+    begun: list[ProcessJudge] = []
+    start = ProcessJudge._start
+
+    async def counted(self: ProcessJudge) -> None:
+        begun.append(self)
+        await start(self)
+
+    monkeypatch.setattr(ProcessJudge, "_start", counted)
+    faults = [HealthEvent(later(n), EventKind.XID, xid=74) for n in range(3)]
+    stories = [Story(node(number), faults[: number % 3 + 1], HealthRules()) for number in range(300)]
+    changed = await compared(stories, default_policy(), policy_of(tmp_path / "harsh.yaml", {}))
+    assert len(begun) == 2
+    told = Counter(one.node for one in changed if one.at)
+    assert told == {story.node.id: len(story.events) for story in stories}
 
 
 @pytest.mark.anyio

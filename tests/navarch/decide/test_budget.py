@@ -36,6 +36,7 @@ def held(budget: Budget, others: int = 1, *, zone: str = "a", signature: str = "
         (Budget(Amount(percent=20)), 2, True),
         (Budget(Amount(percent=1)), 0, False),  # never rounded down to nothing
         (Budget(Amount(count=0)), 0, True),
+        (Budget(Amount(percent=0)), 0, True),
         (Budget(Amount(count=1), reasons=("thermal",)), 5, False),
         (Budget(Amount(count=1), zones=("b",)), 5, False),
         (Budget(Amount(count=2), each_zone=True), 3, True),

@@ -50,11 +50,13 @@ def test_a_clean_verdict_heals_only_what_it_is_about():
     assert diagnose(hot, HealthEvent(later(1), EventKind.THERMAL), WELL, RULES).health is Health.HEALTHY
 
 
-def test_a_doubt_that_nothing_confirmed_is_let_go_and_a_certainty_is_not():
+def test_a_doubt_that_nothing_confirmed_and_an_applications_error_are_let_go_and_a_certainty_is_not():
     doubt = replace(ailment(seen=later(-25 * 3_600)), result=Health.DEGRADED)
     sure = ailment(seen=later(-25 * 3_600))
-    view = pool_view(spec(2), [node(1, ailment=doubt), node(2, ailment=sure)])
-    assert [a.node for a in plan(view, NOW).actions if isinstance(a, ForgetAilment)] == ["node-0001"]
+    work = ailment("xid 13", Remedy.RESTART_WORKLOAD, seen=later(-25 * 3_600))
+    sick = [node(1, ailment=doubt), node(2, ailment=sure), node(3, ailment=work)]
+    told = [a.node for a in plan(pool_view(spec(3), sick), NOW).actions if isinstance(a, ForgetAilment)]
+    assert told == ["node-0001", "node-0003"]
 
 
 def test_a_node_that_is_not_heard_for_too_long_is_noticed_once():
@@ -73,6 +75,10 @@ def test_the_same_event_on_many_nodes_is_one_incident():
     (incident,) = incidents(pool_view(spec(5), members, events=events), NOW)
     assert len(incident.nodes) == 5
     assert "the workload did it" in incident.sentence
+    driver = {one.id: (xid(9),) for one in members}
+    (blamed,) = incidents(pool_view(spec(5), members, events=driver), NOW)
+    assert "the workload" not in blamed.sentence
+    assert "a new driver" in blamed.sentence
     few = {one.id: (xid(13),) for one in members[:2]}
     assert incidents(pool_view(spec(5), members, events=few), NOW) == []
     old = NOW + Duration.of(hours=1)

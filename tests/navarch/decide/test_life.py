@@ -2,9 +2,20 @@
 
 import pytest
 
+from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, plan
-from neorion.navarch.model import EventKind, Health, HealthEvent, Node, NodeState, Origin, PoolView, Pulse
+from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, explain_pool, plan
+from neorion.navarch.model import (
+    EventKind,
+    Health,
+    HealthEvent,
+    Node,
+    NodeState,
+    Origin,
+    PoolView,
+    Pulse,
+    RepairStep,
+)
 from neorion.navarch.model.spec import Timing
 from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair, spec
 
@@ -80,3 +91,40 @@ def test_silence_behind_a_worse_fault_is_noted_now_and_then(*, noted: float | No
     pulses = {sick.id: Pulse(heard=later(-7_200), marked=True)}
     view = pool_view(spec(1), [sick], [repair(sick)], pulses=pulses, events={sick.id: events})
     assert any(isinstance(action, NoteSilence) for action in plan(view, NOW).actions) is again
+
+
+def test_a_node_that_a_person_keeps_says_so_and_how_it_is_let_go():
+    kept = node(1, NodeState.CORDONED, held=True, why="ada: look at the fans")
+    view = pool_view(spec(1), [kept])
+    told = explain_node(kept, view, plan(view, NOW), NOW)
+    assert told[-1] == (
+        "An operator keeps the node as it is: ada: look at the fans. navarch node uncordon node-0001"
+    )
+
+
+def test_a_treatment_that_is_waited_for_says_until_when():
+    ill = node(1, NodeState.DRAINED, ailment=ailment("silence", Remedy.REBOOT))
+    view = pool_view(spec(1), [ill], [repair(ill, RepairStep.TREATING, remedy=Remedy.REBOOT, since=NOW)])
+    told = explain_node(ill, view, plan(view, NOW), NOW)
+    assert told[-1].endswith(f"has carried that out, until {later(1_200)} at the latest.")
+
+
+def test_a_pool_tells_of_machines_that_others_bought():
+    theirs = node(1, origin=Origin.JOINED, ailment=ailment())
+    view = pool_view(spec(0), [theirs])
+    told = explain_pool(view, plan(view, NOW), NOW)
+    assert "Beside them it watches what somebody else bought (1): node-0001." in told
+    assert "Not all of its nodes are healthy (1): node-0001." in told
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (NodeState.ORDERED, "It waits: its cloud has not answered yet."),
+        (NodeState.BOOTING, f"It waits: its agent has not registered yet, and has until {later(900)}."),
+    ],
+)
+def test_a_node_that_is_coming_says_for_whom_it_waits(state: NodeState, says: str):
+    new = node(1, state, since=NOW, health=Health.UNKNOWN)
+    view = pool_view(spec(1), [new])
+    assert says in explain_node(new, view, plan(view, NOW), NOW)

@@ -41,6 +41,17 @@ def test_an_applications_error_that_returns_is_watched_and_costs_nothing(code: i
     )
 
 
+@pytest.mark.parametrize("code", [13, 31, 43, 45, 68, 94])
+@pytest.mark.parametrize("wanted", [Remedy.REPLACE, Remedy.RMA])
+def test_no_rule_pays_for_an_applications_error_with_a_node(code: int, wanted: Remedy):
+    rules = compiled(one_rule("true", remedy=wanted, certain=True))
+    found = judge(rules, situation(HealthEvent(NOW, EventKind.XID, xid=code), node(), Past(), NOW))
+    assert found.remedy is CATALOGUE[code].remedy
+    assert f"{found.remedy.value} instead of {wanted.value}" in found.sentence
+    worn = judge(rules, situation(HealthEvent(NOW, EventKind.XID, xid=79), node(), Past(), NOW))
+    assert worn.remedy is wanted
+
+
 @pytest.mark.parametrize(
     ("kind", "metrics", "result", "remedy"),
     [

@@ -24,7 +24,16 @@ from neorion.navarch.model import (
     RepairStep,
     Trouble,
 )
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Ladder, Scaling, Spending
+from neorion.navarch.model.spec import (
+    Amount,
+    Budget,
+    CommonCause,
+    HealthRules,
+    Ladder,
+    Offer,
+    Scaling,
+    Spending,
+)
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 
@@ -118,6 +127,24 @@ def test_a_quota_that_turns_out_to_be_full_turns_the_order_round():
     assert steps(view) == [RepairStep.DRAINING]
 
 
+@pytest.mark.parametrize(
+    ("regions", "scope", "age"),
+    [
+        (("us-west-2",), "fake/us-west-2/gpu_1x_a10", 1),
+        (("us-east-1", "us-west-2"), "fake/us-east-1/gpu_8x_h100_sxm5", 1),
+        (("us-west-2",), "fake/us-west-2/gpu_8x_h100_sxm5", 301),
+    ],
+    ids=["of another type", "of one of two regions", "that may have grown by now"],
+)
+def test_a_quota_that_does_not_stop_this_purchase_does_not_turn_the_order_round(
+    regions: tuple[str, ...], scope: str, age: int
+):
+    ill, trouble = sick(state=NodeState.CORDONED), Trouble(scope, "quota", 1, later(-age))
+    pool = spec(1, offers=(Offer("fake", "gpu_8x_h100_sxm5", regions),))
+    view = pool_view(pool, [ill], [repair(ill, RepairStep.CORDONING)], troubles={scope: trouble})
+    assert steps(view) == [RepairStep.BUYING]
+
+
 def test_a_successor_that_did_not_come_up_is_bought_again():
     ill = sick(state=NodeState.CORDONED)
     work = repair(ill, RepairStep.BUYING, successor=NodeId("node-gone"))
@@ -138,6 +165,26 @@ def test_treatment_goes_by_drain_treat_verify():
     assert steps(view) == []
     done = changed(view, pulses={ill.id: replace(view.pulses[ill.id], treated=frozenset({str(work.id)}))})
     assert steps(done) == [RepairStep.VERIFYING]
+
+
+@pytest.mark.parametrize(
+    ("step", "state", "moves"),
+    [
+        (RepairStep.CORDONING, NodeState.CORDONED, [NodeState.ACTIVE]),
+        (RepairStep.BUYING, NodeState.CORDONED, [NodeState.ACTIVE]),
+        (RepairStep.DRAINING, NodeState.DRAINING, [NodeState.CORDONED]),
+    ],
+)
+def test_a_node_that_is_heard_again_is_left_at_work(
+    step: RepairStep, state: NodeState, moves: list[NodeState]
+):
+    back = node(1, state)
+    work = repair(back, step, remedy=Remedy.REBOOT, signature="silence")
+    assert steps(pool_view(spec(2), [back, node(2)], [work])) == [RepairStep.CANCELLED]
+    after = pool_view(spec(2), [back, node(2)], [work] if state is NodeState.DRAINING else [])
+    assert [a.to for a in plan(after, NOW).actions if isinstance(a, MoveNode)] == moves
+    for other in (replace(work, signature="thermal"), replace(work, by="a person")):
+        assert RepairStep.CANCELLED not in steps(pool_view(spec(2), [back, node(2)], [other]))
 
 
 def test_a_treatment_that_does_not_help_fails_and_the_next_rung_follows():

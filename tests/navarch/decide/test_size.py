@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration
-from neorion.navarch.decide import BuyNode, RetireNode, plan
+from neorion.navarch.decide import BuyNode, RetireNode, StepRepair, plan, violations
 from neorion.navarch.decide.choose import choose, until
 from neorion.navarch.decide.size import AT_ONCE_MAX
 from neorion.navarch.model import (
@@ -17,6 +17,7 @@ from neorion.navarch.model import (
     HoldCode,
     NodeId,
     NodeState,
+    Origin,
     Place,
     PoolState,
     PoolView,
@@ -70,10 +71,37 @@ def test_spares_are_kept_beside_the_pool():
     assert [action.spare for action in actions] == [True]
 
 
+def test_what_others_bought_counts_against_no_limit():
+    theirs = [node(number, origin=Origin.JOINED) for number in range(1, 6)]
+    small = spec(2, scaling=Scaling(least=2, most=2))
+    assert len(bought(pool_view(small, theirs))) == 2
+    view = pool_view(small, [*theirs, node(6), node(7)])
+    assert violations(view) == []
+    assert retired(view) == []
+    ill = node(8, NodeState.CORDONED, ailment=ailment())
+    work = [repair(ill, RepairStep.CORDONING)]
+    (step,) = [
+        action
+        for action in plan(pool_view(small, [*theirs, node(6), ill], work), NOW).actions
+        if isinstance(action, StepRepair)
+    ]
+    assert step.to is RepairStep.BUYING
+
+
 def test_a_paused_pool_buys_nothing_and_gives_nothing_back():
     paused = PoolState("training", wanted=5, paused="a person")
     assert bought(pool_view(spec(5), nodes(2), state=paused)) == []
     assert retired(pool_view(spec(1), nodes(5), state=changed_wanted(paused, 1))) == []
+
+
+def test_what_waits_because_its_pool_is_paused_says_so_and_how_it_goes_on():
+    ill = node(1, NodeState.CORDONED, ailment=ailment())
+    paused = PoolState("training", wanted=3, paused="a person")
+    view = pool_view(spec(3), [ill, node(2)], [repair(ill, RepairStep.BUYING)], state=paused)
+    holds = plan(view, NOW).holds
+    assert [hold.subject for hold in holds] == [ill.id, "training"]
+    assert {hold.hint for hold in holds} == {"navarch pool resume training"}
+    assert plan(pool_view(spec(2), nodes(2), state=changed_wanted(paused, 2)), NOW).holds == ()
 
 
 def changed_wanted(state: PoolState, wanted: int) -> PoolState:

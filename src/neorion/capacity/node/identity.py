@@ -7,6 +7,7 @@ two things, is not believed.
 
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 _PROVIDER_ID = re.compile(
@@ -33,18 +34,19 @@ class ProviderId:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an agent says of itself. Only `name` is always there."""
+    """What an agent says of itself. Only `name` is always there; `aliases` are what others call the machine of that name."""
 
     name: str
     machine: str = ""
     provider_id: str = ""
     host_name: str = ""
+    aliases: AbstractSet[str] = frozenset()
 
     @property
     def names(self) -> set[str]:
         """Every name by which it may be known."""
         parsed = ProviderId.parse(self.provider_id)
-        told = [self.name, self.machine, self.host_name, parsed.machine if parsed else ""]
+        told = [self.name, self.machine, self.host_name, parsed.machine if parsed else "", *self.aliases]
         return {name for name in told if name}
 
 

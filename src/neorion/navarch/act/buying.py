@@ -8,15 +8,27 @@ from msgspec.structs import replace
 
 from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, Machine, MachineState
-from neorion.keel.base import Deadline, Denied, Duration, Error, Invalid, NoCapacity, QuotaExceeded
+from neorion.keel.base import (
+    Deadline,
+    Denied,
+    Duration,
+    Error,
+    Instant,
+    Invalid,
+    NoCapacity,
+    QuotaExceeded,
+    Retry,
+)
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.act.moves import Moves
 from neorion.navarch.act.outfitting import seed_of
 from neorion.navarch.model import PURCHASE, NodeState, Purchase, PurchaseState
 
-# Longer than any cloud remembers a request: what is not listed by then was not bought.
+# Longer than any cloud remembers a request: then it is not asked again, and its list alone decides.
 ABANDON_AFTER = Duration.of(minutes=30)
+# Above the lag of any cloud's list: what the last call has made is in it by then.
+LISTED_WITHIN = Duration.of(minutes=5)
 
 
 class Buyer:
@@ -26,10 +38,15 @@ class Buyer:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
+        # Purchases that were asked for often enough, and when for the last time.
+        self._asked_last: dict[IntentId, Instant] = {}
 
     async def buy(self, intent: IntentId) -> None:
         purchase = self._book.purchases.get(intent)
         if purchase is None or purchase.state is not PurchaseState.INTENDED:
+            return
+        if intent in self._asked_last:
+            await self._look_for(purchase)
             return
         await self._deck.journal.durable()
         await point("navarch.buy.before")
@@ -39,7 +56,10 @@ class Buyer:
         except (NoCapacity, QuotaExceeded, Denied, Invalid) as error:
             self._refused(intent, error)
         except Deadline:
-            await self._unsettled(intent)
+            # Nobody knows. It is asked again, until so much time has passed that only the list can tell.
+            now = self._deck.clock.now()
+            if not now.since(purchase.intended) < ABANDON_AFTER:
+                self._asked_last[intent] = now
             raise
         else:
             await point("navarch.buy.after")
@@ -99,39 +119,46 @@ class Buyer:
         zone, region, cloud = purchase.place.scopes
         match error:
             case NoCapacity():
-                self._moves.trouble(zone, "no_capacity", error.sentence)
+                scope, kind = zone, "no_capacity"
             case QuotaExceeded():
-                self._moves.trouble(region, "quota", error.sentence)
+                scope, kind = region, "quota"
             case Denied():
-                self._moves.trouble(cloud, "denied", error.sentence)
+                scope, kind = cloud, "denied"
             case _:
-                self._moves.trouble(region, "invalid", error.sentence)
+                scope, kind = region, "invalid"
+        self._moves.trouble(scope, kind, error.sentence, purchase.intended)
         self._settle(
             replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
         )
         self._order_over(purchase, error.sentence)
 
-    async def _unsettled(self, intent: IntentId) -> None:
-        """Nobody knows. It is asked again, until so much time has passed that the list alone decides."""
-        purchase = self._book.purchases[intent]
-        if self._deck.clock.now().since(purchase.intended) < ABANDON_AFTER:
-            return
+    async def _look_for(self, purchase: Purchase) -> None:
         provider = self._deck.world.providers[purchase.place.provider]
         for machine in await provider.list(self._deck.installation.id):
-            if machine.intent == intent:
-                self.bought(intent, machine)
+            if machine.intent == purchase.id:
+                self.bought(purchase.id, machine)
                 return
         # Whoever settled it while we asked was right.
-        purchase = self._book.purchases[intent]
-        if purchase.state is PurchaseState.INTENDED:
-            why = f"{purchase.place.provider} did not say for {ABANDON_AFTER} whether it was made"
-            self._settle(replace(purchase, state=PurchaseState.ABANDONED))
-            # The next one is ordered elsewhere, if there is another cloud.
-            self._moves.trouble(purchase.place.scopes[-1], "no_answer", why)
-            self._order_over(purchase, why)
+        if self._book.purchases[purchase.id].state is not PurchaseState.INTENDED:
+            return
+        left = LISTED_WITHIN - self._deck.clock.now().since(self._asked_last[purchase.id])
+        cloud = purchase.place.provider
+        if left:
+            raise Retry(
+                "navarch.unsettled",
+                f"{cloud} may still list what it was asked for last.",
+                hint="nothing: it is looked for again",
+                after=left,
+            )
+        why = f"{cloud} did not say for {ABANDON_AFTER} whether it was made"
+        self._settle(replace(purchase, state=PurchaseState.ABANDONED))
+        # The next one is ordered elsewhere, if there is another cloud.
+        self._moves.trouble(purchase.place.scopes[-1], "no_answer", why, purchase.intended)
+        self._order_over(purchase, why)
 
     def _settle(self, purchase: Purchase) -> None:
         PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)
+        self._asked_last.pop(purchase.id, None)
         self._book.put_purchase(replace(purchase, settled=self._deck.clock.now()))
         self._deck.watch(purchase)
         self._deck.wake()

@@ -1,6 +1,7 @@
 """What the appliers share: the book, the journal, the world behind its ports, and the wake of the loop."""
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from neorion.capacity.provider import Provider
@@ -22,6 +23,8 @@ class World:
     judge: Judge
     # None where no pool has setup commands.
     outfitter: Outfitter | None = None
+    # What else a machine is called, by the name that its agent has for it: the cluster knows its nodes' machines.
+    aliases: Callable[[str], AbstractSet[str]] = field(default=lambda _: frozenset[str]())
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from neorion.keel.base import Instant
 from neorion.navarch.act.deck import Deck
 from neorion.navarch.model import (
     NODE,
@@ -71,9 +72,12 @@ class Moves:
         self.tell(repair.node, "repair.successor", f"{why}{f': {node}' if node else ''}", repair=repair.id)
         self._deck.wake()
 
-    def trouble(self, scope: str, kind: str, message: str) -> None:
+    def trouble(self, scope: str, kind: str, message: str, asked: Instant | None = None) -> None:
+        """One more in a row. What was `asked` before the last was known is no further try: it counts with that one."""
         before = self._book.troubles.get(scope)
-        times = before.times + 1 if before is not None and before.kind == kind else 1
+        times = 1
+        if before is not None and before.kind == kind:
+            times = before.times + (asked is None or before.at < asked)
         self._book.put_trouble(Trouble(scope, kind, times, self._deck.clock.now(), message[:300]))
 
     def current(self, repair: RepairId) -> Repair | None:

@@ -5,6 +5,7 @@ A heartbeat changes nothing that is written down. An event is durable before its
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from typing import Final
 
 from msgspec.structs import replace
@@ -78,13 +79,14 @@ class Reports:
 
     async def register(self, said: Registration) -> Node:
         """The node that this agent speaks for. Registering again changes nothing about the node's state."""
-        node = self.find(said) or self._join(said)
+        found, in_cluster = self._look_up(said.claim)
+        node = found or self._join(said)
         now = self._deck.clock.now()
         self._check_same(node, said, now)
         known = replace(
             node,
             agent=said.claim.name,
-            kube_name=said.kube_name or node.kube_name,
+            kube_name=said.kube_name or in_cluster or node.kube_name,
             kernel_boot=said.kernel_boot or node.kernel_boot,
             secret_digest=said.secret_digest or node.secret_digest,
             gpus=node.gpus or said.gpus,
@@ -240,11 +242,22 @@ class Reports:
         self._book.hear(node_id, replace(self._book.pulses.get(node_id, Pulse()), heard=now))
 
     def find(self, said: Registration) -> Node | None:
+        return self._look_up(said.claim)[0]
+
+    def _look_up(self, claim: Claim) -> tuple[Node | None, str]:
+        """The node that the claim is about, and what the cluster calls it where the cluster had to be asked."""
+        node = self._resolve(claim)
+        if node is not None:
+            return node, ""
+        aliases = self._deck.world.aliases(claim.name)
+        return self._resolve(changed(claim, aliases=aliases)), claim.name if aliases else ""
+
+    def _resolve(self, claim: Claim) -> Node | None:
         known = [
             Known(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
-            for node in self._called(said.claim)
+            for node in self._called(claim)
         ]
-        found = resolve(said.claim, known)
+        found = resolve(claim, known)
         if found is None:
             return None
         node = self._book.nodes[NodeId(found)]

@@ -98,6 +98,9 @@ class Fleet:
         for repair in book.open_repairs.values():
             if self.healer.due(repair):
                 ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
+            elif self.healer.helpless(repair):
+                why = "its cloud cannot, and its agent is not heard"
+                self.healer.refused(repair.node, repair.id, why)
 
     def _see_to(self, node: Node) -> None:
         ensure = self.errands.ensure

@@ -6,7 +6,7 @@ from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Capability
 from neorion.keel.clock import point
 from neorion.navarch.act.deck import Deck
-from neorion.navarch.model import NodeId, Pulse, Repair, RepairId, RepairStep
+from neorion.navarch.model import EventKind, NodeId, Pulse, Repair, RepairId, RepairStep
 
 
 class Healer:
@@ -35,6 +35,14 @@ class Healer:
         if repair is None or repair.step is not RepairStep.TREATING:
             return None
         return None if self.by_cloud(repair) else repair
+
+    def helpless(self, repair: Repair) -> bool:
+        """Whether only the node's agent could do it, and that one is not there to be told."""
+        node = self._book.nodes.get(repair.node)
+        if node is None or repair.step is not RepairStep.TREATING or self.by_cloud(repair):
+            return False
+        silent = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
+        return silent and repair.id not in self._book.pulses.get(node.id, Pulse()).refused
 
     async def reboot(self, repair_id: RepairId) -> None:
         repair = self._book.repairs.get(repair_id)

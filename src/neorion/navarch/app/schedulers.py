@@ -1,8 +1,9 @@
 """Who places work on the nodes and who tells of demand, as the file names them."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -34,10 +35,11 @@ class Chances:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What stands behind two ports of the control plane."""
+    """What stands behind two ports of the control plane, and what else machines are called there."""
 
     scheduler: Scheduler
     demand: DemandSource
+    aliases: Callable[[str], AbstractSet[str]] = field(default=lambda _: frozenset[str]())
 
 
 @asynccontextmanager
@@ -46,25 +48,25 @@ async def schedulers(
 ) -> AsyncGenerator[Around]:
     """`specs` is read whenever a pool's labels or shape are asked for: it may change while this runs."""
     found: list[Scheduler] = []
-    demand: DemandSource = NoDemand()
+    around = Around(NoScheduler(), NoDemand())
     async with AsyncExitStack() as stack:
         if file.server.kubernetes is not None:
             around = await stack.enter_async_context(kubernetes(file.server.kubernetes, specs, env, chances))
             found.append(around.scheduler)
-            demand = around.demand
         if file.server.iris is not None:
-            demand = await stack.enter_async_context(_iris(file.server.iris, specs, env, demand))
+            iris = await stack.enter_async_context(_iris(file.server.iris, specs, env, around.demand))
+            around = replace(around, demand=iris)
         if file.server.notifier.webhook is not None:
             found.append(
                 await stack.enter_async_context(_webhook(file.server.notifier.webhook, chances.clock))
             )
         match found:
             case []:
-                yield Around(NoScheduler(), demand)
+                yield around
             case [only]:
-                yield Around(only, demand)
+                yield replace(around, scheduler=only)
             case _:
-                yield Around(SeveralSchedulers(found), demand)
+                yield replace(around, scheduler=SeveralSchedulers(found))
 
 
 @asynccontextmanager
@@ -96,7 +98,7 @@ async def kubernetes(
         stack.callback(crew.cancel)
         crew.spawn("navarch.kube.mirrors", informers.run)
         crew.spawn("navarch.kube.marks", scheduler.run)
-        yield Around(scheduler, demand)
+        yield Around(scheduler, demand, scheduler.aliases)
 
 
 def _gpus(spec: PoolSpec) -> int:

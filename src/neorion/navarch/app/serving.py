@@ -71,7 +71,8 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         own = await stack.enter_async_context(reign(where, door, clock, rng, ids))
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
-        world = World(providers, around.scheduler, around.demand, judge, outfitter(file, specs, folder))
+        setup = outfitter(file, specs, folder)
+        world = World(providers, around.scheduler, around.demand, judge, setup, around.aliases)
         plane = await stack.enter_async_context(
             build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
         )

@@ -1,6 +1,7 @@
 """Judging on this machine, within the limits that hold in the control plane; and the events that it has recorded."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,10 +50,12 @@ async def recorded(client: NavarchClient, pool: str) -> list[Story]:
 
 
 async def compared(stories: Sequence[Story], before: Policy, after: Policy) -> list[Replayed]:
+    # All of them in one go: a judge is a process, and a fleet has thousands of nodes.
+    asked = [one for story in stories for one in situations(story.node, story.events)]
+    was, would = iter(await judged(before, asked)), iter(await judged(after, asked))
     rows: list[Replayed] = []
     for node, events, rules in stories:
-        asked = situations(node, events)
-        old, new = await judged(before, asked), await judged(after, asked)
+        old, new = (list(islice(verdicts, len(events))) for verdicts in (was, would))
         rows += [
             Replayed(one.node, str(one.at), one.event, one.before, one.after)
             for one in differences(node, events, old, new)

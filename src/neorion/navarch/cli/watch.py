@@ -36,17 +36,24 @@ def watch(out: Output, pool: str, span: str, server: str) -> None:
     emit, clock = out.watch(LINES), SystemClock()
 
     async def follow(client: NavarchClient) -> None:
-        names = [pool] if pool else [one.name for one in await client.pools()]
-        told = {name: deque[tuple[int, str, str]](maxlen=2 * _LINES) for name in names}
+        # One that is misspelt is refused: nothing would ever happen in it.
+        asked = [await client.calls.get_pool(pb.GetPoolRequest(pool=pool))] if pool else await client.pools()
+        told = {one.name: deque[tuple[int, str, str]](maxlen=2 * _LINES) for one in asked}
+
+        async def look() -> None:
+            for name, known in told.items():
+                request = pb.HistoryRequest(subject=f"pool/{name}", limit=_LINES)
+                for line in (await client.calls.history(request)).lines:
+                    key = (line.at_ms, line.event, line.sentence)
+                    if key not in known:
+                        known.append(key)
+                        emit(LineRecord.of(line))
+
+        # What is known already is told however short the time.
+        await look()
         with anyio.move_on_after(most):
             while True:
-                for name in names:
-                    request = pb.HistoryRequest(subject=f"pool/{name}", limit=_LINES)
-                    for line in (await client.calls.history(request)).lines:
-                        key = (line.at_ms, line.event, line.sentence)
-                        if key not in told[name]:
-                            told[name].append(key)
-                            emit(LineRecord.of(line))
                 await clock.sleep(Duration.of(seconds=_EVERY_S))
+                await look()
 
     ask(out, server, follow)

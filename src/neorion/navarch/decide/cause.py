@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from neorion.capacity.gpu import xid
+from neorion.capacity.gpu import XidClass, xid
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.model import EventKind, Health, HealthEvent, Hold, HoldCode, Node, NodeId, PoolView
 from neorion.navarch.model.spec import CommonCause
@@ -69,8 +69,10 @@ def _incident(by_node: Mapping[NodeId, tuple[HealthEvent, HealthEvent]], view: P
 
 
 def _blame(event: HealthEvent) -> str:
+    if event.kind is EventKind.XID and xid(event.xid).kind is XidClass.APPLICATION:
+        return "the workload did it, no node is at fault and none is lost for it"
     if event.kind is EventKind.XID and not xid(event.xid).kind.blames_the_machine:
-        return "the workload did it, no node is at fault and none is taken out of service"
+        return "no machine is at fault; look for what they share, such as a new driver or what another code says"
     if event.kind is EventKind.SILENCE:
         return "more likely the network between us than the machines"
     return "so many machines at once share a cause, such as power, cooling or a switch"

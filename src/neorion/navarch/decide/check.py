@@ -56,7 +56,7 @@ def _repairs(view: PoolView) -> Iterator[Finding]:
 
 def _size(view: PoolView) -> Iterator[Finding]:
     scaling = view.spec.scaling
-    alive = sum(not node.state.leaving for node in view.nodes)
+    alive = view.settled + len(view.paid)
     most = scaling.most + scaling.spares + scaling.surge.of(scaling.most)
     if alive > most:
         yield _finding("navarch.too_many", view.spec.name, f"{alive} machines, {most} at the most")

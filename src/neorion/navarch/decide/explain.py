@@ -6,7 +6,7 @@ from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import PoolPlan
 from neorion.navarch.decide.cause import incidents
 from neorion.navarch.decide.size import seats
-from neorion.navarch.model import Node, NodeState, PoolView, Repair, RepairStep
+from neorion.navarch.model import Hold, HoldCode, Node, NodeState, Origin, PoolView, Repair, RepairStep
 
 
 def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
@@ -23,7 +23,18 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
                 f"{view.spec.health.window}."
             )
     told += [_repair(repair, view) for repair in view.open_repairs if repair.node == node.id]
+    told += [
+        f"It waits until its cloud or its agent has carried that out, until {repair.since + view.spec.timing.treat} at the latest."
+        for repair in view.open_repairs
+        if repair.node == node.id and repair.step is RepairStep.TREATING
+    ]
     pulse = view.pulse(node.id)
+    if node.state is NodeState.ORDERED:
+        told.append("It waits: its cloud has not answered yet.")
+    if node.state is NodeState.BOOTING:
+        told.append(
+            f"It waits: its agent has not registered yet, and has until {node.since + view.spec.timing.boot}."
+        )
     if node.state is NodeState.VERIFYING and not pulse.tested:
         said = (
             "its agent has not said yet that it is fit"
@@ -33,7 +44,11 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
         told.append(f"It waits: {said}.")
     if pulse.waits:
         told.append(f"It waits: {pulse.waits.removesuffix('.')}.")
-    told += [f"{hold.sentence} {hold.hint}".strip() for hold in plan.holds if hold.subject == node.id]
+    holds = [hold for hold in plan.holds if hold.subject == node.id]
+    if node.held and not holds:
+        # Nothing else would say that it stays so until a person lets it go.
+        holds = [Hold(HoldCode.HELD_BY_OPERATOR, node.id, detail=node.why)]
+    told += [f"{hold.sentence} {hold.hint}".strip() for hold in holds]
     told += [f"Next: {action.sentence}" for action in plan.actions if getattr(action, "node", "") == node.id]
     if len(told) == 2 and node.state is NodeState.ACTIVE:
         told.append(f"Nothing is to be done ({now}).")
@@ -48,11 +63,12 @@ def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
     told = [
         f"{spec.name} has {have} nodes and wants {wants}, {limits}: {state.wanted_by or 'as configured'}."
     ]
+    if joined := [node.id for node in view.nodes if node.origin is Origin.JOINED]:
+        told.append(f"Beside them it watches what somebody else bought ({len(joined)}): {_some(joined)}.")
     if state.paused:
         told.append(f"It is paused: {state.paused}.")
-    sick = [node for node in view.nodes if node.ailment is not None]
-    if sick:
-        told.append(f"{len(sick)} of its nodes are not healthy: {_some([node.id for node in sick])}.")
+    if sick := [node.id for node in view.nodes if node.ailment is not None]:
+        told.append(f"Not all of its nodes are healthy ({len(sick)}): {_some(sick)}.")
     told += [incident.sentence for incident in incidents(view, now)]
     told += [_repair(repair, view) for repair in view.open_repairs]
     told += _grouped_holds(plan)

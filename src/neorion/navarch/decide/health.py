@@ -25,8 +25,9 @@ def recovered(node: Node) -> Node:
 
 
 def faded(ailment: Ailment, rules: HealthRules, now: Instant) -> bool:
-    """A doubt that was not confirmed in time. What is certain does not go away by waiting."""
-    return ailment.result is not Health.UNHEALTHY and now.since(ailment.last) > rules.window
+    """A doubt that was not confirmed in time, or an application that is over. What a machine has does not go away by waiting."""
+    lasts = ailment.result is Health.UNHEALTHY and not ailment.is_the_workloads
+    return not lasts and now.since(ailment.last) > rules.window
 
 
 def _ailment(old: Ailment | None, event: HealthEvent, verdict: Verdict, rules: HealthRules) -> Ailment:

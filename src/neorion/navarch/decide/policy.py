@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import cel
 
-from neorion.capacity.gpu import Remedy, xid
+from neorion.capacity.gpu import Remedy, XidClass, xid
 from neorion.keel.base import Duration, Instant, Invalid, did_you_mean
 from neorion.navarch.model import EventKind, Health, HealthEvent, Node, Repair, Verdict
 
@@ -193,5 +193,10 @@ def _verdict(rule: Rule, situation: Mapping[str, Any], failed: Sequence[str]) ->
     certain = (is_xid and code["certain"]) if rule.certain is None else rule.certain
     seen = f"XID {code['code']} ({code['name']})" if is_xid else event["event_type"].replace("_", " ")
     where = f" on GPU {event['gpu_index']}" if event["gpu_index"] >= 0 else ""
-    sentence = "; ".join([f"{seen}{where}, rule {rule.name}", *failed])
-    return Verdict(rule.name, rule.result, advised if rule.remedy is None else rule.remedy, certain, sentence)
+    told = [f"{seen}{where}, rule {rule.name}", *failed]
+    remedy = advised if rule.remedy is None else rule.remedy
+    if remedy.costs_the_node and code["class"] == XidClass.APPLICATION:
+        # Another machine would run the same application: no rule may pay for that with a node.
+        told.append(f"an application's error never costs a node: {advised.value} instead of {remedy.value}")
+        remedy = advised
+    return Verdict(rule.name, rule.result, remedy, certain, "; ".join(told))

@@ -14,8 +14,10 @@ from neorion.navarch.decide.actions import (
 )
 from neorion.navarch.decide.budget import admit, begun
 from neorion.navarch.decide.cause import common_causes
+from neorion.navarch.decide.choose import places, until
 from neorion.navarch.decide.ladder import next_remedy, resting
 from neorion.navarch.model import (
+    EventKind,
     Health,
     Hold,
     HoldCode,
@@ -23,6 +25,7 @@ from neorion.navarch.model import (
     NodeId,
     NodeState,
     Origin,
+    Place,
     PoolView,
     Repair,
     RepairStep,
@@ -101,14 +104,18 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
             continue
         if node is None or node.state is NodeState.TERMINATED:
             yield from _gone(repair)
-            continue
-        yield from _step(repair, node, view, promised, now)
+        elif _speaks_again(repair, node):
+            yield StepRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
+            if node.state is NodeState.DRAINING:
+                yield MoveNode(node.id, NodeState.CORDONED, "it is heard again")
+        else:
+            yield from _step(repair, node, view, promised, now)
 
 
 def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
     """What keeps this repair from beginning, budgets and common causes apart."""
     if view.state.paused:
-        return Hold(HoldCode.PAUSED, node.id, detail=view.state.paused)
+        return Hold(HoldCode.PAUSED, node.id, detail=view.state.paused, pool=view.spec.name)
     if repair.approved:
         return None
     if node.held:
@@ -151,6 +158,15 @@ def _outdone(repair: Repair, node: Node, view: PoolView, now: Instant) -> bool:
     return remedy.rung > repair.remedy.rung
 
 
+def _speaks_again(repair: Repair, node: Node) -> bool:
+    """Silence is cured by a word, as long as nothing was done about it yet.
+
+    Of what a machine has that is not so: heat, for one, goes away with the work that brings it back.
+    """
+    early = repair.step in (RepairStep.CORDONING, RepairStep.BUYING, RepairStep.DRAINING)
+    return early and not repair.by and repair.signature == EventKind.SILENCE and node.ailment is None
+
+
 def _gone(repair: Repair) -> Iterator[Action]:
     if repair.step is RepairStep.CORDONING:
         yield StepRepair(repair.id, RepairStep.CANCELLED, "its machine is gone")
@@ -165,9 +181,9 @@ def _step(
 ) -> Iterator[Action]:
     match repair.step:
         case RepairStep.CORDONING:
-            yield from _after_cordon(repair, node, view)
+            yield from _after_cordon(repair, node, view, now)
         case RepairStep.BUYING:
-            yield from _find_successor(repair, node, view, promised)
+            yield from _find_successor(repair, node, view, promised, now)
         case RepairStep.DRAINING if node.state is NodeState.DRAINED:
             if repair.remedy.costs_the_node:
                 yield StepRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
@@ -185,7 +201,7 @@ def _step(
             pass
 
 
-def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action]:
+def _after_cordon(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
     pulse = view.pulse(node.id)
     if not pulse.marked:
         return
@@ -193,7 +209,7 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
         # An operator emptied it before: straight on.
         yield StepRepair(repair.id, RepairStep.DRAINING, "nothing runs on it")
         return
-    if repair.remedy.costs_the_node and not node.spare and has_room(view, repair):
+    if repair.remedy.costs_the_node and not node.spare and has_room(view, repair, now):
         yield StepRepair(repair.id, RepairStep.BUYING, "its successor comes first")
         return
     why = (
@@ -203,12 +219,12 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView) -> Iterator[Action
     yield MoveNode(node.id, NodeState.DRAINING, why)
 
 
-def has_room(view: PoolView, repair: Repair) -> bool:
-    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and the clouds have quota."""
+def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
+    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and a cloud has quota."""
     if any(ready_spare(node) for node in view.unsettled):
         return True
-    scaling = view.spec.scaling
-    alive = view.settled + sum(not node.state.leaving and not node.spare for node in view.unsettled)
+    scaling, old = view.spec.scaling, view.node(repair.node)
+    alive = view.settled + sum(not node.spare for node in view.paid)
     # Only those ahead of it count: if each counted all, none of them would find room.
     beside = sum(
         one.swap
@@ -218,25 +234,29 @@ def has_room(view: PoolView, repair: Repair) -> bool:
         and (one.opened.ns, one.id) < (repair.opened.ns, repair.id)
         for one in view.open_repairs
     )
-    if alive + beside + 1 > scaling.most + scaling.surge.of(scaling.most):
+    # In the place of what others bought the pool gets one of its own, which stays.
+    theirs = old is not None and old.origin is Origin.JOINED
+    if alive + beside + 1 > scaling.most + (0 if theirs else scaling.surge.of(scaling.most)):
         return False
-    most, old = view.spec.spending.total, view.node(repair.node)
+    most = view.spec.spending.total
     if most and old is not None and view.dollars + (beside + 1) * old.place.price > most:
         return False
-    return not all(
-        any(
-            trouble.kind == "quota" and trouble.scope.startswith(f"{offer.provider}/")
-            for trouble in view.troubles.values()
-        )
-        for offer in view.spec.offers
-    )
+    return not all(_over_quota(place, view, now) for offer in view.spec.offers for place in places(offer))
+
+
+def _over_quota(place: Place, view: PoolView, now: Instant) -> bool:
+    """For as long as the place is left alone for it. After that a successor is asked for once more: quota may have grown."""
+    troubles = (view.troubles.get(scope) for scope in place.scopes)
+    return any(one is not None and one.kind == "quota" and now < until(one) for one in troubles)
 
 
 def ready_spare(node: Node) -> bool:
     return node.state is NodeState.SPARE and not node.held and node.ailment is None
 
 
-def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[NodeId]) -> Iterator[Action]:
+def _find_successor(
+    repair: Repair, node: Node, view: PoolView, promised: set[NodeId], now: Instant
+) -> Iterator[Action]:
     """A spare at once, if there is one; otherwise `size` buys. Once the successor serves, the old node is drained."""
     successor = view.successor(repair)
     if repair.successor and successor is None:
@@ -252,14 +272,14 @@ def _find_successor(repair: Repair, node: Node, view: PoolView, promised: set[No
             promised.add(spare.id)
             yield NameSuccessor(repair.id, spare.id, "a spare takes its place")
             yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
-        elif _no_room_any_more(repair, view):
+        elif _no_room_any_more(repair, view, now):
             yield StepRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
             yield MoveNode(node.id, NodeState.DRAINING, repair.why)
 
 
-def _no_room_any_more(repair: Repair, view: PoolView) -> bool:
+def _no_room_any_more(repair: Repair, view: PoolView, now: Instant) -> bool:
     """The clouds' quota turned out to be used up: then one has to go before one can come."""
-    return not repair.successor and not has_room(view, repair)
+    return not repair.successor and not has_room(view, repair, now)
 
 
 def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:

@@ -96,13 +96,25 @@ def target(view: PoolView, now: Instant) -> Target:
 def resize(view: PoolView, goal: Target, now: Instant) -> Iterator[Action | Hold]:
     if goal.size != view.state.wanted:
         yield WantNodes(view.spec.name, goal.size, goal.by)
-    if view.state.paused:
-        return
     have = seats(view)
+    if view.state.paused:
+        yield from _paused(view, have, goal)
+        return
     yield from _buy(view, _shopping(view, goal, have), now)
     if have > goal.size:
         yield from _retire(view, have - goal.size, goal.by)
     yield from _spare_too_many(view)
+
+
+def _paused(view: PoolView, have: int, goal: Target) -> Iterator[Hold]:
+    """Who waits for a purchase that is not made now: nodes whose successors are not ordered yet, and the pool itself."""
+    waiting = [
+        repair.node
+        for repair in view.open_repairs
+        if repair.step is RepairStep.BUYING and view.successor(repair) is None
+    ]
+    for subject in [*waiting, *([view.spec.name] if have != goal.size else [])]:
+        yield Hold(HoldCode.PAUSED, subject, detail=view.state.paused, pool=view.spec.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +166,13 @@ class _Till:
 
     @classmethod
     def of(cls, view: PoolView, now: Instant) -> Self:
-        alive = [node for node in view.unsettled if not node.state.leaving]
         lately = sum(
             purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
             and now.since(purchase.intended) < _HOUR
             for purchase in view.purchases
         )
-        coming = sum(node.state.coming for node in alive)
-        return cls(view.settled + len(alive), coming, lately)
+        coming = sum(node.state.coming for node in view.paid)
+        return cls(view.settled + len(view.paid), coming, lately)
 
 
 def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:

@@ -28,7 +28,7 @@ class HoldCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """`subject` is the node or pool that waits; `have` of `most` is used; `detail` names what the code is about."""
+    """`subject` is the node or pool that waits, of `pool`; `have` of `most` is used; `detail` names what the code is about."""
 
     code: HoldCode
     subject: str
@@ -36,15 +36,17 @@ class Hold:
     most: int = 0
     detail: str = ""
     until: Instant | None = None
+    pool: str = ""
 
     @property
     def sentence(self) -> str:
-        text = _SENTENCES[self.code].format(have=self.have, most=self.most, detail=self.detail)
+        detail = self.detail.removesuffix(".")
+        text = _SENTENCES[self.code].format(have=self.have, most=self.most, detail=detail)
         return f"{text}, until {self.until} at the latest." if self.until else f"{text}."
 
     @property
     def hint(self) -> str:
-        return _HINTS.get(self.code, "").format(subject=self.subject, detail=self.detail)
+        return _HINTS.get(self.code, "").format(subject=self.subject, pool=self.pool)
 
 
 _SENTENCES = {
@@ -68,7 +70,7 @@ _SENTENCES = {
 _HINTS = {
     HoldCode.APPROVAL: "navarch node approve {subject}",
     HoldCode.AUTO_REPLACE_OFF: "navarch node replace {subject}",
-    HoldCode.PAUSED: "navarch pool resume {detail}",
+    HoldCode.PAUSED: "navarch pool resume {pool}",
     HoldCode.HELD_BY_OPERATOR: "navarch node uncordon {subject}",
     HoldCode.BACKING_OFF: "it is tried again by itself",
     HoldCode.BREAKER: "one is tried at a time; the first that comes up clears it",

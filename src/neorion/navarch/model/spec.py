@@ -36,13 +36,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A count, or a share of the pool in percent. A share is rounded down, yet never to nothing."""
+    """A count, or a share of the pool in percent. A share is rounded down, yet never to nothing, unless it is nothing."""
 
     count: int | None = None
     percent: float = 0.0
 
     def of(self, size: int) -> int:
-        return self.count if self.count is not None else max(1, int(size * self.percent / 100))
+        if self.count is not None:
+            return self.count
+        return max(1, int(size * self.percent / 100)) if self.percent else 0
 
     def __str__(self) -> str:
         return str(self.count) if self.count is not None else f"{self.percent:g}%"

@@ -11,7 +11,7 @@ from msgspec import Struct
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
-from neorion.navarch.model.record import Node, Place, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.record import Node, Origin, Place, PoolState, Purchase, Repair, Trouble
 from neorion.navarch.model.roll import Roll
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NodeState
@@ -126,6 +126,11 @@ class PoolView:
     def unsettled(self) -> Sequence[Node]:
         """All but those that serve in good health."""
         return list(self.roll.unsettled.values())
+
+    @cached_property
+    def paid(self) -> Sequence[Node]:
+        """Of those, the ones that were bought here and are not leaving: what others bought counts against no limit."""
+        return [node for node in self.unsettled if node.origin is Origin.BOUGHT and not node.state.leaving]
 
     @cached_property
     def settled(self) -> int:

@@ -35,8 +35,7 @@ class Agents(AgentService):
             digest_of(request.secret),
         )
         found = self._fleet.reports.find(said)
-        if found is not None:
-            said = replace(said, proven=check_speaks_for(found.id))
+        said = replace(said, proven=check_speaks_for(found.id if found is not None else None))
         node = await self._fleet.reports.register(said)
         if found is not None and found.kernel_boot not in ("", node.kernel_boot):
             self._fleet.healer.rebooted(node.id)

@@ -77,13 +77,17 @@ def speaking_node() -> NodeId:
     return NodeId(caller().name)
 
 
-def check_speaks_for(node: NodeId) -> bool:
-    """Whether it comes with the node's own token. A node may not register as another; who has no node yet may be any."""
+def check_speaks_for(node: NodeId | None) -> bool:
+    """Whether it comes with the node's own token; None is a machine that nobody knows.
+
+    A node may register neither as another nor a new one; who has no node yet may be any.
+    """
     who = caller()
     if NODE in who.roles and who.name != node:
+        other = node or "a machine that nobody knows"
         raise Denied(
             "navarch.other_node",
-            f"This token speaks for {who.name}, not for {node}.",
+            f"This token speaks for {who.name}, not for {other}.",
             hint="start the agent with the token for joining",
         )
     return NODE in who.roles

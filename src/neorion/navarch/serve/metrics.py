@@ -125,11 +125,11 @@ class FleetMetrics:
                 self._repairs.labels(pool, repair.step.value).inc()
 
     def _health(self, pool: str) -> tuple[int, int, int]:
-        """Only machines that exist count: an order is no node yet."""
+        """Only machines that exist count: an order is no node yet. Of those that joined, no cloud's id has to be known."""
         there = [
             node
             for node in self._fleet.deck.book.shelf(pool).nodes.values()
-            if node.machine and not node.state.leaving
+            if node.state is not NodeState.ORDERED and not node.state.leaving
         ]
         unhealthy = sum(node.health is Health.UNHEALTHY for node in there)
         return sum(node.health is Health.HEALTHY for node in there), unhealthy, len(there)

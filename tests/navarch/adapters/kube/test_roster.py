@@ -91,3 +91,13 @@ def test_two_nodes_that_could_be_one_are_refused_with_what_to_do():
     with pytest.raises(Conflict) as refused:
         them.find(twice)
     assert refused.value.code == "navarch.two_kube_nodes"
+
+
+def test_a_name_leads_to_what_else_the_cluster_calls_its_machine():
+    them = roster(
+        kube("ip-10-0-0-1", "aws:///us-west-2a/i-0abc", **{"kubernetes.io/hostname": "host-1"}),
+        kube("gpu-7", **{marks.NODE_ID: "node-0007"}),
+    )
+    assert them.aliases("ip-10-0-0-1") == {"ip-10-0-0-1", "i-0abc", "host-1"}
+    assert them.aliases("gpu-7") == {"gpu-7", "node-0007"}
+    assert them.aliases("nobody") == frozenset()

@@ -65,6 +65,13 @@ class Roster:
     def named(self, key: Key) -> KubeNode | None:
         return self._nodes.get(key)
 
+    def aliases(self, name: str) -> frozenset[str]:
+        """Whatever else the machine of the Kubernetes node of this name is called; nothing where there is no such node."""
+        kube = self.named(Key("", name))
+        if kube is None:
+            return frozenset()
+        return frozenset({*_names_of(kube), *filter(None, [kube.meta.labels.get(marks.NODE_ID)])})
+
 
 def _is(owner: Node | None, node: Node) -> bool:
     return owner is not None and owner.id == node.id

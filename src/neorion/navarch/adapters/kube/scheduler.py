@@ -124,13 +124,21 @@ class KubeScheduler:
         """For whoever looks at the node with kubectl."""
         self._recorder.tell(NODE, kube, reason, note, action=reason, warning=sick)
 
+    def aliases(self, name: str) -> frozenset[str]:
+        """For agents that go by the names of their Kubernetes nodes, which the clouds of their machines never heard of."""
+        self._check_synced()
+        return self._roster.aliases(name)
+
     def _find(self, node: Node) -> KubeNode | None:
         self._roster.learn(node)
+        self._check_synced()
+        return self._roster.find(node)
+
+    def _check_synced(self) -> None:
         if not self._mirror.synced:
             raise Retry(
                 "navarch.kube_not_synced", "The cluster's nodes have not been seen yet.", after=_SYNC_WAIT
             )
-        return self._roster.find(node)
 
     async def _mark(self, kube: KubeNode) -> KubeNode:
         async with self._locks.setdefault(kube.meta.key, anyio.Lock()):

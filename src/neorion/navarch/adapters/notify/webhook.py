@@ -8,7 +8,7 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from neorion.keel.base import Denied, Duration, Invalid, Retry
+from neorion.keel.base import Denied, Duration, Error, Invalid, Retry
 from neorion.keel.clock import Clock
 from neorion.navarch.model import Node, NodeId
 from neorion.navarch.ports import Drain
@@ -56,6 +56,22 @@ class Webhook:
         await self._tell(self._settings.uncordon_url, "uncordon", node, node.why)
 
     async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+        """A scheduler that is away, or that makes no sense, keeps a node no longer than one that still works on it."""
+        over = not left > Duration(0)
+        try:
+            found = await self._ask_to_leave(node, why)
+        except Error as error:
+            if not over:
+                raise
+            found = Drain(done=False, sentence=error.sentence.removesuffix("."))
+        if over and not found.done:
+            return Drain(done=True, sentence=f"its time is over ({found.sentence})")
+        return found
+
+    async def forget(self, node: Node) -> None:
+        self._draining.discard(node.id)
+
+    async def _ask_to_leave(self, node: Node, why: str) -> Drain:
         if node.id not in self._draining:
             await self._tell(self._settings.drain_url, "drain", node, why)
             self._draining.add(node.id)
@@ -65,12 +81,7 @@ class Webhook:
         message = " ".join(status.message.split())[:_SENTENCE_MAX]
         if status.drained:
             return Drain(done=True, sentence=message or "the scheduler says that nothing runs on it")
-        if not left > Duration(0):
-            return Drain(done=True, sentence=f"its time is over ({message or 'it is not drained'})")
         return Drain(done=False, sentence=message or "the scheduler says that it is not drained yet")
-
-    async def forget(self, node: Node) -> None:
-        self._draining.discard(node.id)
 
     async def _tell(self, url: str, event: str, node: Node, why: str) -> None:
         if not url:

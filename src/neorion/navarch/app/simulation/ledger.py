@@ -10,7 +10,7 @@ from neorion.keel.base import Duration, Instant
 from neorion.navarch.app.simulation.crowd import Member
 from neorion.navarch.app.simulation.nature import Ill
 from neorion.navarch.app.simulation.stage import Stage
-from neorion.navarch.model import Node, NodeState, Purchase, Repair, RepairId, RepairStep
+from neorion.navarch.model import Node, NodeState, Purchase, Repair, RepairStep
 
 EVERY: Final = Duration.of(minutes=5)
 _DOWN: Final = (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED)
@@ -75,13 +75,20 @@ class _Times:
     holds: dict[str, float] = field(default_factory=dict[str, float])
 
 
+@dataclass(slots=True)
+class _Fault:
+    """What a node has, since when, and how far it was dealt with for the first time."""
+
+    at: Instant
+    reached: set[RepairStep] = field(default_factory=set[RepairStep])
+
+
 class Ledger:
     """Listens to the control plane and to the storm, and looks at the fleet now and then."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._struck: dict[str, Instant] = {}
-        self._counted: set[tuple[RepairId, RepairStep]] = set()
+        self._struck: dict[str, _Fault] = {}
         self._times = _Times()
         self._samples: list[Sample] = []
         self._began = stage.world.clock.now()
@@ -121,16 +128,15 @@ class Ledger:
             # Whatever befell it before has passed by itself, or was healed.
             self._struck.pop(member.node, None)
         if ill.blames_the_machine or ill.mute:
-            self._struck.setdefault(member.node, self._stage.world.clock.now())
+            self._struck.setdefault(member.node, _Fault(self._stage.world.clock.now()))
 
     def _hear(self, record: Node | Repair | Purchase) -> None:
-        if not isinstance(record, Repair) or (record.id, record.step) in self._counted:
+        """A repair that gave way to another, or that a killed control plane began, is no second detection of the fault."""
+        fault = self._struck.get(record.node) if isinstance(record, Repair) else None
+        if not isinstance(record, Repair) or fault is None or record.step in fault.reached:
             return
-        self._counted.add((record.id, record.step))
-        struck = self._struck.get(record.node)
-        if struck is None:
-            return
-        took = record.since.since(struck).seconds
+        fault.reached.add(record.step)
+        took = record.since.since(fault.at).seconds
         if record.step is RepairStep.WAITING:
             self._times.detection.append(took)
         elif record.step is RepairStep.CORDONING:
