@@ -72,7 +72,9 @@ def _blame(event: HealthEvent) -> str:
     if event.kind is EventKind.XID and xid(event.xid).kind is XidClass.APPLICATION:
         return "the workload did it, no node is at fault and none is lost for it"
     if event.kind is EventKind.XID and not xid(event.xid).kind.blames_the_machine:
-        return "no machine is at fault; look for what they share, such as a new driver or what another code says"
+        return (
+            "no machine is at fault; look for what they share, such as a new driver or what another code says"
+        )
     if event.kind is EventKind.SILENCE:
         return "more likely the network between us than the machines"
     return "so many machines at once share a cause, such as power, cooling or a switch"
