@@ -241,10 +241,10 @@ async def test_after_the_first_contact_no_other_key_is_believed(place: Place):
 
 async def test_a_command_that_hangs_is_ended_and_told(place: Place):
     pool = place.pool("echo begun; exec sleep 300")
-    outfitter = SshOutfitter(place.folder, command_s=4.0)
+    outfitter = SshOutfitter(place.folder, command_s=15.0)
     async with running(pool, seller=Loopback, outfitter=outfitter) as it, machine(it, place):
         line = (await told(it, "setup.command"))[0]
-        assert line.sentence == "setup command 1 of 1 failed: it did not end within 4 s"
+        assert line.sentence == "setup command 1 of 1 failed: it did not end within 15 s"
         assert line.data["output"] == "begun\n"
 
 
