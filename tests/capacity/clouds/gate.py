@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import anyio
 from aiohttp import web
-from anyio import wait_all_tasks_blocked
-from anyio.lowlevel import checkpoint
+
+from tests.doors import shut
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,7 @@ class Gate:
 @asynccontextmanager
 async def opened(handler: Handler) -> AsyncGenerator[Gate]:
     gate = Gate(handler)
-    server = web.Server(gate)
-    runner = web.ServerRunner(server, shutdown_timeout=0.1)
+    runner = web.ServerRunner(web.Server(gate), shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -71,8 +70,4 @@ async def opened(handler: Handler) -> AsyncGenerator[Gate]:
         gate.url = f"http://{host}:{port}"
         yield gate
     finally:
-        await runner.cleanup()
-        # A client that did not give up may have been let in while the door closed.
-        await wait_all_tasks_blocked()
-        await checkpoint()
-        await server.shutdown()
+        await shut(runner)

@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 from neorion.keel.base import Duration, Instant
 from neorion.keel.clock import EPOCH, seeded_rng
 from neorion.keel.kube.client import Client, Cluster, connect
+from tests.doors import shut
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -52,7 +53,7 @@ async def serving(
         port: int = runner.addresses[0][1]
         yield f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
-        await runner.cleanup()
+        await shut(runner)
 
 
 @asynccontextmanager

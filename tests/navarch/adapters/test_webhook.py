@@ -15,6 +15,7 @@ from neorion.navarch.adapters.several import SeveralSchedulers
 from neorion.navarch.model import NodeState
 from neorion.navarch.ports import Scheduler
 from neorion.navarch.testing import node
+from tests.doors import shut
 
 pytestmark = pytest.mark.anyio
 HOUR = Duration.of(hours=1)
@@ -57,7 +58,7 @@ async def other() -> AsyncGenerator[Other]:
     host, port = runner.addresses[0][:2]
     made.address = f"http://{host}:{port}"
     yield made
-    await runner.cleanup()
+    await shut(runner)
 
 
 @asynccontextmanager
