@@ -12,6 +12,7 @@ from neorion.keel.cli import App, run
 _FLEET: Final = "Fleet"
 _WORDS: Final = "Words"
 _PLANE: Final = "Control plane"
+_SHELL: Final = "Your shell"
 
 app = App("navarch", help="The fleet: pools, nodes, their health and their repair.", env_prefix="NAVARCH")
 app.mount("pool", "neorion.navarch.cli.pool:pool", help="See pools and change their size.", heading=_FLEET)
@@ -56,6 +57,12 @@ app.mount(
     "neorion.navarch.app.agent_command:agent",
     help="Watch this machine for a control plane.",
     heading=_PLANE,
+)
+app.mount(
+    "completion",
+    "neorion.keel.cli.kit.completion:completion",
+    help="Print the completion script for bash, zsh or fish.",
+    heading=_SHELL,
 )
 
 __all__ = ["app", "main"]
