@@ -78,6 +78,8 @@ def _turns(pool: Pool, rows: list[Row], beside: Iterable[int], key: str) -> Turn
         value = value_of(pool.workers[spot], key) or ""
         has[value] = has.get(value, 0) + 1
     # A row that was full for another job of this kind is full for this one.
+    if not has:
+        return [(0, at) for at, row in enumerate(rows) if row.at < len(row.spots)]
     turns = [(has.get(row.value, 0), at) for at, row in enumerate(rows) if row.at < len(row.spots)]
     heapify(turns)
     return turns
