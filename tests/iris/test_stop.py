@@ -59,24 +59,32 @@ def test_who_waits_and_follows_does_so_until_the_controller_is_back(
 
 
 _INTERRUPTED = """
-import os, signal, time
+import os, pathlib, signal, sys, time
 from iris.client import IrisClient
 
+go = pathlib.Path(sys.argv[1])
+
+def until_told():
+    while not go.exists():
+        time.sleep(0.01)
+    return "went on"
+
 with IrisClient.local(workers=1) as client:
-    goes_on = client.submit(lambda: time.sleep(1) or "went on", "goes-on", resources={"cpu": 0.1})
+    goes_on = client.submit(until_told, "goes-on", resources={"cpu": 0.1})
     client.submit("true", "first", resources={"cpu": 0.1}).wait()
     try:
         os.killpg(0, signal.SIGINT)
         client.submit("sleep 1000", "waited-for").wait()
     except KeyboardInterrupt:
-        print(client.wait(goes_on, timeout=20))
+        go.touch()
+        print(client.wait(goes_on, timeout=60))
 """
 
 
-def test_ctrl_c_ends_the_waiting_and_not_the_cluster_of_ones_own():
+def test_ctrl_c_ends_the_waiting_and_not_the_cluster_of_ones_own(tmp_path: Path):
     # A terminal, and a notebook's interrupt button, signal the whole group of processes.
     done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED],
+        [sys.executable, "-c", _INTERRUPTED, str(tmp_path / "go")],
         capture_output=True,
         text=True,
         check=False,
