@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup system programs demo test check format bench soak docs generate lock clean
+.PHONY: help setup system programs demo test check static format bench soak docs generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,15 +27,17 @@ demo: $(READY) ## the embedded stack, one job, one fault, healed
 
 test: $(READY) system programs ## every test this machine can run, then the checks
 	@$(BIN)/pytest -n auto -m "not slow" $(ARGS)
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory static
 
-check: $(READY) ## ruff, basedpyright, import contracts, tidy, generated code
+check: static ## ruff, basedpyright, import contracts, tidy, generated code
+	$(BIN)/pytest -q tests/test_tidy.py tests/test_surface.py
+
+static: $(READY) ## the checks that are no tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.generate --check
-	$(BIN)/pytest -q tests/test_tidy.py tests/test_surface.py
 
 format: $(READY) ## let ruff write the form
 	$(BIN)/ruff check --fix-only .

@@ -28,6 +28,12 @@ _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest
 _CLUSTER_TIMEOUT_S = 300
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """More than there are cores: tests wait for real programs for a third of their time."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
