@@ -1,5 +1,6 @@
 """Connections to servers of all kinds: kept, ended, slow, through proxies, and by those that are no API servers."""
 
+import asyncio
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -10,9 +11,10 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.kube import Merge
-from neorion.keel.kube.client import Client, Cluster, StaticToken, dial
+from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust, dial
+from neorion.keel.kube.client.link import Link
 from neorion.keel.kube.core import CONFIG_MAP
-from tests.keel.kube.client.test_credentials import Door
+from tests.keel.kube.client.test_credentials import Authority, Door
 from tests.keel.kube.stage import LeapClock, client_of, serving
 
 pytestmark = pytest.mark.anyio
@@ -250,6 +252,28 @@ async def test_a_server_that_does_not_shake_hands_is_given_up(monkeypatch: pytes
         with pytest.raises(Retry) as away:
             await names(server)
     assert away.value.sentence == f"The API server at {server} cannot be reached: no connection in time."
+
+
+async def test_who_leaves_when_hands_have_just_been_shaken_leaves_nothing_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    authority, connected = Authority(), Link.connection_made
+    leaving = anyio.CancelScope()
+
+    def left(link: Link, transport: asyncio.BaseTransport) -> None:
+        connected(link, transport)
+        leaving.cancel()
+
+    async with (
+        serving(Door().answer, authority.tls) as server,
+        client_of(Cluster(server, Trust(authority.pem)), LeapClock()) as client,
+    ):
+        with monkeypatch.context() as hasty, leaving:
+            hasty.setattr(Link, "connection_made", left)
+            await client.get(CONFIG_MAP, "a", "n")
+        assert leaving.cancelled_caught
+        # Over a socket that has the number of the one before.
+        assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
 
 
 async def test_a_server_without_tls_where_tls_is_spoken_is_out_of_reach():

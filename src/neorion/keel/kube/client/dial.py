@@ -83,14 +83,17 @@ class Dialer:
 async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Link:
     loop = asyncio.get_running_loop()
     made = await _socket(loop, place.hostname or "", _port(place))
+    link = Link()
     try:
         for option, value in KEEPALIVE:
             made.setsockopt(socket.IPPROTO_TCP, option, value)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        _, link = await loop.create_connection(
-            Link, sock=made, ssl=tls, server_hostname=name if tls is not None else None
+        await loop.create_connection(
+            lambda: link, sock=made, ssl=tls, server_hostname=name if tls is not None else None
         )
     except BaseException:
+        # First of all: one whose hands were just shaken would say goodbye on its socket, whose number is soon another's.
+        link.close()
         made.close()
         raise
     return link

@@ -119,9 +119,10 @@ class Link(asyncio.Protocol):
         self._transport = made
 
     def close(self) -> None:
-        """At once: what is on its way may be lost."""
+        """At once: what is on its way may be lost. Also where it did not come about."""
         self._ended = True
-        self.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
     def finish(self) -> None:
         """As soon as what is on its way has left."""
