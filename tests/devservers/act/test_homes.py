@@ -27,6 +27,7 @@ KEY = Key("dev-ann", "mydev")
         ("gone", "never", 1),
         ("there", "2020-01-01T00:00:00+00:00", 1),
         ("leaving", "2020-01-01T00:00:00+00:00", 1),
+        ("unreadable", "2020-01-01T00:00:00+00:00", 1),
     ],
 )
 async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mark_it(
@@ -36,7 +37,8 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = Informers(api, clock, system_rng())
     hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
-    reconciler = Homes(Mirrors(informers), hands, clock)
+    mirrors = Mirrors(informers)
+    reconciler = Homes(mirrors, hands, clock)
     home: dict[str, Any] = {
         "name": home_name(KEY.name),
         "namespace": KEY.namespace,
@@ -51,7 +53,10 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
         if server == "leaving":
             await api.delete(SERVERS, KEY.name, KEY.namespace)
             there = await api.get(SERVERS, KEY.name, KEY.namespace)
-        informers.observe(SERVERS, there)
+        if server == "unreadable":
+            mirrors.servers.hear_unreadable(there.meta, "It was written by a newer program.")
+        else:
+            informers.observe(SERVERS, there)
 
     await reconciler.reconcile(kept.meta.key)
     assert len((await api.list(CLAIM)).items) == homes

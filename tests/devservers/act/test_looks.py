@@ -128,9 +128,7 @@ async def test_what_was_seen_of_a_server_is_forgotten_with_it():
     day = Day(lambda _: "cpu 1000")
     await day.pass_by(0.1)
     assert day.mirrors.sights
-    day.mirrors.servers.hear(
-        replace(day.server, meta=replace(day.server.meta, resource_version="1000")), gone=True
-    )
+    day.mirrors.servers.hear_gone(replace(day.server.meta, resource_version="1000"))
     looks = Looks(day.mirrors, day, day.clock, day.told.append)
     assert await looks.reconcile(day.server.meta.key) is None
     assert not day.mirrors.sights

@@ -44,7 +44,8 @@ class Homes:
     def _lived_in(self, home: Claim) -> bool:
         """A server of the same name has taken it over, is about to, or is about to mark it anew on its way out."""
         key = Key(home.meta.namespace, home.meta.labels.get(HOME_LABEL, ""))
-        return self._mirrors.servers.get(key) is not None
+        servers = self._mirrors.servers
+        return servers.get(key) is not None or key in servers.unreadable
 
 
 def _date(text: str) -> datetime | None:

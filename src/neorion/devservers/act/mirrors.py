@@ -28,7 +28,8 @@ class Mirrors:
     """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
     def __init__(self, informers: Informers, scope: str = "") -> None:
-        self.servers = informers.of(SERVERS, scope, packed=True)
+        # Whoever finds no server asks whether there is one that cannot be read: `Homes` does.
+        self.servers = informers.of(SERVERS, scope, packed=True, gaps=True)
         self.flavors = informers.of(FLAVORS)
         self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL), packed=True)
         self.bodies = informers.of(BODIES, scope, OURS, packed=True)

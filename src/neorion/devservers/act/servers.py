@@ -31,7 +31,7 @@ from neorion.devservers.model.objects import BODIES, SERVERS, DevServer
 from neorion.devservers.ports import Keys
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Api, Key, Merge, Strategic
+from neorion.keel.kube import Api, Failed, Key, Merge, Strategic
 from neorion.keel.kube.control import Applier, Fence, Recorder
 from neorion.keel.kube.core import POD
 
@@ -93,7 +93,7 @@ class Servers:
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
             await self._fit(seen, decision)
-        except (Denied, Invalid, QuotaExceeded) as error:
+        except (Denied, Failed, Invalid, QuotaExceeded) as error:
             if seen.server.meta.deleted is not None:
                 raise
             # Its user has to know, and its end must still come.

@@ -75,7 +75,7 @@ def build(
     measures: Measures = UNMEASURED,
     reach: Reach = NOWHERE,
 ) -> Operator:
-    informers = Informers(api, clock, rng)
+    informers = Informers(api, clock, rng, measures=measures)
     mirrors = Mirrors(informers, plan.scope)
     reach.tally.oversee(mirrors.servers)
     election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)

@@ -4,7 +4,7 @@ from neorion.devservers.cli.records import ServerRecord, servers_table
 from neorion.devservers.client import Fleet
 from neorion.devservers.model.objects import SERVERS
 from neorion.keel.cli.kit import Output, Table
-from neorion.keel.kube import Added, Bookmark, Deleted, Modified
+from neorion.keel.kube import Added, Bookmark, Deleted, Modified, Unreadable
 
 
 async def found(fleet: Fleet) -> tuple[list[ServerRecord], Table[ServerRecord]]:
@@ -22,5 +22,7 @@ async def watch(fleet: Fleet, out: Output) -> None:
                     emit(ServerRecord.of(server))
                 case Deleted(object=server):
                     out.say(f"{server.meta.name} is deleted.")
+                case Unreadable(error=error):
+                    raise error
                 case Bookmark():
                     pass

@@ -4,7 +4,7 @@ Knows the API's own words, never what a system means by them. `core` holds the k
 room loads no HTTP client: that comes with the first connection.
 """
 
-from neorion.keel.kube.errors import Cause, Exists, Expired, Rejected, UnknownKind
+from neorion.keel.kube.errors import Cause, Exists, Expired, Failed, Rejected, UnknownKind
 from neorion.keel.kube.kinds import Kind, Manifest
 from neorion.keel.kube.objects import (
     Condition,
@@ -38,6 +38,7 @@ from neorion.keel.kube.port import (
     Select,
     Strategic,
     Token,
+    Unreadable,
     WatchEvent,
 )
 
@@ -55,6 +56,7 @@ __all__ = [
     "Deletion",
     "Exists",
     "Expired",
+    "Failed",
     "JsonPatch",
     "Key",
     "Kind",
@@ -74,6 +76,7 @@ __all__ = [
     "Strategic",
     "Token",
     "UnknownKind",
+    "Unreadable",
     "WatchEvent",
     "condition",
     "instant",

@@ -45,6 +45,15 @@ class UnknownKind(NotFound):
         )
 
 
+class Failed(Retry):
+    """The server failed at the request itself, as it does for as long as a webhook that it has to ask is not there."""
+
+    def __init__(self, sentence: str, after: Duration | None = None) -> None:
+        super().__init__(
+            "kube.failed", sentence, hint="Try again later, and look at the server's log.", after=after
+        )
+
+
 class Cause(Struct, frozen=True, rename="camel"):
     """One reason among several, with the field that it is about."""
 
@@ -91,6 +100,15 @@ def refusal(status: Status, after: Duration | None = None) -> Error:
     if status.code == 429:
         return _throttled(status, sentence, after)
     return _REFUSALS.get(status.code, _bad_request)(status, sentence)
+
+
+def misshapen(kind: str, why: Exception) -> Terminal:
+    """Of what a server sent and the type declared for its kind does not know."""
+    return Terminal(
+        "kube.shape",
+        f"What the server sent does not fit the type declared for {kind}: {why}.",
+        hint="Declare the field as the server sends it.",
+    )
 
 
 def _bad_request(_status: Status, sentence: str) -> Error:
@@ -166,4 +184,4 @@ def _later(status: Status, sentence: str, after: Duration | None) -> Error:
         return Deadline("kube.timeout", sentence, hint="Read the object before trying again.", after=after)
     if status.code == 503:
         return Retry("kube.unavailable", sentence, hint="Try again later.", after=after)
-    return Retry("kube.failed", sentence, hint="Try again later, and look at the server's log.", after=after)
+    return Failed(sentence, after)

@@ -1,11 +1,12 @@
 """A kind: where its objects live in the API, and the type they are read into."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neorion.keel.base import Invalid
 from neorion.keel.kube.objects import Key
@@ -17,8 +18,7 @@ T_co = TypeVar("T_co", covariant=True)
 Manifest = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T_co]):
+class Kind(Struct, Generic[T_co], frozen=True):
     """One line defines a kind: `Kind(DevServer, "DevServer", "devservers", "devservers.io")`.
 
     `type` declares only the fields that are read. `whole` says that it declares all of them: only then may an object that
@@ -102,6 +102,6 @@ class Kind(Generic[T_co]):
         return Key(meta.namespace, meta.name)
 
 
-class _Named(msgspec.Struct):
+class _Named(Struct):
     name: str = ""
     namespace: str = ""

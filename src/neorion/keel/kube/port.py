@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Never, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from neorion.keel.base import Duration, Instant
+from neorion.keel.base import Duration, Instant, Terminal
 from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.objects import Meta
 
 T = TypeVar("T")
 
@@ -59,7 +59,19 @@ class Bookmark(Struct, frozen=True, gc=False):
     initial_done: bool = False
 
 
-WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmark
+class Unreadable(Struct, frozen=True, gc=False):
+    """An object has come, changed or gone that does not fit its kind's type. The watch goes on; who asks for the object gets the error."""
+
+    meta: Meta
+    error: Terminal
+    gone: bool = False
+
+    @property
+    def object(self) -> Never:
+        raise self.error
+
+
+WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Unreadable | Bookmark
 
 
 class Merge(Struct, frozen=True):
@@ -103,12 +115,14 @@ class Deletion(Struct, frozen=True):
 DELETE = Deletion()
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A service account's token. Its text is a secret and stays out of logs."""
 
-    text: str = field(repr=False)
+    text: str
     expires: Instant
+
+    def __repr__(self) -> str:
+        return f"Token(expires={self.expires!r})"
 
 
 class LogRequest(Struct, frozen=True):

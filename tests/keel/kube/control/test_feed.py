@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.keel.base import Duration, Retry
+from neorion.keel.base import Duration, Retry, Terminal
 from neorion.keel.kube import (
     ALL,
     Bookmark,
@@ -20,6 +20,7 @@ from neorion.keel.kube import (
     Modified,
     Owner,
     Select,
+    Unreadable,
     WatchEvent,
 )
 from neorion.keel.kube.control import Informer, Informers, Lane, by_label, by_owner
@@ -293,7 +294,7 @@ async def test_indexes_follow_changes_and_forget_what_is_gone():
     assert [thing.meta.name for thing in owners.get("o1")] == ["b"]
     assert [thing.meta.name for thing in tiers.get("y")] == ["a"]
     assert tiers.get("x") == []
-    informer.hear(made("b", 4, owner="o1"), gone=True)
+    informer.hear_gone(made("b", 4, owner="o1").meta)
     assert owners.get("o1") == []
     assert "o1" not in owners._keys
 
@@ -307,7 +308,7 @@ async def test_an_object_that_names_an_owner_twice_is_found_once_and_forgotten_w
     for version in ("1", "2"):
         informer.hear(ConfigMap(meta=Meta("a", "default", resource_version=version, owners=twice)))
         assert [thing.meta.name for thing in owners.get("o1")] == ["a"]
-    informer.hear(ConfigMap(meta=Meta("a", "default", resource_version="3", owners=twice)), gone=True)
+    informer.hear_gone(Meta("a", "default", resource_version="3", owners=twice))
     assert owners.get("o1") == []
 
 
@@ -327,6 +328,18 @@ async def test_a_restored_server_is_believed_though_its_versions_are_older():
     old = made("a", 100, tier="restored")
     informer.hear_all({Key("ns", "a"): old}, 200)
     assert list(informer) == [old]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("uid", "left"), [("1", ["a"]), ("2", [])], ids=["the same", "another of its name"])
+async def test_a_list_with_an_object_that_cannot_be_read_leaves_what_is_known_of_that_one(
+    uid: str, left: list[str]
+):
+    informer, key = Informer(CONFIG_MAP), Key("ns", "a")
+    informer.hear_all({key: ConfigMap(meta=Meta("a", "ns", uid="1", resource_version="5"))}, 10)
+    unreadable = Unreadable(Meta("a", "ns", uid=uid, resource_version="15"), Terminal("kube.shape", "No."))
+    informer.hear_all({}, 20, {key: unreadable})
+    assert ([thing.meta.name for thing in informer], informer.unreadable) == (left, {key: "No."})
 
 
 @pytest.mark.anyio

@@ -24,7 +24,7 @@ from neorion.keel.kube.core import CONFIG_MAP
 from tests.contracts.kube_api import WIDGET, Widget, WidgetStatus
 
 LEASE_KEY = Key("default", "widgets")
-# Short, so that real time does not matter much and virtual time even less.
+# Short: for virtual time alone, in which no machine is busy.
 TENURE = Tenure(Duration.of(seconds=3), Duration.of(seconds=2), Duration.of(ms=500))
 FINALIZER = "contract.neorion.dev/widget"
 
@@ -48,6 +48,9 @@ class Writes(Counter[str]):
     def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None: ...
 
     def queued(self, controller: str, ready: int, failing: int) -> None: ...
+
+    def unreadable(self, resource: str, count: int) -> None:
+        self[f"unreadable {resource}"] = count
 
 
 class WidgetOperator:

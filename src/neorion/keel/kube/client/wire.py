@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from neorion.keel.base import Terminal
-from neorion.keel.kube.errors import Status, refusal
+from neorion.keel.kube.errors import Status, misshapen, refusal
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.port import Added, Bookmark, Deleted, Modified, WatchEvent
+from neorion.keel.kube.objects import Object
+from neorion.keel.kube.port import Added, Bookmark, Deleted, Modified, Unreadable, WatchEvent
 
 T = TypeVar("T")
 
@@ -51,6 +52,11 @@ class _Failed(Struct, frozen=True, tag_field="type", tag="ERROR"):
     object: Status
 
 
+class _Told(Struct, frozen=True):
+    type: str
+    object: Object
+
+
 # A decoder knows its type inside out and is costly to make: one for each type, for ever.
 @cache
 def _one(type_: object) -> msgspec.json.Decoder[object]:
@@ -78,7 +84,12 @@ def decode_page(kind: Kind[T], body: bytes) -> Page[T]:
 async def decode_events(kind: Kind[T], pieces: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent[T]]:
     decoder = _event(kind.type)
     async for line in _lines(pieces):
-        match _decoded(decoder, kind, line):
+        try:
+            told = _decoded(decoder, kind, line)
+        except Terminal as error:
+            yield _unreadable(line, error)
+            continue
+        match told:
             case _Mark(marked):
                 done = marked.metadata.annotations.get(_INITIAL_DONE) == "true"
                 yield Bookmark(marked.metadata.resource_version, done)
@@ -106,11 +117,16 @@ def _converted(type_: type[object], kind: Kind[object], body: bytes) -> object:
     try:
         return msgspec.convert(_without_nulls(msgspec.json.decode(body)), type_)
     except msgspec.ValidationError as error:
-        raise Terminal(
-            "kube.shape",
-            f"What the server sent does not fit the type declared for {kind.name}: {error}.",
-            hint="Declare the field as the server sends it.",
-        ) from error
+        raise misshapen(kind.name, error) from error
+
+
+def _unreadable(line: bytes, error: Terminal) -> Unreadable:
+    """Whose object it is. A line that does not even tell that ends the watch."""
+    try:
+        told = msgspec.convert(_without_nulls(msgspec.json.decode(line)), _Told)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise error from None
+    return Unreadable(told.object.meta, error, gone=told.type == "DELETED")
 
 
 def _without_nulls(value: object) -> object:

@@ -7,10 +7,21 @@ import anyio
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.control.informer import Informer
+from neorion.keel.kube.control.measures import UNMEASURED, Measures
 from neorion.keel.kube.errors import Expired
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Object
-from neorion.keel.kube.port import ALL, Api, Bookmark, Deleted, Select, WatchEvent
+from neorion.keel.kube.objects import Key, Object
+from neorion.keel.kube.port import (
+    ALL,
+    Added,
+    Api,
+    Bookmark,
+    Deleted,
+    Modified,
+    Select,
+    Unreadable,
+    WatchEvent,
+)
 from neorion.keel.run import Backoff
 from neorion.keel.telemetry import logger
 
@@ -31,7 +42,13 @@ class Feed(Generic[T]):
     """Runs for as long as the process does, whatever the server does."""
 
     def __init__(
-        self, api: Api, informer: Informer[T], clock: Clock, rng: Rng, silence: Duration = SILENCE
+        self,
+        api: Api,
+        informer: Informer[T],
+        clock: Clock,
+        rng: Rng,
+        silence: Duration = SILENCE,
+        measures: Measures = UNMEASURED,
     ) -> None:
         self.informer = informer
         # Why nothing is heard just now, for people; empty while all is well.
@@ -40,8 +57,12 @@ class Feed(Generic[T]):
         self._clock = clock
         self._rng = rng
         self._silence = silence
+        self._measures = measures
+        self._unreadable = 0
         self._since = ""
+        # What the list holds so far, where one is being heard.
         self._list = informer.shelf()
+        self._unread: dict[Key, Unreadable] = {}
 
     async def run(self) -> None:
         failures = 0
@@ -68,7 +89,7 @@ class Feed(Generic[T]):
     async def _follow(self) -> None:
         """One watch from beginning to end. It starts where the last one ended, or with the list of everything."""
         informer = self.informer
-        self._list = informer.shelf()
+        self._list, self._unread = informer.shelf(), {}
         with anyio.CancelScope() as listening:
             listening.deadline = anyio.current_time() + self._silence.seconds
             async with self._api.watch(
@@ -82,49 +103,118 @@ class Feed(Generic[T]):
             raise Retry("kube.watch_silent", f"Nothing was heard for {self._silence}.")
 
     def _hear(self, event: WatchEvent[T]) -> None:
-        if isinstance(event, Bookmark):
-            if event.initial_done:
-                heard, self._list = self._list, self.informer.shelf()
-                self.informer.hear_all(heard, int(event.version))
-                self._since = event.version
-            elif self._since:
-                self.informer.hear_version(int(event.version))
-                self._since = event.version
-        elif not self._since:
-            # Changes may come before the list is whole: some servers mark its end a moment later.
-            if isinstance(event, Deleted):
-                self._list.pop(event.object.meta.key, None)
-            else:
-                self._list[event.object.meta.key] = event.object
+        if isinstance(event, Unreadable):
+            self._report(event)
+        if self._since:
+            self._hear_change(event)
         else:
-            self._since = event.object.meta.resource_version
-            self.informer.hear(event.object, gone=isinstance(event, Deleted))
+            self._hear_list(event)
+        if (count := len(self.informer.unreadable)) != self._unreadable:
+            self._unreadable = count
+            self._measures.unreadable(self.informer.kind.resource, count)
+
+    def _hear_list(self, event: WatchEvent[T]) -> None:
+        """Changes may come before the list is whole: some servers mark its end a moment later."""
+        match event:
+            case Added(thing) | Modified(thing):
+                self._list[thing.meta.key] = thing
+                self._unread.pop(thing.meta.key, None)
+            case Bookmark(version, initial_done):
+                if initial_done:
+                    self._take_list(version)
+            case Unreadable(meta, gone=False):
+                self._list.pop(meta.key, None)
+                self._unread[meta.key] = event
+            case Unreadable(meta) | Deleted(Object(meta=meta)):
+                self._list.pop(meta.key, None)
+                self._unread.pop(meta.key, None)
+
+    def _take_list(self, version: str) -> None:
+        informer = self.informer
+        if self._unread and not (informer.gaps or informer.synced):
+            # What is not in a mirror is taken for gone, and of these nothing is known yet.
+            raise next(iter(self._unread.values())).error
+        heard, self._list = self._list, informer.shelf()
+        unread, self._unread = self._unread, {}
+        informer.hear_all(heard, int(version), unread)
+        self._since = version
+
+    def _hear_change(self, event: WatchEvent[T]) -> None:
+        informer = self.informer
+        match event:
+            case Added(thing) | Modified(thing):
+                informer.hear(thing)
+                self._since = thing.meta.resource_version
+            case Bookmark(version):
+                informer.hear_version(int(version))
+                self._since = version
+            case Unreadable(meta, error, gone):
+                if gone:
+                    informer.hear_gone(meta)
+                else:
+                    informer.hear_unreadable(meta, error.sentence)
+                self._since = meta.resource_version
+            case Deleted(thing):
+                informer.hear_gone(thing.meta)
+                self._since = thing.meta.resource_version
+
+    def _report(self, event: Unreadable) -> None:
+        """Once for each object, until it can be read again."""
+        key = event.meta.key
+        if not event.gone and key not in self.informer.unreadable and key not in self._unread:
+            log.failure("object unreadable", event.error, kind=self.informer.kind.resource, key=str(key))
 
 
 class Informers:
     """The mirrors of one process: whoever asks for the same objects gets the same one, fed by the same watch."""
 
-    def __init__(self, api: Api, clock: Clock, rng: Rng, silence: Duration = SILENCE) -> None:
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        rng: Rng,
+        silence: Duration = SILENCE,
+        measures: Measures = UNMEASURED,
+    ) -> None:
         self._api = api
         self._clock = clock
         self._rng = rng
         self._silence = silence
+        self._measures = measures
         self._feeds: dict[tuple[Kind[Any], str, Select], Feed[Any]] = {}
 
     def of(
-        self, kind: Kind[T], namespace: str = "", select: Select = ALL, *, packed: bool = False
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        select: Select = ALL,
+        *,
+        packed: bool = False,
+        gaps: bool = False,
     ) -> Informer[T]:
         """Ask before `run`: mirrors are part of a program's plan, not of its moods. Who asks first says how it is kept."""
         question = (kind, namespace, select)
         if question not in self._feeds:
-            informer = Informer(kind, namespace, select, packed=packed)
-            self._feeds[question] = Feed(self._api, informer, self._clock, self._rng, self._silence)
+            informer = Informer(kind, namespace, select, packed=packed, gaps=gaps)
+            self._feeds[question] = Feed(
+                self._api, informer, self._clock, self._rng, self._silence, self._measures
+            )
         return self._feeds[question].informer
 
     @property
     def troubles(self) -> list[str]:
         """Why mirrors may be behind, one sentence each."""
         return [feed.trouble for feed in self._feeds.values() if feed.trouble]
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Which mirrors are not whole, one sentence each with one example."""
+        found = ((feed.informer.kind.resource, feed.informer.unreadable) for feed in self._feeds.values())
+        return [
+            f"{len(objects)} of {resource} cannot be read, {key} for one: {why}"
+            for resource, objects in found
+            for key, why in [*objects.items()][:1]
+        ]
 
     @property
     def synced(self) -> bool:

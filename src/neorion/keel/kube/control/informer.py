@@ -1,6 +1,6 @@
 """A mirror of what the API server holds of one kind: read at once, asked by index, and heard of at every change."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import anyio
@@ -9,14 +9,15 @@ from neorion.keel.kube.control.queue import Lane
 from neorion.keel.kube.control.shelf import Packed
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.labels import matcher
-from neorion.keel.kube.objects import Key, Object
-from neorion.keel.kube.port import ALL, Select
+from neorion.keel.kube.objects import Key, Meta, Object
+from neorion.keel.kube.port import ALL, Select, Unreadable
 
 T = TypeVar("T", bound=Object)
 T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
 V = TypeVar("V", bound=Hashable)
 
 _NOWHERE: Final[dict[Key, None]] = {}
+_ALL_READABLE: Final[Mapping[Key, Unreadable]] = {}
 
 
 class Listener(Protocol[T_contra]):
@@ -60,21 +61,31 @@ class Informer(Generic[T]):
 
     Two ways lead in: what a `Feed` hears from the server, and `observe` for what this process has just written. Versions
     decide between the two: nothing ever replaces what is newer than itself. A `packed` mirror trades time for memory: it
-    is for thousands of objects that are each asked for when they change, and seldom all together.
+    is for thousands of objects that are each asked for when they change, and seldom all together. One with `gaps` is
+    complete although objects are `unreadable` that it never knew: for those who do not take them for gone.
     """
 
     def __init__(
-        self, kind: Kind[T], namespace: str = "", select: Select = ALL, *, packed: bool = False
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        select: Select = ALL,
+        *,
+        packed: bool = False,
+        gaps: bool = False,
     ) -> None:
         self.kind = kind
         self.namespace = namespace
         self.select = select
         self._selected = matcher(select.labels)
         self._packed = packed
+        self.gaps = gaps
         self._objects = self.shelf()
         self._indexes: list[Index[T, Any]] = []
         self._listeners: list[Listener[T]] = []
         self._synced = anyio.Event()
+        # Why some objects cannot be read: of these the mirror shows what it last knew of them, if it ever knew them.
+        self.unreadable: dict[Key, str] = {}
         # Of everything up to this version the server has told us.
         self._heard = 0
 
@@ -125,26 +136,44 @@ class Informer(Generic[T]):
         if version_of(written) > known and self._selected(written.meta.labels):
             self._change(written.meta.key, before, written, Lane.URGENT)
 
-    def hear(self, thing: T, *, gone: bool = False) -> None:
+    def hear(self, thing: T) -> None:
         """An event of the watch. What we wrote ourselves may be newer than what is told here, and then stands."""
         key = thing.meta.key
         before = self._objects.get(key)
         self._heard = version_of(thing)
-        if before is not None and version_of(before) > self._heard:
-            return
-        if gone:
-            if before is not None:
-                self._change(key, before, None, Lane.URGENT)
-        elif before is None or version_of(before) < self._heard:
+        if before is None or version_of(before) < self._heard:
             self._change(key, before, thing, Lane.URGENT)
 
-    def hear_all(self, things: MutableMapping[Key, T], version: int) -> None:
+    def hear_gone(self, meta: Meta) -> None:
+        """The end of an object, in the metadata of its last state."""
+        before = self._objects.get(meta.key)
+        self._heard = int(meta.resource_version)
+        self.unreadable.pop(meta.key, None)
+        if before is not None and version_of(before) <= self._heard:
+            self._change(meta.key, before, None, Lane.URGENT)
+
+    def hear_unreadable(self, meta: Meta, why: str) -> None:
+        """Nothing is known of a change but that there was one. Another object of the name is the end of the one before."""
+        if not self._is_known(meta):
+            self.hear_gone(meta)
+        self._heard = int(meta.resource_version)
+        self.unreadable[meta.key] = why
+
+    def hear_all(
+        self,
+        things: MutableMapping[Key, T],
+        version: int,
+        unreadable: Mapping[Key, Unreadable] = _ALL_READABLE,
+    ) -> None:
         """A whole list, which is the mirror's from now on. What is not in it is gone, unless it was written after the list was made.
 
         A list older than what we have heard comes from a server that was restored from a backup: it is the truth now.
         """
         restored = version < self._heard
         self._heard = version
+        for key, event in unreadable.items():
+            if self._is_known(event.meta):
+                things[key] = self._objects[key]
         if self._objects:
             self._compare(things, version, restored=restored)
         else:
@@ -152,6 +181,7 @@ class Informer(Generic[T]):
             self._objects = things
             for key, thing in things.items():
                 self._tell(key, None, thing, Lane.PATIENT)
+        self.unreadable = {key: event.error.sentence for key, event in unreadable.items()}
         self._synced.set()
 
     def _compare(self, things: MutableMapping[Key, T], version: int, *, restored: bool) -> None:
@@ -166,7 +196,12 @@ class Informer(Generic[T]):
     def hear_version(self, version: int) -> None:
         self._heard = version
 
+    def _is_known(self, meta: Meta) -> bool:
+        known = self._objects.get(meta.key)
+        return known is not None and known.meta.uid == meta.uid
+
     def _change(self, key: Key, before: T | None, after: T | None, lane: Lane) -> None:
+        self.unreadable.pop(key, None)
         if after is None:
             del self._objects[key]
         else:

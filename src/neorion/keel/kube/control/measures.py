@@ -25,6 +25,8 @@ class Measures(Protocol):
 
     def wrote(self, verb: str, resource: str) -> None: ...
 
+    def unreadable(self, resource: str, count: int) -> None: ...
+
 
 class Unmeasured:
     """Counts nothing."""
@@ -36,6 +38,9 @@ class Unmeasured:
         """Nobody asked."""
 
     def wrote(self, verb: str, resource: str) -> None:
+        """Nobody asked."""
+
+    def unreadable(self, resource: str, count: int) -> None:
         """Nobody asked."""
 
 

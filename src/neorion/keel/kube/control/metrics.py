@@ -47,6 +47,11 @@ class ControlMetrics:
                 "neorion_kube_writes_total", "Writes sent to the API server.", ["verb", "resource"]
             ).labels
         )
+        self._unreadable = cache(
+            metrics.gauge(
+                "neorion_kube_unreadable_objects", "Objects that do not fit their type.", ["resource"]
+            ).labels
+        )
 
     def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None:
         self._waited(controller).observe(waited)
@@ -59,3 +64,6 @@ class ControlMetrics:
 
     def wrote(self, verb: str, resource: str) -> None:
         self._writes(verb, resource).inc()
+
+    def unreadable(self, resource: str, count: int) -> None:
+        self._unreadable(resource).set(count)

@@ -52,6 +52,16 @@ class Operator:
             Finding(Severity.WARNING, "kube.watch_broken", "watch", trouble, "It is tried again by itself.")
             for trouble in self._informers.troubles
         ]
+        findings += [
+            Finding(
+                Severity.WARNING,
+                "kube.unreadable",
+                "mirrors",
+                sentence,
+                "Correct them, or run a newer program.",
+            )
+            for sentence in self._informers.unreadable
+        ]
         if not self._informers.synced:
             findings.append(
                 Finding(Severity.ERROR, "kube.not_synced", "mirrors", "Not all objects have been seen yet.")

@@ -11,10 +11,10 @@ import msgspec
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock, point
 from neorion.keel.kube.core import POD
-from neorion.keel.kube.errors import Status, refusal
+from neorion.keel.kube.errors import Status, misshapen, refusal
 from neorion.keel.kube.kinds import Kind, Manifest
 from neorion.keel.kube.labels import matcher
-from neorion.keel.kube.objects import Key
+from neorion.keel.kube.objects import Key, Meta
 from neorion.keel.kube.port import (
     ALL,
     ALL_LINES,
@@ -32,6 +32,7 @@ from neorion.keel.kube.port import (
     Patch,
     Select,
     Token,
+    Unreadable,
     WatchEvent,
 )
 from neorion.keel.kube.testing.cluster import MemoryCluster
@@ -194,7 +195,7 @@ class MemoryApi:
         version = int(since or history.version)
         if not since:
             for body in self._selected(kind, namespace, select):
-                yield Added(_typed(kind, body))
+                yield _told(Added, kind, body)
             yield Bookmark(str(version), initial_done=True)
         ends = self._clock.monotonic() + WATCH_LASTS.seconds
         while self._clock.monotonic() < ends:
@@ -216,11 +217,21 @@ def _event(kind: Kind[T], change: Change, test: Test) -> WatchEvent[T] | None:
     """What the change means to somebody who sees only what is selected."""
     before = change.before is not None and test(change.before)
     if change.after is not None and test(change.after):
-        return (Modified if before else Added)(_typed(kind, change.after))
+        return _told(Modified if before else Added, kind, change.after)
     if change.before is not None and before:
         last = merged(change.before, {"metadata": {"resourceVersion": str(change.version)}})
-        return Deleted(_typed(kind, last))
+        return _told(Deleted, kind, last)
     return None
+
+
+def _told(
+    event: type[Added[T]] | type[Modified[T]] | type[Deleted[T]], kind: Kind[T], body: Json
+) -> WatchEvent[T]:
+    try:
+        return event(_typed(kind, body))
+    except msgspec.ValidationError as error:
+        meta = msgspec.convert(body["metadata"], Meta)
+        return Unreadable(meta, misshapen(kind.name, error), gone=event is Deleted)
 
 
 def _test(namespace: str, select: Select) -> Test:
