@@ -5,26 +5,37 @@ import socket
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
 import anyio
+import msgspec
 import pytest
 
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
+from neorion.devservers.client import Fleet
 from neorion.devservers.decide import HOME_DELETE_AFTER
-from neorion.devservers.model import ConditionType, Phase, StopReason
-from neorion.devservers.model.objects import BODIES, FLAVORS, STORAGE_CLASSES, Body
+from neorion.devservers.model import ConditionType, Deadline, DevServerStatus, Phase, StopReason
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, Body
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.storage.volumes import CLASS
-from neorion.keel.kube import Key, Merge
+from neorion.keel.base import Duration, NotFound
+from neorion.keel.kube import Failed, Key, Kind, Merge, Object
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import LEASE, RESOURCE_QUOTA
-from tests.kube.dev_room import PATIENCE_S, Room, operating, owned_by
+from neorion.keel.kube.core import LEASE, RESOURCE_QUOTA, SERVICE
+from tests.kube.dev_room import CLOCK, PATIENCE_S, Room, operating, owned_by
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(480)]
 
+WEBHOOKS = Kind(
+    Object,
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    "admissionregistration.k8s.io",
+    namespaced=False,
+)
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -105,6 +116,27 @@ async def test_a_server_whose_time_is_over_rests_then_goes_and_last_goes_its_hom
         assert kept.meta.uid == home
         assert HOME_DELETE_AFTER in kept.meta.annotations
         await room.until(lambda: room.home("mydev") is None)
+
+
+async def test_extensions_add_up_however_close_they_come(fleet_api: Client, room: Room):
+    """Without an operator: none of them waits until the status tells of the one before."""
+    server = await room.create("mydev", await room.flavor("small"), lifecycle={"timeToLive": "2h"})
+    fleet = Fleet(fleet_api, room.namespace, CLOCK)
+    since = fleet.now()
+    deadline = Deadline(time=since + timedelta(hours=2), reason=StopReason.EXPIRED)
+    status = DevServerStatus(
+        phase=Phase.RUNNING,
+        observed_generation=server.meta.generation,
+        running_since=since,
+        deadline=deadline,
+    )
+    told = Merge({"status": msgspec.to_builtins(status)})
+    await fleet_api.patch(SERVERS, "mydev", told, room.namespace, subresource="status")
+    async with anyio.create_task_group() as users:
+        for _ in range(8):
+            users.start_soon(fleet.extend, "mydev", timedelta(hours=1))
+    assert (await fleet.extend("mydev", timedelta(hours=1))).end == since + timedelta(hours=11)
+    assert (await fleet.server("mydev")).spec.lifecycle.extended_until == since + timedelta(hours=11)
 
 
 async def test_a_server_of_the_same_name_takes_a_kept_home_over(fleet_api: Client, room: Room):
@@ -248,6 +280,43 @@ async def test_a_quota_without_room_is_told_until_there_is_some(
         await room.change("mydev", running=True)
         running = await room.until_phase("mydev", Phase.RUNNING)
         assert running.status.message is None
+
+
+async def test_a_cluster_that_fails_at_it_is_told_until_it_does_not(fleet_api: Client, room: Room):
+    """By a webhook that the API server has to ask before it makes a Service, and that is not there."""
+    hook = {
+        "name": "nobody.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "rules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["services"]}
+        ],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": room.namespace}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    await fleet_api.create(WEBHOOKS, {"metadata": {"name": room.namespace}, "webhooks": [hook]})
+    try:
+        with anyio.fail_after(PATIENCE_S), pytest.raises(Failed, match="nobody"):
+            await make_again_and_again(fleet_api.rehearsing(), room.namespace)
+        async with operating(fleet_api, room.namespace):
+            await room.create("mydev", await room.flavor("small"))
+            told = 'The cluster refuses what the server needs: Internal error occurred: failed calling webhook "nobody'
+            await room.until(lambda: _message(room).startswith(told))
+            await room.until(lambda: room.told("mydev", "Refused"))
+            await fleet_api.delete(WEBHOOKS, room.namespace)
+            running = await room.until_phase("mydev", Phase.RUNNING)
+            assert running.status.message is None
+    finally:
+        with suppress(NotFound):
+            await fleet_api.delete(WEBHOOKS, room.namespace)
+
+
+async def make_again_and_again(api: Client, namespace: str) -> None:
+    """An API server takes up a webhook on its own time."""
+    service = {"metadata": {"name": "any", "namespace": namespace}, "spec": {"ports": [{"port": 80}]}}
+    while True:
+        await api.create(SERVICE.raw, service)
+        await CLOCK.sleep(Duration.of(ms=50))
 
 
 async def test_a_home_grows_once_its_class_allows(fleet_api: Client, room: Room):

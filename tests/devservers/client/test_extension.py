@@ -91,12 +91,6 @@ def test_what_holds_idleness_off_leaves_a_later_deadline_where_it_is():
     assert expiry(after, CREATED, FlavorLimits()) == NOW + 7 * HOUR
 
 
-def test_a_server_that_is_kept_for_longer_already_stays_kept():
-    lifecycle = Lifecycle(keep_until=NOW + 7 * HOUR)
-    found = extended(running(lifecycle, None), a_flavor(), HOUR, NOW)
-    assert written(lifecycle, found).keep_until == NOW + 7 * HOUR
-
-
 def test_without_an_end_in_sight_it_is_kept_from_now():
     found = extended(running(Lifecycle(), None), a_flavor(), HOUR, NOW)
     assert found == Extension(NOW + HOUR, {"keepUntil": "2026-11-16T10:00:00Z"})
@@ -123,3 +117,35 @@ def test_a_server_that_does_not_run_has_nothing_to_extend():
     with pytest.raises(Conflict) as refused:
         extended(a_server(DevServerSpec(flavor="cpu-small", running=False)), a_flavor(), HOUR, NOW)
     assert (refused.value.code, refused.value.hint) == ("devservers.not_started", "devctl start mydev")
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "reason"),
+    [
+        (Lifecycle(time_to_live="2h"), StopReason.EXPIRED),
+        (Lifecycle(expiration_time=NOW + HOUR), StopReason.EXPIRED),
+        (Lifecycle(time_to_live="8h"), StopReason.IDLE),
+        (Lifecycle(), StopReason.SCHEDULE),
+    ],
+    ids=["time to live", "expiration", "idle", "hours"],
+)
+def test_an_extension_counts_from_the_one_before_whether_the_status_tells_of_it_or_not(
+    lifecycle: Lifecycle, reason: StopReason
+):
+    server = running(lifecycle, NOW + HOUR, reason)
+    first = extended(server, a_flavor(), HOUR, NOW)
+    server = replace(server, spec=replace(server.spec, lifecycle=written(lifecycle, first)))
+    assert extended(server, a_flavor(), HOUR, NOW).end == first.end + HOUR == NOW + 3 * HOUR
+
+
+def test_an_extension_without_an_end_in_sight_counts_from_the_one_before():
+    first = extended(running(Lifecycle(), None), a_flavor(), HOUR, NOW)
+    after = written(Lifecycle(), first)
+    assert extended(running(after, None), a_flavor(), HOUR, NOW).end == first.end + HOUR
+
+
+def test_an_extension_counts_from_an_end_that_was_just_brought_nearer():
+    lifecycle = Lifecycle(time_to_live="8h")
+    nearer = extended(running(lifecycle, CREATED + 8 * HOUR), a_flavor(), HOUR, NOW, shorten=True)
+    server = running(written(lifecycle, nearer), CREATED + 8 * HOUR)
+    assert extended(server, a_flavor(), HOUR, NOW).end == NOW + 2 * HOUR

@@ -1,17 +1,19 @@
 """What to write so that a server runs longer, or ends sooner. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from msgspec import Struct
+
 from neorion.devservers.client.spans import span_text
-from neorion.devservers.model import StopReason
+from neorion.devservers.client.steps import is_observed
+from neorion.devservers.decide import expiry
+from neorion.devservers.model import FlavorLimits, StopReason
 from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.devservers.model.words import span
 from neorion.keel.base import Conflict, QuotaExceeded
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(Struct, frozen=True):
     """The server's new end, and the fields of its `lifecycle` that give it. A field that is None is taken away."""
 
     end: datetime
@@ -26,8 +28,9 @@ def extended(
     if not server.spec.running:
         raise Conflict("devservers.not_started", f"{name} does not run.", hint=f"devctl start {name}")
     known = server.status.deadline
-    end = now + by if shorten or known is None else max(now, known.time) + by
-    _within_maximum(server, flavor, end, now)
+    reached = max(now, _end(server, flavor, now) or now)
+    end = (now if shorten else reached) + by
+    _within_maximum(server, flavor, end, reached, now)
     if shorten:
         # What was held off until later is held off until then: it would count on after another start.
         fields: dict[str, str | None] = {"timeToLive": None, "expirationTime": _text(end)}
@@ -42,15 +45,30 @@ def extended(
     return Extension(end, written)
 
 
-def _within_maximum(server: DevServer, flavor: DevServerFlavor | None, end: datetime, now: datetime) -> None:
+def _end(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> datetime | None:
+    """When it would stop: as its status tells, or as it was asked for since then, which the status does not tell yet."""
+    lifecycle, known = server.spec.lifecycle, server.status.deadline
+    if known is None:
+        return lifecycle.keep_until
+    if is_observed(server):
+        return known.time
+    limits = (flavor.spec.limits if flavor else None) or FlavorLimits()
+    ends = [expiry(lifecycle, server.status.running_since or now, limits)]
+    if known.reason is not StopReason.EXPIRED:
+        ends.append(max(known.time, lifecycle.keep_until or known.time))
+    return min(filter(None, ends), default=None)
+
+
+def _within_maximum(
+    server: DevServer, flavor: DevServerFlavor | None, end: datetime, reached: datetime, now: datetime
+) -> None:
     limits = flavor.spec.limits if flavor else None
     if flavor is None or limits is None or limits.max_ttl is None:
         return
     last = (server.status.running_since or now) + span(limits.max_ttl)
     if end <= last:
         return
-    known = server.status.deadline
-    left = last - max(now, known.time if known else now)
+    left = last - reached
     raise QuotaExceeded(
         "devservers.past_maximum",
         f"{server.meta.name} may run until {last:%Y-%m-%d %H:%M %Z}: {flavor.meta.name} allows {limits.max_ttl} at a time.",

@@ -15,7 +15,18 @@ from neorion.devservers.model.users import user_of
 from neorion.devservers.model.words import span
 from neorion.keel.base import Conflict, Duration, NotFound, QuotaExceeded, Retry, did_you_mean
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Added, Bookmark, Deleted, Exists, Expired, Merge, Modified, Select, UnknownKind
+from neorion.keel.kube import (
+    Added,
+    Bookmark,
+    Deleted,
+    Exists,
+    Expired,
+    Merge,
+    Modified,
+    Select,
+    UnknownKind,
+    Unreadable,
+)
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
 
@@ -29,6 +40,8 @@ _MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHAN
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
+# Of a change that others overtook. Of those who try together one succeeds each time.
+_TRIES = 50
 
 
 class Fleet:
@@ -145,10 +158,20 @@ class Fleet:
     async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> "Extension":
         from neorion.devservers.client.extension import extended  # noqa: PLC0415 -- few commands need it
 
-        server = await self.server(name)
-        found = extended(server, await self.flavor_of(server), by, self.now(), shorten=shorten)
-        await self._patch(server, {"spec": {"lifecycle": found.lifecycle}})
-        return found
+        tries = 0
+        while True:
+            server = await self.server(name)
+            found = extended(server, await self.flavor_of(server), by, self.now(), shorten=shorten)
+            # Counted from the end that was read: if somebody has moved it since, it is counted anew.
+            read = {"resourceVersion": server.meta.resource_version}
+            try:
+                await self._patch(server, {"metadata": read, "spec": {"lifecycle": found.lifecycle}})
+            except Conflict:
+                tries += 1
+                if tries == _TRIES:
+                    raise
+            else:
+                return found
 
     async def set_flavor(self, server: DevServer, flavor: str) -> DevServer:
         return await self._patch(server, {"spec": {"flavor": flavor}})
@@ -209,6 +232,8 @@ class Fleet:
                                 yield server
                             case Deleted():
                                 yield None
+                            case Unreadable(error=error):
+                                raise error
                             case Bookmark(initial_done=True) if not there:
                                 yield None
                             case _:
