@@ -9,8 +9,12 @@ from neorion.devservers.cli.options import (
     some_names_argument,
     where_options,
 )
+from neorion.keel.base import Duration, Invalid
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
+
+# A look asks the API server and every server with a GPU.
+_PAUSE_MIN = Duration.of(seconds=1)
 
 
 @click.command("describe", cls=Command)
@@ -90,4 +94,8 @@ def monitor_command(out: Output, names: tuple[str, ...], where: Where, *, every:
     from neorion.devservers.cli.asking import ask, patience  # noqa: PLC0415 -- as above
 
     pause = None if once else patience(every)
+    if pause is not None and pause < _PAUSE_MIN:
+        raise Invalid(
+            "devservers.every", f"{every} is too short a pause.", hint="Wait 1s or more; or say --once."
+        )
     ask(out, where, lambda fleet: monitor.monitor(fleet, out, names, pause))
