@@ -260,9 +260,10 @@ def test_the_version_is_the_same_wherever_one_asks():
     installed = distribution("neorion").version
     assert call("--version").stdout == f"neorion {installed}\n"
     assert call("version", "-o", "name").stdout == f"{installed}\n"
-    script = Path(sys.executable).with_name("neorion")
-    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True, env=ENV)
-    assert done.stdout == f"neorion {installed}\n"
+    for program in ("neorion", "iris", "navarch", "devctl"):
+        script = Path(sys.executable).with_name(program)
+        done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True, env=ENV)
+        assert done.stdout == f"{program} {installed}\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -13,17 +13,11 @@ _MACHINE: Final = "This machine"
 _SYSTEMS: Final = "Systems"
 
 
-def version() -> str:
-    from importlib.metadata import version as installed  # noqa: PLC0415 -- costs as much as click; few commands ask
-
-    return installed("neorion")
-
-
 app = App(
     "neorion",
     help="The control plane for a GPU fleet: jobs, nodes, development servers, conformance.",
     env_prefix="NEORION",
-    version=version,
+    distribution="neorion",
 )
 app.mount(
     "iris",

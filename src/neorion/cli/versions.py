@@ -2,11 +2,11 @@
 
 import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Final
 
 import click
 
-from neorion.cli import version
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Column, Output, Table
 
@@ -33,4 +33,4 @@ _VERSIONS: Final[Table[Versions]] = Table(
 @click.command("version", cls=Command)
 def show_version(out: Output) -> None:
     """Show the versions of Neorion and of what it runs on."""
-    out.show_one(Versions(version(), platform.python_version(), platform.platform()), _VERSIONS)
+    out.show_one(Versions(version("neorion"), platform.python_version(), platform.platform()), _VERSIONS)

@@ -1,4 +1,5 @@
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -24,7 +25,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     (tmp_path / "mounted_part.py").write_text(PART)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mounted_part", raising=False)
-    app = App("prog", help="A program.", env_prefix="PROG", version=lambda: "1.2.3")
+    app = App("prog", help="A program.", env_prefix="PROG", distribution="click")
 
     @app.command("list", heading="Reading")
     @click.option("--limit", type=int, default=10)
@@ -69,7 +70,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(app: App, capsys: pytest.C
 
 def test_the_version_is_named(app: App, capsys: pytest.CaptureFixture[str]):
     assert run(app, ["--version"]) == 0
-    assert capsys.readouterr().out == "prog 1.2.3\n"
+    assert capsys.readouterr().out == f"prog {version('click')}\n"
 
 
 def test_one_prefix_gives_every_option_its_variable(

@@ -40,7 +40,12 @@ _COMMANDS: Final = (
     ("admin", "admin:admin", "Users: give them their namespace, and take it back.", _ADMIN),
 )
 
-app = App("devctl", help="Development servers: your own machine on the cluster.", env_prefix="DEVCTL")
+app = App(
+    "devctl",
+    help="Development servers: your own machine on the cluster.",
+    env_prefix="DEVCTL",
+    distribution="neorion",
+)
 for _name, _target, _help, _heading in _COMMANDS:
     app.mount(_name, f"neorion.devservers.cli.{_target}", help=_help, heading=_heading)
 app.mount(

@@ -1,6 +1,6 @@
 """What the commands that change servers do."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from neorion.devservers.cli.asking import patience
 from neorion.devservers.cli.life import Asked, Manner
@@ -24,8 +24,7 @@ from neorion.keel.cli.kit import Output, confirm
 from neorion.keel.cli.kit.data import as_json, as_yaml, plain
 
 
-@dataclass(frozen=True, slots=True)
-class More:
+class More(Struct, frozen=True):
     """How much longer, and how that is meant."""
 
     time: str

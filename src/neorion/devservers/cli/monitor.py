@@ -2,10 +2,9 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import anyio
-from msgspec import field
+from msgspec import Struct, field
 
 from neorion.devservers.cli.records import ServerRecord
 from neorion.devservers.cli.words import TONES, ago, until
@@ -44,8 +43,7 @@ class PodMetrics(Object, frozen=True):
 _METRICS = Kind(PodMetrics, "PodMetrics", "pods", "metrics.k8s.io", "v1beta1")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One server at one moment. What is not measured is empty."""
 
     server: ServerRecord

@@ -1,10 +1,9 @@
 """Options and arguments that the commands share. Cheap to import: every help passes through here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -13,8 +12,7 @@ Callback = Callable[..., int | None]
 _FLAVORS: Final = frozenset({"flavor", "short"})
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """Which cluster and which namespace the user named."""
 
     namespace: str = ""
@@ -40,7 +38,7 @@ def where_options(function: Callback) -> Callback:
         where: Where,
         **kwargs: Any,  # noqa: ANN401 -- click's own
     ) -> int | None:
-        return function(*args, where=replace(where, namespace=namespace), **kwargs)
+        return function(*args, where=where._replace(namespace=namespace), **kwargs)
 
     return gathered
 

@@ -2,10 +2,10 @@
 
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from neorion.devservers.cli.asking import patience
 from neorion.devservers.cli.inside import Which
@@ -56,8 +56,7 @@ async def execute(fleet: Fleet, out: Output, name: str, command: tuple[str, ...]
         return process.code or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """Files on their way: `up` to the server, or down from it."""
 
     name: str

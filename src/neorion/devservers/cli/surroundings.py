@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, cast
 
 import click
 import msgspec
+from msgspec import Struct
 
 from neorion.devservers.cli.flavors import FLAVORS, FlavorRecord
 from neorion.devservers.cli.options import Where
@@ -78,8 +78,7 @@ async def flavors(fleet: Fleet, out: Output, cloud: str) -> None:
     out.show([one for one in records if not cloud or one.cloud == cloud], FLAVORS)
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Where a user is, and what is there."""
 
     cluster: str
@@ -119,16 +118,14 @@ async def status(fleet: Fleet, out: Output) -> None:
     out.show_one(found, _SURROUNDINGS)
 
 
-@dataclass(frozen=True, slots=True)
-class Ability:
+class Ability(Struct, frozen=True):
     """One command of devctl."""
 
     command: str
     about: str
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """What devctl can do, and where it would do it."""
 
     cluster: str

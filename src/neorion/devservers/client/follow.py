@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 
 import anyio
+from msgspec import Struct
 
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.steps import (
@@ -25,8 +25,7 @@ from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, N
 PATIENCE = Duration.of(minutes=15)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a server is: the steps, and the sentence about what is in the way."""
 
     steps: tuple[Step, ...]

@@ -1,6 +1,6 @@
 """Another flavor for a server: what it would mean, before anything is changed."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.decide import Observed
@@ -9,8 +9,7 @@ from neorion.devservers.model.objects import BODIES, Body, DevServer, DevServerF
 from neorion.keel.base import Conflict, NotFound
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A server, the flavor it would get, and what that does to it."""
 
     server: DevServer

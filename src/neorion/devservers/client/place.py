@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from neorion.devservers.model.users import own_namespace
 from neorion.keel.base import Invalid, is_name
@@ -13,8 +14,7 @@ from neorion.keel.kube.client import Cluster, find_cluster
 _NOBODYS = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A cluster, and a namespace in it."""
 
     cluster: Cluster

@@ -3,10 +3,10 @@
 import shutil
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.inside import forwarded
@@ -17,8 +17,7 @@ from neorion.devservers.model.objects import DevServer
 USER = "dev"
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """How to log in: as the server has proven itself before, with a key that it lets in."""
 
     name: str

@@ -1,6 +1,6 @@
 """How far a server is on its way to being usable, as its status tells. Pure."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from neorion.devservers.model import Condition, ConditionType, Phase
 from neorion.devservers.model.objects import DevServer
@@ -14,8 +14,7 @@ _STEPS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step. `obstacle` is a sentence when something is in its way."""
 
     name: str

@@ -1,7 +1,8 @@
 """Why a server is as it is, what would help, and what will end it: sentences for people. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from neorion.devservers.client.spans import span_text
 from neorion.devservers.client.steps import condition_of, is_observed, obstacle
@@ -41,8 +42,7 @@ _CURES = {
 _STEPS = (ConditionType.FLAVOR, ConditionType.VOLUME, ConditionType.SCHEDULED, ConditionType.IMAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """One sentence, and what to do about it. `well` when nothing is wrong."""
 
     well: bool

@@ -1,8 +1,9 @@
 """What somebody asks for who wants a server, and the DevServer that says so."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neorion.devservers.client.place import user_name
 from neorion.devservers.client.spans import parse_span, span_text
@@ -16,8 +17,7 @@ _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*
 _IMAGE = re.compile(r"\S{1,512}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Struct, frozen=True, kw_only=True):
     """A server to be made. What is left empty is left to the flavor and the operator.
 
     `ssh_keys` are public keys, each a line of a .pub file. `replicas` is for distributed servers: how many machines train together.

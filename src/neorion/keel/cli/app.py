@@ -1,9 +1,8 @@
 """Commands and groups: click's, with shared options, headings in the help, and parts that load when they are used."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -98,8 +97,7 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
+class _Mount(NamedTuple):
     target: str
     help: str
     heading: str
@@ -121,7 +119,7 @@ class App(click.Group):
         *args: Any,  # noqa: ANN401 -- click's own
         heading: str = _HEADING,
         env_prefix: str | None = None,
-        version: Callable[[], str] | None = None,
+        distribution: str = "",
         **kwargs: Any,  # noqa: ANN401 -- click's own
     ) -> None:
         kwargs["context_settings"] = {**_SETTINGS, "auto_envvar_prefix": env_prefix}
@@ -129,8 +127,8 @@ class App(click.Group):
         super().__init__(*args, **kwargs)
         self.heading = heading
         self._mounts: dict[str, _Mount] = {}
-        if version is not None:
-            self.params.append(_version_option(version))
+        if distribution:
+            self.params.append(_version_option(distribution))
 
     def mount(self, name: str, target: str, *, help: str, heading: str = _HEADING) -> None:  # noqa: A002 -- click's word
         """A command or sub-app by name only: `target`, "module:attribute", is imported when somebody uses it."""
@@ -176,11 +174,13 @@ class App(click.Group):
         return own + [(name, mount.heading, mount.help) for name, mount in self._mounts.items()]
 
 
-def _version_option(version: Callable[[], str]) -> click.Option:
+def _version_option(distribution: str) -> click.Option:
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 -- click calls it
         del param
         if value and not ctx.resilient_parsing:
-            click.echo(f"{ctx.find_root().info_name} {version()}")
+            from importlib.metadata import version  # noqa: PLC0415 -- costs as much as click; few ask
+
+            click.echo(f"{ctx.find_root().info_name} {version(distribution)}")
             ctx.exit()
 
     return click.Option(

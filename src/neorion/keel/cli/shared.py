@@ -1,9 +1,8 @@
 """The options every command takes, and what they say."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import click
 
@@ -43,8 +42,7 @@ class SharedOption(click.Option):
     """Listed apart in the help: it is the same everywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(NamedTuple):
     """What the shared options say."""
 
     output: Format = Format.TABLE

@@ -1,8 +1,9 @@
 """How long to wait before trying again, and the loop that does."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct
 
 from neorion.keel.base.errors import Retry
 from neorion.keel.base.units import Duration
@@ -11,12 +12,11 @@ from neorion.keel.clock.protocols import Clock, Rng
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Struct, frozen=True):
     """Doubling waits with full jitter: those who failed together do not come back together."""
 
-    first: Duration = field(default=Duration.of(ms=100))
-    most: Duration = field(default=Duration.of(seconds=30))
+    first: Duration = Duration.of(ms=100)
+    most: Duration = Duration.of(seconds=30)
     attempts: int = 8
 
     def ceiling(self, failures: int) -> Duration:

@@ -4,8 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from neorion.keel.cli.kit.data import as_json, as_json_line, as_yaml, plain
 from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
@@ -16,8 +15,7 @@ from neorion.keel.cli.shared import Format, Shared
 _LINE_AWAY: Final = "\r\x1b[K"
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """Shows records in the format the user asked for, and tells the rest to the person."""
 
     shared: Shared

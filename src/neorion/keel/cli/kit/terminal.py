@@ -4,9 +4,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self, TextIO
+from typing import Final, NamedTuple, Self, TextIO
 
 from neorion.keel.cli.shared import ColorMode
 
@@ -30,8 +29,7 @@ class Tone(StrEnum):
     QUIET = "2"
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """A stream with its abilities. `width` is None where nobody watches: nothing is shortened there."""
 
     stream: TextIO
