@@ -99,6 +99,14 @@ async def test_the_port_is_free_again_once_the_server_is_gone() -> None:
         assert server.port == port
 
 
+@pytest.mark.parametrize("port", [-1, 65536, 99999])
+async def test_a_number_that_is_no_port_is_refused(port: int) -> None:
+    with pytest.raises(Invalid) as caught:
+        async with serve(app_with(ALLOW), port=port):
+            pass
+    assert caught.value.code == "rpc.bad_port"
+
+
 async def test_an_unknown_host_and_a_missing_file_are_refused() -> None:
     with pytest.raises(Invalid):
         async with serve(app_with(ALLOW), "no-such-host.invalid"):

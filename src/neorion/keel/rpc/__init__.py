@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal, Tokens
+    from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Guests, Principal, Tokens
     from neorion.keel.rpc.app import App
     from neorion.keel.rpc.client import Channel, Transport, connect, sockets
     from neorion.keel.rpc.exchange import caller, remaining
@@ -27,6 +27,7 @@ __all__ = [
     "Authenticator",
     "Channel",
     "ClientTls",
+    "Guests",
     "Handler",
     "Limits",
     "MemoryTransport",
@@ -50,7 +51,7 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "access": ("ANYONE", "KNOWN", "Authenticator", "Principal", "Tokens"),
+        "access": ("ANYONE", "KNOWN", "Authenticator", "Guests", "Principal", "Tokens"),
         "app": ("App",),
         "client": ("Channel", "Transport", "connect", "sockets"),
         "exchange": ("caller", "remaining"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -44,6 +45,33 @@ class Tokens:
         presented = _digest(token)
         digest, principal = self._owners.get(presented[:_BUCKET], (b"", None))
         return principal if hmac.compare_digest(digest, presented) else None
+
+
+class Guests:
+    """Lets in whoever shows no token, as `guest`, on this machine alone; who shows one is who owns it."""
+
+    __slots__ = ("_known", "guest")
+
+    def __init__(self, known: Authenticator, guest: Principal) -> None:
+        self._known = known
+        self.guest = guest
+
+    async def authenticate(self, token: str) -> Principal | None:
+        return await self._known.authenticate(token)
+
+
+def is_local_name(host: bytes) -> bool:
+    """Whether the caller used a name that only this machine has.
+
+    A page of a stranger can make a browser on this machine call any name that the stranger's own servers resolve, but not
+    under one of these.
+    """
+    name, _, port = host.decode("latin-1").rpartition(":")
+    name = (name if port.isdigit() else host.decode("latin-1")).strip("[]")
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name.lower() == "localhost"
 
 
 def _digest(token: str) -> bytes:

@@ -13,7 +13,7 @@ import anyio
 from neorion.keel.base import Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Ids
 from neorion.keel.rpc import answer
-from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Principal
+from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Guests, Principal, is_local_name
 from neorion.keel.rpc.asgi import Receive, Scope, Send
 from neorion.keel.rpc.exchange import Exchange
 from neorion.keel.rpc.limits import Limits
@@ -57,6 +57,7 @@ class App:
         self.limits = limits or Limits()
         self._on_denied = on_denied
         self.authenticator = authenticator
+        self._guest = authenticator.guest if isinstance(authenticator, Guests) else None
         self._ids = ids
         self._body_span = self.limits.body_time.seconds
         self._methods = _table(services, self.limits)
@@ -68,6 +69,11 @@ class App:
         self._streams: dict[Exchange, None] = {}
         self._left = anyio.Event()
         self.draining = False
+
+    @property
+    def asks_everybody(self) -> bool:
+        """Whether nobody is let in without a token."""
+        return self.authenticator is not None and self._guest is None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send, self._ids)
@@ -175,25 +181,30 @@ class App:
             return
         if ANYONE in allow:
             return
+        exchange.principal = await self._known(exchange, self.authenticator)
+        if KNOWN not in allow and allow.isdisjoint(exchange.principal.roles):
+            raise Denied(
+                "rpc.role",
+                f"{exchange.principal.name} may not call {exchange.scope['path']}.",
+                hint=f"It takes one of the roles: {', '.join(sorted(allow))}.",
+            )
+
+    async def _known(self, exchange: Exchange, authenticator: Authenticator) -> Principal:
         scheme, _, token = exchange.headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
+            if self._guest is not None and is_local_name(exchange.headers.get(b"host", b"")):
+                return self._guest
             raise Unauthenticated(
                 "rpc.no_token",
                 "The request carries no bearer token.",
                 hint="Give the client a token; over HTTP that is the header Authorization: Bearer TOKEN.",
             )
-        principal = await self.authenticator.authenticate(token.decode("latin-1"))
+        principal = await authenticator.authenticate(token.decode("latin-1"))
         if principal is None:
             raise Unauthenticated(
                 "rpc.bad_token", "The server does not know this token.", hint="Get a new token."
             )
-        exchange.principal = principal
-        if KNOWN not in allow and allow.isdisjoint(principal.roles):
-            raise Denied(
-                "rpc.role",
-                f"{principal.name} may not call {exchange.scope['path']}.",
-                hint=f"It takes one of the roles: {', '.join(sorted(allow))}.",
-            )
+        return principal
 
     async def _refuse(self, exchange: Exchange, error: Error) -> None:
         if exchange.started:

@@ -16,6 +16,7 @@ from neorion.keel.rpc.app import App
 from neorion.keel.rpc.tls import ServerTls
 
 # Connections the kernel holds for us while the loop is busy; it cuts this to its own maximum.
+_PORT_MAX: Final = 65535
 _BACKLOG: Final = 4096
 # Beyond the time for headers, which is how long granian waits for half a request when it stops.
 _STOP_S: Final = 5.0
@@ -50,22 +51,18 @@ async def serve(
     """Serves `app` while the block runs; port 0 lets the kernel choose one.
 
     Leaving the block refuses new connections, tells streams to reconnect, lets calls finish for as long as `grace`, and
-    cancels what is left. Without an authenticator only this machine is served, unless `open_to_network` says otherwise.
+    cancels what is left. An app that lets anybody in without a token serves only this machine, unless `open_to_network` says otherwise.
     """
     from neorion.keel.rpc.listener import Listener  # noqa: PLC0415 -- only who serves pays for granian
 
     _check_files(tls)
     with await _bind(host, port) as bound:
         address, chosen = bound.getsockname()[:2]
-        if (
-            app.authenticator is None
-            and not ipaddress.ip_address(address).is_loopback
-            and not open_to_network
-        ):
+        if not app.asks_everybody and not ipaddress.ip_address(address).is_loopback and not open_to_network:
             raise Invalid(
                 "rpc.open_to_network",
-                f"Nobody would be asked who they are on {address}.",
-                hint="Give the server an authenticator, or bind it to 127.0.0.1.",
+                f"Not everybody would be asked who they are on {address}.",
+                hint="Ask for tokens, or bind it to 127.0.0.1.",
             )
         listener = Listener(app, bound, app.limits, tls)
         failure: Exception | None = None
@@ -95,6 +92,11 @@ async def serve(
 
 
 async def _bind(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= _PORT_MAX:
+        # The system takes what is left of it after 65536.
+        raise Invalid(
+            "rpc.bad_port", f"{port} is no port.", hint=f"Choose one up to {_PORT_MAX}; 0 takes a free one."
+        )
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:

@@ -215,6 +215,10 @@ class Auth(Model):
     """Who may use the cluster. Without accounts only its administrator may."""
 
     users: dict[User, Account] = Field(default_factory=dict, description="Accounts by user name.")
+    off_on_loopback: bool = Field(
+        default=False,
+        description="Whoever is on this machine needs no token and may do everything. Refused on any other address.",
+    )
 
     def problems(self) -> Iterable[Problem]:
         owners: dict[Secret, str] = {}
