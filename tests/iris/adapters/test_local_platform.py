@@ -167,6 +167,7 @@ def test_the_command_of_a_worker_names_all_it_must_know(tmp_path: Path):
         "--slice=slice-a",
         "--host=127.0.0.1",
         f"--folder={tmp_path}",
+        f"--log-file={tmp_path / 'worker.log'}",
         "--cpu=1500m",
         "--memory=1073741824",
         "--disk=0",

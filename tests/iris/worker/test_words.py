@@ -1,4 +1,4 @@
-"""What a worker writes of itself: its log is kept for as long as its machine, and nobody rotates it."""
+"""What a worker writes of itself: little, for its log is kept for as long as its machine."""
 
 from pathlib import Path
 

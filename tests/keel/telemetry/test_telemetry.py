@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +83,36 @@ def test_a_huge_value_is_cut_and_says_so(out: io.StringIO):
     (line,) = lines(out)
     assert len(str(line["body"])) < VALUE_CHARS_MAX + 50
     assert "100000 characters" in str(line["body"])
+
+
+CHATTER = """
+import sys
+from pathlib import Path
+from neorion.keel.telemetry import logger, setup
+setup.FILE_BYTES_MAX = 5000
+setup.setup(setup.Form.JSON, own_file=Path(sys.argv[1]))
+for number in range(1000):
+    logger("neorion.a").info("line", number=number)
+    if number == 500:
+        Path(sys.argv[1]).parent.rename(sys.argv[2])
+    if number == 600:
+        Path(sys.argv[2]).rename(Path(sys.argv[1]).parent)
+raise SystemExit("last words")
+"""
+
+
+def test_a_file_of_its_own_does_not_grow_for_ever_and_has_the_last_words(tmp_path: Path):
+    own = tmp_path / "here" / "log"
+    own.parent.mkdir()
+    with own.open("a") as errors:
+        command = [sys.executable, "-c", CHATTER, own, tmp_path / "away"]
+        assert subprocess.run(command, stderr=errors, check=False).returncode == 1
+    now, before = own.read_text().splitlines(), own.with_name("log.old").read_text().splitlines()
+    assert now.pop() == "last words"
+    numbers = [json.loads(line)["number"] for line in before + now]
+    assert numbers == list(range(numbers[0], 1000))
+    assert sorted(path.name for path in own.parent.iterdir()) == ["log", "log.old"]
+    assert own.stat().st_size < 6000
 
 
 def test_metrics_are_exposed_in_prometheus_form_with_loops_measured():

@@ -2,9 +2,13 @@
 
 import json
 import logging
+import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
+from stat import S_IMODE
 from typing import Final, TextIO
 
 from neorion.keel.telemetry.correlation import current
@@ -12,6 +16,8 @@ from neorion.keel.telemetry.log import FIELDS
 
 # One line must not fill a disk: a longer value is cut, and says so.
 VALUE_CHARS_MAX: Final = 4_000
+# Nor must many: a file of the process's own, and as much again of what came before it.
+FILE_BYTES_MAX: Final = 8 << 20
 
 # Events of neighbouring lines begin and mostly end at the same column.
 _EVENT_WIDTH: Final = 30
@@ -25,14 +31,42 @@ class Form(StrEnum):
     JSON = "json"
 
 
-def setup(form: Form, level: str = "info", stream: TextIO | None = None) -> None:
-    """Sends every log line of the process, third parties' too, to one stream in one form."""
+def setup(
+    form: Form, level: str = "info", stream: TextIO | None = None, own_file: Path | None = None
+) -> None:
+    """Sends every log line of the process, third parties' too, to one stream in one form.
+
+    `own_file` is where standard error was led for this process alone: it is kept from growing for ever.
+    """
     out = stream or sys.stderr
-    handler = logging.StreamHandler(out)
+    handler = _OwnFile(own_file) if own_file else logging.StreamHandler(out)
     handler.setFormatter(Machines() if form is Form.JSON else People(colored=out.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+class _OwnFile(logging.StreamHandler[TextIO]):
+    """Standard error, which is a file: a full one is set aside as `<name>.old`, in place of the one before."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(sys.stderr)
+        self._path = path
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        # Without a folder or room for another file it goes on in this one: a log is no reason to fail.
+        with suppress(OSError):
+            status = os.fstat(self.stream.fileno())
+            if status.st_size > FILE_BYTES_MAX:
+                self._begin_anew(S_IMODE(status.st_mode))
+
+    def _begin_anew(self, mode: int) -> None:
+        self._path.replace(self._path.with_name(f"{self._path.name}.old"))
+        opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
+        # The descriptor and not the stream, so that the last words of a crash follow.
+        os.dup2(opened, self.stream.fileno())
+        os.close(opened)
 
 
 class Machines(logging.Formatter):

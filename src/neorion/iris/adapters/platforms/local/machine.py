@@ -26,6 +26,10 @@ class Machine:
         """The variable of this machine and of no other on this computer, whoever made it."""
         return MACHINE_MARK, str(self.folder)
 
+    @property
+    def log(self) -> Path:
+        return self.folder / "worker.log"
+
 
 # The program of a machine. Its standard input is the token and then the end; without a token it must end by itself.
 Launch = Callable[[Machine], Sequence[str]]
@@ -55,6 +59,7 @@ def worker_command(machine: Machine) -> Sequence[str]:
         # They are all this one: so their tasks can meet, and do not get in the way of each other's ports.
         "--host": "127.0.0.1",
         "--folder": str(machine.folder),
+        "--log-file": str(machine.log),
         "--cpu": f"{shape.cpu_milli}m",
         "--memory": str(shape.memory),
         "--disk": str(shape.disk),

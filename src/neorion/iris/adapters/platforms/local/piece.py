@@ -142,7 +142,7 @@ class Piece:
         machine.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name, value = machine.mark
         variables = {**self._ground.variables, name: value}
-        return spawn(self._ground.launch(machine), variables, _log_of(machine))
+        return spawn(self._ground.launch(machine), variables, machine.log)
 
     async def _watch(self, machine: Machine) -> None:
         process = self._processes.get(machine.host)
@@ -190,13 +190,9 @@ class Piece:
         self._ground.tell(self.seen())
 
 
-def _log_of(machine: Machine) -> Path:
-    return machine.folder / "worker.log"
-
-
 def _last_words(machine: Machine) -> str:
     try:
-        with _log_of(machine).open("rb") as file:
+        with machine.log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_WORDS_BYTES))
             lines = file.read().decode(errors="replace").split("\n")
     except OSError:
