@@ -13,4 +13,4 @@ def test_a_worker_keeps_no_log_that_the_controller_has(tmp_path: Path):
         # A worker reports an end only after it has cleared up behind those that it reported before.
         client.wait(client.submit(lambda: None, "second"), timeout=60)
         assert first.logs() == "hello\n"
-        assert not (found.workers[0].folder / "runtime" / "logs" / f"{task.attempt}.log").exists()
+        assert not (found.workers[0].folder / "runtime" / "attempts" / task.attempt).exists()

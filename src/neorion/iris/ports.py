@@ -111,8 +111,8 @@ class Runtime(Protocol):
         """
         ...
 
-    async def forget(self, attempt: AttemptId) -> None:
-        """Removes everything of an ended attempt but its log. Conflict where it has not ended."""
+    async def forget(self, *attempts: AttemptId) -> None:
+        """Removes everything of ended attempts, their logs too. Conflict, and nothing removed, where one has not ended."""
         ...
 
     async def seen(self) -> Sequence[Seen]:

@@ -26,7 +26,6 @@ from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import End, EndKind, Order
 from neorion.iris.testing.runtime import ended
 from neorion.keel.base import Terminal
-from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import Orders
 
 pytestmark = pytest.mark.anyio
@@ -279,12 +278,3 @@ async def test_many_started_together_have_a_directory_each_and_leave_none(
         for order in together:
             group.start_soon(runtime.forget, order.attempt)
     assert list((root / "attempts").iterdir()) == []
-
-
-async def test_a_result_that_nobody_asks_for_any_more_is_cleared_away(root: Path):
-    """The worker deletes results when it has forgotten their attempts; it may have died in between."""
-    stray = root / "results" / "attempt-1"
-    stray.parent.mkdir(parents=True)
-    stray.write_bytes(b"left behind")
-    async with ProcessRuntime(root, SystemClock()):
-        assert not stray.exists()

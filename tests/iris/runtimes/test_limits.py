@@ -1,6 +1,8 @@
 """What one attempt uses does not become its neighbours' trouble."""
 
+import os
 import resource
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +16,17 @@ from neorion.iris.ports import EndKind
 from neorion.iris.testing.runtime import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
-from tests.iris.runtimes.test_calls import run, value_of
+from tests.iris.runtimes.test_calls import log_of, run, value_of
 
 pytestmark = pytest.mark.anyio
 MIB = 1 << 20
+SHARED = Path(f"/dev/shm/neorion-test-{os.getpid()}")  # noqa: S108 -- memory that outlives its writer is the point
+# In the group for processes, wherever that is mounted.
+MAKE_A_GROUP = """
+for group in $(grep -o '/.*/task-.*' /proc/self/cgroup); do
+    mkdir /sys/fs/cgroup$group/below || mkdir /sys/fs/cgroup/pids$group/below
+done 2>/dev/null
+"""
 
 
 def grouped(root: Path) -> bool:
@@ -88,7 +97,7 @@ async def test_the_kernel_holds_a_task_to_what_it_asked_for(
     await runtime.start(order)
     await said(runtime, order.attempt, "ready")
     (task,) = tree.children(forkserver(root))
-    settings = held(task)
+    settings, folders = held(task), groups_of(task)
     if grouped(root):
         assert settings["pids.max"] == str(limits.pids_max(500))
         assert str(64 * MIB) in (settings.get("memory.limit_in_bytes"), settings.get("memory.max"))
@@ -99,25 +108,89 @@ async def test_the_kernel_holds_a_task_to_what_it_asked_for(
         assert found["RLIMIT_NPROC"][1] <= limits.PIDS_MAX
     await runtime.stop(order.attempt, Duration(0))
     await ended(runtime, order.attempt)
-    assert held_of(order.attempt) == []
+    if grouped(root):
+        assert not any(folder.exists() for folder in folders)
+
+
+async def test_a_group_is_used_again_by_whoever_asks_for_the_same(
+    runtime: ProcessRuntime, orders: Orders, root: Path
+):
+    first = await group_after(runtime, orders, "true", 64 * MIB)
+    if grouped(root):
+        assert (await group_after(runtime, orders, "true", 32 * MIB)) != first
+        assert (await group_after(runtime, orders, "true", 64 * MIB)) == first
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "python -c 'bytearray(512 << 20)' || true",
+        f"head -c 8388608 /dev/zero > {SHARED}",
+        MAKE_A_GROUP,
+    ],
+    ids=["out of memory", "left in memory", "a group below"],
+)
+async def test_a_group_that_a_task_changed_is_nobody_elses(
+    runtime: ProcessRuntime, orders: Orders, root: Path, change: str
+):
+    changed = await group_after(runtime, orders, change, 64 * MIB)
+    try:
+        if grouped(root):
+            assert (await group_after(runtime, orders, "true", 64 * MIB)) != changed
+            assert left_of(changed) == []
+    finally:
+        SHARED.unlink(missing_ok=True)
+
+
+def left_of(groups: str) -> list[Path]:
+    paths = [line.split(":", 2)[2].lstrip("/") for line in groups.splitlines()]
+    return [mount / path for path in paths for mount in limits._mounts().values() if (mount / path).exists()]
+
+
+async def group_after(runtime: ProcessRuntime, orders: Orders, script: str, memory: int) -> str:
+    """The groups of a task that does this."""
+    order = replace(orders.shell(f"{script}\ncat /proc/self/cgroup"), resources=Resources(memory=memory))
+    assert (await run(runtime, order)).well
+    return "\n".join(line for line in log_of(runtime, order).splitlines() if "/task-" in line)
+
+
+def test_few_groups_wait_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "IDLE_MAX", 2)
+    spare = limits.SpareGroups(limits.Groups(2, *[str(tmp_path)] * 3))
+    names = [spare.take(limits.Asked(memory, 0)) for memory in (16, 32, 64)]
+    for name in names:
+        for file, text in (("cgroup.procs", ""), ("memory.current", "1"), ("memory.events", "oom_kill 0")):
+            (tmp_path / name / file).write_text(text)
+        spare.give_back(name)
+    assert [spare.take(limits.Asked(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
+    assert spare.take(limits.Asked(16, 0)) not in names
+
+
+def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_path: Path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    own = tmp_path / f"iris-{os.getpid()}"
+    kept = {own, tmp_path / "iris-1", tmp_path / "iris-of-somebody", tmp_path / "other"}
+    for path in (*kept, tmp_path / f"iris-{dead.pid}" / "attempt-1"):
+        path.mkdir(parents=True)
+    limits.Groups(2, str(own), str(own), str(own)).sweep_after_the_dead()
+    assert set(tmp_path.iterdir()) == kept
 
 
 def held(pid: int) -> dict[str, str]:
     """The settings of all control groups of a process, by the names of their files."""
-    mounts, found = limits._mounts(), dict[str, str]()
+    names = ("pids.max", "memory.max", "memory.limit_in_bytes", "cpu.shares", "cpu.weight")
+    paths = [folder / name for folder in groups_of(pid) for name in names]
+    return {path.name: path.read_text().strip() for path in paths if path.exists()}
+
+
+def groups_of(pid: int) -> list[Path]:
+    """Those that were made for it."""
+    mounts, found = limits._mounts(), list[Path]()
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            if controller in mounts:
-                folder = mounts[controller] / path.lstrip("/")
-                for name in ("pids.max", "memory.max", "memory.limit_in_bytes", "cpu.shares", "cpu.weight"):
-                    if (folder / name).exists():
-                        found[name] = (folder / name).read_text().strip()
-    return found
-
-
-def held_of(attempt: str) -> list[Path]:
-    return [found for mount in set(limits._mounts().values()) for found in mount.rglob(str(attempt))]
+        found += [mounts[one] / path.lstrip("/") for one in controllers.split(",") if one in mounts]
+    return [folder for folder in found if folder.name.startswith("task-")]
 
 
 def test_groups_of_the_second_version_are_one_directory(tmp_path: Path):

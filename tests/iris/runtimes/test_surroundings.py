@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,26 @@ async def test_the_environment_is_made_from_nothing(
         await run(runtime, order)
         names = {line.partition("=")[0] for line in log_of(runtime, order).splitlines()}
         assert names - ADDED == KNOWN
+
+
+async def test_what_a_task_changes_about_its_variables_reaches_the_programs_it_starts(
+    runtime: ProcessRuntime, orders: Orders
+):
+    def change() -> tuple[str, dict[bytes, bytes]]:
+        before = dict(os.environb)
+        os.environ["MINE"] = "é" * 1000
+        os.environ["LANG"] = "C"
+        del os.environ["HOME"]
+        printed = subprocess.run(["env"], capture_output=True, check=True).stdout
+        return printed.decode(), before
+
+    order = replace(orders.call(change), environment=Environment(variables=(("GIVEN", "a=b"), ("EMPTY", ""))))
+    printed, before = value_of(await run(runtime, order))
+    found = dict(line.split("=", 1) for line in printed.splitlines())
+    assert before[b"GIVEN"] == b"a=b"
+    assert before[b"EMPTY"] == b""
+    changed = {name.decode(): text.decode() for name, text in before.items() if name != b"HOME"}
+    assert found == changed | {"MINE": "é" * 1000, "LANG": "C"}
 
 
 async def test_the_orders_variables_win_over_the_environments(runtime: ProcessRuntime, orders: Orders):

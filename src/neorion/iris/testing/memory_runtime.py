@@ -95,12 +95,14 @@ class MemoryRuntime:
             run.due = min(run.due, self._clock.monotonic() + takes_s)
             self._woken.set()
 
-    async def forget(self, attempt: AttemptId) -> None:
-        run = self._runs.get(attempt)
-        if run is not None and run.seen.phase is not Phase.ENDED:
+    async def forget(self, *attempts: AttemptId) -> None:
+        known = [run for attempt in attempts if (run := self._runs.get(attempt)) is not None]
+        if any(run.seen.phase is not Phase.ENDED for run in known):
             raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
-        self._runs.pop(attempt, None)
-        self._result(attempt).unlink(missing_ok=True)
+        for attempt in attempts:
+            self._runs.pop(attempt, None)
+            for path in (self._result(attempt), self.log(attempt)):
+                path.unlink(missing_ok=True)
 
     async def seen(self) -> Sequence[Seen]:
         return [run.seen for run in self._runs.values()]

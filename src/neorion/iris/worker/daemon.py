@@ -101,7 +101,7 @@ class Worker:
                     await self._clock.sleep(wait)
 
     def _tell(self, why: str) -> None:
-        """Once for each reason, until the controller is back: nobody rotates this log, and it may be away for weeks."""
+        """Once for each reason, until the controller is back: it may be away for weeks."""
         if why != self._trouble:
             self._trouble = why
             log.warning("lost touch with the controller", why=why)
@@ -111,7 +111,9 @@ class Worker:
             self._hear(changes)
 
     def _hear(self, changes: Iterable[Seen]) -> None:
-        self._news.update((seen.attempt, seen) for seen in changes)
+        for seen in changes:
+            self._news[seen.attempt] = seen
+            self._logs.hear(seen)
         self._changed.set()
 
     async def _session(self, identity: Identity) -> None:
@@ -227,17 +229,19 @@ class Worker:
     async def _settle(self, told: Iterable[Seen], answer: pb.ReportResponse) -> None:
         """What the controller has recorded is forgotten; what it does not know is ended first."""
         unknown = set(answer.forget)
-        async with anyio.create_task_group() as group:
-            for seen in told:
-                if seen.phase is Phase.ENDED:
-                    self._ended[seen.attempt] = None
-                    if len(self._ended) > ENDED_MAX:
-                        self._ended.popitem(last=False)
-                    self._logs.forget(seen.attempt)
-                    self._cache.let_go(seen.attempt)
-                    group.start_soon(self._runtime.forget, seen.attempt)
-                elif seen.attempt in unknown:
-                    group.start_soon(self._kill, seen.attempt)
+        over: list[AttemptId] = []
+        for seen in told:
+            if seen.phase is Phase.ENDED:
+                over.append(seen.attempt)
+                self._ended[seen.attempt] = None
+                if len(self._ended) > ENDED_MAX:
+                    self._ended.popitem(last=False)
+                self._logs.forget(seen.attempt)
+                self._cache.let_go(seen.attempt)
+            elif seen.attempt in unknown:
+                await self._kill(seen.attempt)
+        if over:
+            await self._runtime.forget(*over)
 
     async def _kill(self, attempt: AttemptId) -> None:
         with suppress(NotFound):

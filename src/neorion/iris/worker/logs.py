@@ -1,12 +1,12 @@
 """What attempts write, on its way to the controller while they run, and the rest of it when they have ended."""
 
 import os
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerServiceClient
-from neorion.iris.ports import Phase, Runtime
+from neorion.iris.ports import Phase, Runtime, Seen
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 
@@ -23,15 +23,19 @@ class LogShipper:
         self._calls = calls
         self._clock = clock
         self._kept: dict[AttemptId, int] = {}
+        self._live: dict[AttemptId, None] = {}
+
+    def hear(self, seen: Seen) -> None:
+        """Most tasks end before anybody could follow them: their logs are never looked at."""
+        if seen.phase is Phase.ENDED:
+            self._live.pop(seen.attempt, None)
+        else:
+            self._live[seen.attempt] = None
 
     async def run(self, worker: str) -> None:
         while True:
-            everything = await self._runtime.seen()
-            known = {seen.attempt for seen in everything}
-            self._kept = {attempt: size for attempt, size in self._kept.items() if attempt in known}
-            for seen in everything:
-                if seen.phase is not Phase.ENDED:
-                    await self._ship(worker, seen.attempt, leave=0)
+            for attempt in list(self._live):
+                await self._ship(worker, attempt, leave=0)
             await self._clock.sleep(SHIP_EVERY)
 
     async def rest(self, worker: str, attempt: AttemptId) -> pb.LogChunk | None:
@@ -45,7 +49,6 @@ class LogShipper:
     def forget(self, attempt: AttemptId) -> None:
         """The controller has all of it."""
         self._kept.pop(attempt, None)
-        Path(self._runtime.log(attempt)).unlink(missing_ok=True)
 
     async def _ship(self, worker: str, attempt: AttemptId, leave: int) -> None:
         while _size(self._runtime.log(attempt)) - self._kept.get(attempt, 0) > leave:

@@ -24,7 +24,8 @@ _REFUSAL = msgspec.msgpack.Decoder(tuple[int, str])
 class Attempt:
     """`pid` is the process that runs it, and `group` its control group, where it has one.
 
-    `cause` is set when the runtime, not the task, brings about the end. `told` is the phase that the worker knows of.
+    `warm` says that its process, and what that leaves running, outlives it. `cause` is set when the runtime, not the task,
+    brings about the end. `told` is the phase that the worker knows of.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Attempt:
     told: Phase | None = None
     pid: int = 0
     group: str = ""
+    warm: bool = False
     cause: Ended | None = None
     ended: Ended | None = None
     began_ns: int = field(default_factory=boottime_ns)

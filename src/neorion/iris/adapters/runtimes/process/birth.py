@@ -2,7 +2,6 @@
 
 import fcntl
 import gc
-import hashlib
 import logging
 import os
 import resource
@@ -41,7 +40,7 @@ def _guardian(files: Files, ready: int) -> None:
     # Held by an earlier guardian until nothing of its tasks is left: whatever is told to be lost is gone by then.
     fcntl.flock(lock, fcntl.LOCK_EX)
     _log_plainly()
-    groups = limits.find("iris-" + hashlib.sha256(str(files.root).encode()).hexdigest()[:16])
+    groups = limits.find()
     lease = Lease()
     kernel.adopt_orphans()
     guardian = os.getpid()

@@ -6,6 +6,7 @@ Every line run here copies the pages that it touches, four microseconds each: th
 # ruff: noqa: PTH102, PTH123 -- see `files`: plain names, plain calls
 
 import atexit
+import logging
 import os
 import pickle
 import signal
@@ -46,7 +47,11 @@ class Ready:
 
     job: Job
     place: Place
-    variables: dict[str, str]
+    found: dict[str, str]
+    variables: kernel.Variables
+    # The pickle of its function where that is small, and the same for many.
+    function: bytes
+    group: str
     log: int
     begun: int = -1
     # The other end of `begun`, which stays with the fork server.
@@ -105,20 +110,22 @@ class _Pool:
 
     def run(self, job: Job) -> None:
         place = self._host.files.attempt(job.attempt)
-        _redirect(self._host.files.log(job.attempt))
+        _redirect(place.log)
         if not self._ready:
             self._prepare(job, place)
         self._line.sendall(frame([RUNNING]))
         os.environ.clear()
         os.environ.update(surroundings.variables(job, self._home, self._packages))
-        code = _call(job, place, self._load)
+        code = _call(job, place, lambda: self._load(job.function))
         _flush()
         self._line.sendall(frame([code]))
 
     def _prepare(self, job: Job, place: Place) -> None:
         try:
-            _limit(job, self._host, self._group)
-            self._packages = _prepare(job, self._host, self._home)
+            _limit(job, self._host, self._group if job.limited else "")
+            sys.path.insert(0, self._home)
+            if job.prepares:
+                self._packages = _prepare(job, self._host, self._home)
         except (NotStarted, OSError) as error:
             _refuse(place, error if isinstance(error, NotStarted) else NotStarted(NOT_RUNNABLE, str(error)))
             os._exit(NOT_RUNNABLE)
@@ -139,41 +146,43 @@ def _enter(host: Host, log: int, keep: int) -> None:
 
 
 def _task(one: Ready, host: Host) -> int:
-    job, place, found = one.job, one.place, one.variables
+    job, place, found, variables = one.job, one.place, one.found, one.variables
+    packages: Path | None = None
     try:
         os.chdir(place.work)
-        _limit(job, host, job.attempt)
-        packages = _prepare(job, host, place.work)
+        _limit(job, host, one.group)
+        sys.path.insert(0, place.work)
+        if one.begun >= 0:
+            packages = _prepare(job, host, place.work)
     except OSError as error:
         raise NotStarted(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
     if packages is not None:
         found = surroundings.variables(job, place.work, packages)
+        variables = kernel.Variables(found)
     path = surroundings.program(job.argv, found) if job.argv else ""
     if one.begun >= 0:
         os.write(one.begun, b"!")
         os.close(one.begun)
     if path:
         _execute(path, job.argv, found)
-    for name, value in found.items():
-        os.environ[name] = value
-    code = _call(job, place, _Loader())
+    variables.put()
+    code = _call(job, place, lambda: _function(one))
     _wind_up()
     return code
 
 
+def _function(one: Ready) -> Any:  # noqa: ANN401 -- whatever the user pickled
+    return pickle.loads(one.function) if one.function else _unpickle(one.job.function)  # noqa: S301 -- the task's own function, in the task's own process
+
+
 def _limit(job: Job, host: Host, group: str) -> None:
-    if not job.limited:
-        return
-    if host.groups is None:
-        limits.join_limits(limits.Asked(job.memory, job.cpu_milli))
-    else:
+    if group and host.groups is not None:
         host.groups.join(group)
+    elif host.groups is None and job.limited:
+        limits.join_limits(job.asked)
 
 
 def _prepare(job: Job, host: Host, work: str) -> Path | None:
-    sys.path.insert(0, work)
-    if not job.prepares:
-        return None
     # Zip files and subprocesses are not every task's business, and each module loaded earlier is copied at each fork.
     from neorion.iris.adapters.runtimes.process.prepare import prepare  # noqa: PLC0415 -- as said
 
@@ -214,20 +223,20 @@ def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
     start = os.read(fd, _READ_BYTES)
     if len(start) < _READ_BYTES:
         os.close(fd)
-        return pickle.loads(start)  # noqa: S301 -- the task's own function, in the task's own process
+        return pickle.loads(start)  # noqa: S301 -- as above
     os.lseek(fd, 0, os.SEEK_SET)
     # A pickle is read in large pieces anyway.
     with open(fd, "rb", buffering=0) as file:
         return pickle.load(file)  # noqa: S301 -- as above
 
 
-def _call(job: Job, place: Place, load: _Loader) -> int:
+def _call(job: Job, place: Place, load: Callable[[], Callable[..., object]]) -> int:
     began = kernel.boottime_ns()
     value: object = None
     error: BaseException | None = None
     code = 0
     try:
-        function = load(job.function)
+        function = load()
         if job.input:
             args, kwargs = _unpickle(job.input)
             value = function(*args, **kwargs)
@@ -281,7 +290,9 @@ def _wind_up() -> None:
     """The end of an interpreter, without its cost: threads are joined, exit handlers run, output is flushed."""
     if threading.active_count() > 1:
         threading._shutdown()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- as multiprocessing ends its processes
-    atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- there is no public name
+    # The first is that of `logging`, which has something to do where the task has handlers.
+    if atexit._ncallbacks() > 1 or logging._handlerList:  # noqa: SLF001  # pyright: ignore -- there are no public names
+        atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- as above
     _flush()
 
 

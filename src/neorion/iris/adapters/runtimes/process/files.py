@@ -4,10 +4,11 @@ What belongs to one attempt is named by plain texts, not `Path`s: these names ar
 where each object touched is a page copied.
 """
 
-# ruff: noqa: PTH104, PTH106, PTH119 -- as said
+# ruff: noqa: PTH104, PTH119 -- as said
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,18 +24,20 @@ def is_safe(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The working directory of one attempt, and where its result comes to lie.
+    """Everything of one attempt, in a folder of its own: `work` is where its task runs.
 
-    That the directory exists says that the attempt was accepted and not yet forgotten.
+    That the folder exists says that the attempt was accepted and not yet forgotten.
     """
 
+    home: str
     work: str
+    log: str
     result: str
 
     @property
     def refusal(self) -> str:
         """Why the task could not be begun: its exit code and one sentence, written by the attempt's own process."""
-        return self.result + ".refusal"
+        return self.home + "/refusal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,10 @@ class Files:
     def _folders(self) -> tuple[Path, ...]:
         return (
             self.attempts,
-            self.results,
-            self.logs,
             self.packages,
             self.environments,
             self.pools,
+            self.spare,
             self.trash,
         )
 
@@ -81,14 +83,6 @@ class Files:
         return self.root / "attempts"
 
     @property
-    def results(self) -> Path:
-        return self.root / "results"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
     def packages(self) -> Path:
         return self.root / "packages"
 
@@ -102,22 +96,25 @@ class Files:
         return self.root / "pools"
 
     @property
+    def spare(self) -> Path:
+        """Folders of forgotten attempts, emptied for others (`spares`)."""
+        return self.root / "spare"
+
+    @property
     def trash(self) -> Path:
-        """Forgotten attempts, until somebody has the time to delete their files."""
+        """What was forgotten, until the worker has the time to empty or delete it."""
         return self.root / "trash"
 
     def attempt(self, attempt: str) -> Place:
-        return Place(f"{self.root}/attempts/{attempt}", f"{self.root}/results/{attempt}")
+        home = f"{self.root}/attempts/{attempt}"
+        return Place(home, f"{home}/work", f"{home}/log", f"{home}/result")
 
     def discard(self, path: str) -> None:
         """Out of sight at once; deleting many files takes longer than the fork server may, so the worker does that."""
         try:
-            # Most tasks leave nothing behind.
-            os.rmdir(path)
+            os.rename(path, f"{self.trash}/{os.path.basename(path)}.{boottime_ns()}")
         except FileNotFoundError:
             return
         except OSError:
-            os.rename(path, f"{self.trash}/{os.path.basename(path)}.{boottime_ns()}")
-
-    def log(self, attempt: str) -> str:
-        return f"{self.root}/logs/{attempt}.log"
+            # A full disk has no room for another name, and then it is worth the time.
+            shutil.rmtree(path, ignore_errors=True)

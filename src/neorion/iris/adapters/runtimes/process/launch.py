@@ -3,24 +3,23 @@
 import os
 import signal
 import socket
+from dataclasses import replace
+from functools import lru_cache
 
-from neorion.iris.adapters.runtimes.process import child, limits, surroundings
+from neorion.iris.adapters.runtimes.process import child, surroundings
 from neorion.iris.adapters.runtimes.process.child import Host, Ready
+from neorion.iris.adapters.runtimes.process.files import Place
+from neorion.iris.adapters.runtimes.process.kernel import Variables
 from neorion.iris.adapters.runtimes.process.surroundings import NOT_RUNNABLE, NotStarted
 from neorion.iris.adapters.runtimes.process.wire import Job
 
 # Python changes these for itself; a program gets them as the kernel made them.
 _SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
+_SMALL_BYTES = 1 << 14
 
 
-def limit(job: Job, host: Host, group: str) -> None:
-    """Makes the group that the job's process will join."""
-    if group and host.groups is not None:
-        host.groups.make(group, limits.Asked(job.memory, job.cpu_milli))
-
-
-def open_log(host: Host, attempt: str) -> int:
-    return os.open(host.files.log(attempt), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def open_log(place: Place) -> int:
+    return os.open(place.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def spawns(job: Job) -> bool:
@@ -52,19 +51,37 @@ def spawn(job: Job, host: Host, log: int) -> int:
 
 
 def ready(job: Job, host: Host, group: str) -> Ready:
-    """Makes everything that the attempt's process will find."""
+    """Makes everything that the attempt's process will find; `group` is what it joins."""
     place = host.files.attempt(job.attempt)
-    limit(job, host, group)
     found = surroundings.variables(job, place.work)
-    log = open_log(host, job.attempt)
+    function = b"" if job.argv else _small(job.function)
+    log = open_log(place)
+    one = Ready(job, place, found, Variables(found), function, group, log)
     if not job.prepares:
-        return Ready(job, place, found, log)
+        return one
     try:
         started, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         os.close(log)
         raise
-    return Ready(job, place, found, log, begun, started)
+    return replace(one, begun=begun, started=started)
+
+
+@lru_cache(maxsize=8)
+def _small(path: str) -> bytes:
+    """What the tasks of a job have in common, read once for all: the file never changes, because it is named by its content.
+
+    Nothing where there is much of it, or where it cannot be read: then each task sees for itself.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        found = os.read(fd, _SMALL_BYTES)
+    finally:
+        os.close(fd)
+    return found if len(found) < _SMALL_BYTES else b""
 
 
 def fork(one: Ready, host: Host) -> int | NotStarted:

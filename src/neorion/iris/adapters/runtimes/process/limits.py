@@ -4,11 +4,12 @@ Both versions of control groups are known. Groups are made below the fork server
 limits its tasks too.
 """
 
-# ruff: noqa: PTH102, PTH106, PTH110 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH102, PTH106, PTH110, PTH116 -- see `files`: plain names, plain calls
 
 import os
 import resource
 import signal
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +23,16 @@ log = logger(__name__)
 PIDS_MAX = 8192
 # What even a small task may have; each core it asks for brings a thousand more.
 _PIDS_LEAST = 512
+_PREFIX = "iris-"
 _CPU_SHARES_PER_CORE = 1024
 _CPU_SHARES_MIN = 2
 _CPU_WEIGHT_PER_CORE = 100
 _CPU_WEIGHT_MAX = 10_000
+# A directory without others in it.
+_NLINK_LEAF = 2
+_READ_BYTES = 1 << 16
+# As many as a worker is likely to run at once of what is short enough to matter.
+IDLE_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,26 @@ class Groups:
         """Whether the kernel killed anything of the attempt for want of memory."""
         file = "memory.events" if self.version == 2 else "memory.oom_control"
         try:
-            lines = Path(self.memory, name, file).read_text().splitlines()
+            lines = _read(f"{self.memory}/{name}/{file}").splitlines()
         except OSError:
             return False
-        return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in lines)
+        return any(line.startswith(b"oom_kill ") and line != b"oom_kill 0" for line in lines)
+
+    def as_new(self, name: str, asked: Asked) -> bool:
+        """Whether another attempt may have this group: nobody is in it or below it, and next to nothing is charged to it.
+
+        What a task leaves in a memory file system stays charged to its group when it has ended.
+        """
+        usage = "memory.current" if self.version == 2 else "memory.usage_in_bytes"
+        try:
+            return (
+                not _read(f"{self.pids}/{name}/cgroup.procs")
+                and (not asked.memory or int(_read(f"{self.memory}/{name}/{usage}")) <= asked.memory // 16)
+                and not self.ran_out_of_memory(name)
+                and all(os.stat(f"{parent}/{name}").st_nlink == _NLINK_LEAF for parent in self.parents)
+            )
+        except OSError:
+            return False
 
     def kill(self, name: str) -> None:
         """Everything in the attempt's group, at once however fast it forks: first it may not, then it is killed."""
@@ -88,17 +111,25 @@ class Groups:
                     os.kill(int(pid), signal.SIGKILL)
 
     def remove(self, name: str) -> None:
+        """A group whose last process is still being buried stays, and is swept when all are."""
         for parent in self.parents:
-            # A group whose last process is still being buried stays, and is swept when all are.
-            with suppress(OSError):
+            try:
                 os.rmdir(f"{parent}/{name}")
+            except OSError:
+                _clear(f"{parent}/{name}")
 
     def sweep(self) -> None:
         """Removes every group of which nothing is left, and the one above them."""
+        for parent in self.parents:
+            _clear(parent)
+
+    def sweep_after_the_dead(self) -> None:
+        """What others left beside these, who were killed together with their guardians."""
         for parent in map(Path, self.parents):
-            for path in (*(found for found in parent.glob("*") if found.is_dir()), parent):
-                with suppress(OSError):
-                    path.rmdir()
+            for path in parent.parent.glob(f"{_PREFIX}*"):
+                owner = path.name.removeprefix(_PREFIX)
+                if owner.isdigit() and not Path("/proc", owner).exists():
+                    _clear(str(path))
 
     def _settings(self, name: str, asked: Asked) -> Iterator[tuple[str, str]]:
         yield f"{self.pids}/{name}/pids.max", str(pids_max(asked.cpu_milli))
@@ -119,10 +150,61 @@ class Groups:
             yield f"{self.cpu}/{name}/cpu.shares", str(shares)
 
 
+class SpareGroups:
+    """The groups of attempts that have ended, for others that ask for the same: to make and remove them costs half a fork."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._made = 0
+        self._taken: dict[str, Asked] = {}
+        self._idle: OrderedDict[str, Asked] = OrderedDict()
+
+    def take(self, asked: Asked) -> str:
+        name = next((name for name, limits in self._idle.items() if limits == asked), "")
+        if name:
+            del self._idle[name]
+        else:
+            self._made += 1
+            name = f"task-{self._made}"
+            self._groups.make(name, asked)
+        self._taken[name] = asked
+        return name
+
+    def kill(self, name: str) -> None:
+        """Everything in it; nobody gets it after that."""
+        self._taken.pop(name, None)
+        self._groups.kill(name)
+
+    def give_back(self, name: str) -> None:
+        asked = self._taken.pop(name, None)
+        if asked is None or not self._groups.as_new(name, asked):
+            self._groups.remove(name)
+            return
+        self._idle[name] = asked
+        if len(self._idle) > IDLE_MAX:
+            # The one that nobody has asked for the longest.
+            self._groups.remove(self._idle.popitem(last=False)[0])
+
+
+def _clear(group: str) -> None:
+    """With the groups that tasks made below theirs. One in which something still lives stays."""
+    for path, _, _ in os.walk(group, topdown=False):
+        with suppress(OSError):
+            os.rmdir(path)
+
+
 def _where_known(path: str, value: str) -> Iterator[tuple[str, str]]:
     """Swap is limited where the kernel counts it."""
     if os.path.exists(path):
         yield path, value
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _READ_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _write(path: str, value: str) -> None:
@@ -133,11 +215,13 @@ def _write(path: str, value: str) -> None:
         os.close(fd)
 
 
-def find(name: str) -> Groups | None:
-    """The groups this process may make, or None, said once in the log."""
+def find() -> Groups | None:
+    """The groups this process may make, which have its number in their name, or None, said once in the log."""
+    name = f"{_PREFIX}{os.getpid()}"
     try:
         groups = _version_1(name) or _version_2(name)
         groups.sweep()
+        groups.sweep_after_the_dead()
         for parent in map(Path, groups.parents):
             parent.mkdir(exist_ok=True)
         _enable(groups)

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from neorion.iris.adapters.runtimes.process import launch, tree
+from neorion.iris.adapters.runtimes.process import launch, limits, tree
 from neorion.iris.adapters.runtimes.process.attempt import Attempt, Exit, read_status
 from neorion.iris.adapters.runtimes.process.child import RUNNING, Host, Ready
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
@@ -30,6 +30,7 @@ class Nursery:
     ) -> None:
         """`began` hears of attempts whose preparation is over, `again` of those that need another process."""
         self._host = host
+        self._groups = limits.SpareGroups(host.groups) if host.groups is not None else None
         self._loop = loop
         self._began = began
         self._again = again
@@ -53,7 +54,7 @@ class Nursery:
                 if (job.pool and not job.argv) or launch.spawns(job):
                     self._start_at_once(attempt, job)
                 else:
-                    attempt.group = attempt.id if job.limited else ""
+                    attempt.group = self._groups.take(job.asked) if self._groups and job.limited else ""
                     forks.append((attempt, launch.ready(job, self._host, attempt.group)))
             except NotStarted as refusal:
                 failed[attempt] = refusal
@@ -78,8 +79,8 @@ class Nursery:
     def kill(self, attempts: Iterable[Attempt]) -> None:
         begun = [attempt for attempt in attempts if attempt.pid]
         for attempt in begun:
-            if attempt.group and self._host.groups is not None:
-                self._host.groups.kill(attempt.group)
+            if attempt.group and self._groups is not None:
+                self._groups.kill(attempt.group)
         # The group may hold all of them, but a process may leave its group, and there may be no groups at all.
         tree.kill([attempt.pid for attempt in begun])
 
@@ -97,7 +98,7 @@ class Nursery:
         return ended
 
     def _start_at_once(self, attempt: Attempt, job: Job) -> None:
-        fd = launch.open_log(self._host, attempt.id)
+        fd = launch.open_log(self._host.files.attempt(attempt.id))
         try:
             if job.pool:
                 self._start_warm(attempt, job, fd)
@@ -109,6 +110,7 @@ class Nursery:
             os.close(fd)
 
     def _start_warm(self, attempt: Attempt, job: Job, fd: int) -> None:
+        attempt.warm = True
         key = key_of(job)
         warm = self._pools.take(key)
         while warm is not None:
@@ -124,8 +126,9 @@ class Nursery:
                 return
         self._pools_made += 1
         group = f"pool-{self._host.pid}-{self._pools_made}"
-        attempt.group = group if job.limited else ""
-        launch.limit(job, self._host, attempt.group)
+        if self._host.groups is not None and job.limited:
+            attempt.group = group
+            self._host.groups.make(group, job.asked)
         pid, line = launch.fork_pool(self._host, group, fd)
         warm = Warm(pid, key, group, line)
         self._mains[pid] = warm
@@ -196,8 +199,8 @@ class Nursery:
             self._loop.after(BURIAL_NS, lambda: None)
 
     def _remove(self, group: str) -> None:
-        if group and self._host.groups is not None:
-            self._host.groups.remove(group)
+        if group and self._groups is not None:
+            self._groups.give_back(group)
 
     def _leftovers(self) -> set[int]:
         """Children that were not started here: orphans. Those of an attempt that still runs are let be."""

@@ -21,8 +21,11 @@ from neorion.iris.model.outcome import HEAD, MAGIC, Status
 from neorion.keel.base import Invalid, Terminal
 
 _NOHEAD = bytes(HEAD.size)
+_VALUE = int(Status.VALUE)
 # A file appears under its name only when it is whole.
-_UNFINISHED = ".unfinished"
+UNFINISHED = ".unfinished"
+# Empty if it is there (`spares`): ext4 would flush a file that is truncated, written and closed.
+_MAKING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 _dump: Callable[[object, BinaryIO], None] = cast("Any", cloudpickle).dump
 _dumps: Callable[[object], bytes] = cast("Any", cloudpickle).dumps
 # Most functions return nothing or little: that needs no cloudpickle and no buffers, whose pages would have to be copied.
@@ -52,8 +55,7 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
     if type(value) in _SMALL and not flush:
         _write_small(path, pickle.dumps(value))
         return True
-    unfinished = path + _UNFINISHED
-    with open(unfinished, "wb") as out:
+    with _unfinished(path) as out:
         out.write(_NOHEAD)
         try:
             _dump(value, out)
@@ -67,16 +69,15 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
         else:
             well = _write_head(out, Status.VALUE, 0)
         _sync(out, flush=flush)
-    os.rename(unfinished, path)
+    os.rename(path + UNFINISHED, path)
     return well
 
 
 def write_error(path: str, error: BaseException, *, flush: bool) -> None:
-    unfinished = path + _UNFINISHED
-    with open(unfinished, "wb") as out:
+    with _unfinished(path) as out:
         _write_error(out, error, _text_of(error))
         _sync(out, flush=flush)
-    os.rename(unfinished, path)
+    os.rename(path + UNFINISHED, path)
 
 
 def read_head(path: PurePath) -> Head:
@@ -108,11 +109,14 @@ def _read_head(file: BinaryIO, path: PurePath) -> Head:
 
 
 def _write_small(path: str, data: bytes) -> None:
-    unfinished = path + _UNFINISHED
-    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(fd, HEAD.pack(MAGIC, Status.VALUE, 0, len(data)) + data)
+    fd = os.open(path + UNFINISHED, _MAKING, 0o600)
+    os.write(fd, HEAD.pack(MAGIC, _VALUE, 0, len(data)) + data)
     os.close(fd)
-    os.rename(unfinished, path)
+    os.rename(path + UNFINISHED, path)
+
+
+def _unfinished(path: str) -> BinaryIO:
+    return open(os.open(path + UNFINISHED, _MAKING, 0o600), "wb")
 
 
 def _write_error(out: BinaryIO, error: BaseException, text: bytes) -> bool:

@@ -21,7 +21,7 @@ def prepare(job: Job, files: Files, work: Path) -> Path | None:
     """Returns the directory with the packages, where there are any. Everything printed goes to the attempt's log."""
     if job.bundle:
         unpack(Path(job.bundle), work)
-    log = Path(files.log(job.attempt))
+    log = Path(files.attempt(job.attempt).log)
     packages = None
     if job.packages:
         packages = installed(job.packages, files.packages, lambda: tail(log))

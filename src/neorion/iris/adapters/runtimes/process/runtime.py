@@ -1,9 +1,7 @@
 """The worker's side: the runtime port, over the fork server's."""
 
-import os
-import shutil
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,7 +9,7 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from neorion.iris.adapters.runtimes.process import logs, surroundings, tree
+from neorion.iris.adapters.runtimes.process import logs, spares, surroundings, tree
 from neorion.iris.adapters.runtimes.process.content import key_of
 from neorion.iris.adapters.runtimes.process.files import Files, is_safe
 from neorion.iris.adapters.runtimes.process.link import Link
@@ -89,13 +87,10 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
         await self._ask(Stop(self._link.next_id(), str(attempt), grace.ns))
 
-    async def forget(self, attempt: AttemptId) -> None:
-        await self._ask(Forget(self._link.next_id(), str(attempt)))
-        self._states.pop(attempt, None)
-        place = self._files.attempt(attempt)
-        for name in (place.result, place.refusal):
-            with suppress(FileNotFoundError):
-                os.unlink(name)  # noqa: PTH108 -- see `files`: plain names, plain calls
+    async def forget(self, *attempts: AttemptId) -> None:
+        await self._ask(Forget(self._link.next_id(), list(map(str, attempts))))
+        for attempt in attempts:
+            self._states.pop(attempt, None)
         self._trash.set()
 
     async def seen(self) -> Sequence[Seen]:
@@ -129,7 +124,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         )
 
     def log(self, attempt: AttemptId) -> Path:
-        return Path(self._files.log(attempt))
+        return Path(self._files.attempt(attempt).log)
 
     def kept_from(self, attempt: AttemptId) -> int:
         path = self.log(attempt)
@@ -176,10 +171,10 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
                 return
 
     async def _take_out_the_trash(self) -> None:
-        """What was forgotten while the last was deleted is deleted together; what an earlier worker left, at once."""
+        """What was forgotten in the meantime goes together; what an earlier worker left, at once."""
         while True:
             self._trash = anyio.Event()
-            await anyio.to_thread.run_sync(_empty, self._files.trash)
+            await anyio.to_thread.run_sync(spares.sweep, self._files)
             await self._trash.wait()
 
 
@@ -249,8 +244,3 @@ def _unknown(attempt: str) -> NotFound:
     return NotFound(
         "runtime.attempt", f"There is no attempt {attempt} here.", hint="see what there is with `seen`"
     )
-
-
-def _empty(trash: Path) -> None:
-    for path in trash.iterdir():
-        shutil.rmtree(path, ignore_errors=True)

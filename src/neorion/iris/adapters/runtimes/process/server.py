@@ -1,7 +1,5 @@
 """The fork server: what the worker asks for is carried out, and what became of it is kept and told."""
 
-# ruff: noqa: PTH102 -- see `files`: plain names, plain calls
-
 import os
 import signal
 from collections import deque
@@ -19,6 +17,7 @@ from neorion.iris.adapters.runtimes.process.logs import Caps
 from neorion.iris.adapters.runtimes.process.loop import Loop, Timer
 from neorion.iris.adapters.runtimes.process.nursery import Nursery
 from neorion.iris.adapters.runtimes.process.outcome import read_head
+from neorion.iris.adapters.runtimes.process.spares import Spares
 from neorion.iris.adapters.runtimes.process.wire import (
     Done,
     Ended,
@@ -67,6 +66,7 @@ class ForkServer:
         self._lease = lease
         self._loop = Loop()
         self._journal = Journal(self._files.journal)
+        self._spares = Spares(str(self._files.spare))
         self._attempts: dict[str, Attempt] = {}
         self._live: dict[str, Attempt] = {}
         self._waiting: dict[Attempt, Job] = {}
@@ -119,9 +119,6 @@ class ForkServer:
             self._files.discard(str(pool))
         ends = self._journal.ends
         known = {path.name for path in self._files.attempts.iterdir()}
-        for path in self._files.results.iterdir():
-            if path.name not in known:
-                path.unlink()
         for forgotten in ends.keys() - known:
             self._journal.forget(forgotten)
         for name in sorted(known):
@@ -159,8 +156,8 @@ class ForkServer:
                 return Done(id_, self._start(job))
             case Stop(id_, attempt, grace_ns):
                 return Done(id_, self._stop(attempt, grace_ns))
-            case Forget(id_, attempt):
-                return Done(id_, self._forget(attempt))
+            case Forget(id_, attempts):
+                return Done(id_, self._forget(attempts))
             case Renew(id_, until_ns):
                 self._renew(until_ns)
                 return Done(id_)
@@ -171,13 +168,12 @@ class ForkServer:
         if self._lease.over:
             return Refusal.NO_LEASE
         try:
-            os.mkdir(self._files.attempt(job.attempt).work)
+            self._spares.make(self._files.attempt(job.attempt))
         except OSError:
             return Refusal.NO_DISK
         attempt = self._attempts[job.attempt] = Attempt(job.attempt, job)
         self._live[attempt.id] = attempt
         self._waiting[attempt] = job
-        self._begins(attempt)
         return Refusal.NONE
 
     def _stop(self, name: str, grace_ns: int) -> Refusal:
@@ -195,15 +191,18 @@ class ForkServer:
                 self._nursery.kill([attempt])
         return Refusal.NONE
 
-    def _forget(self, name: str) -> Refusal:
-        attempt = self._attempts.get(name)
-        if attempt is None:
-            return Refusal.NONE
-        if attempt.ended is None:
+    def _forget(self, names: list[str]) -> Refusal:
+        known = [attempt for name in names if (attempt := self._attempts.get(name)) is not None]
+        if any(attempt.ended is None for attempt in known):
             return Refusal.NOT_ENDED
-        self._files.discard(self._files.attempt(name).work)
-        self._journal.forget(name)
-        del self._attempts[name]
+        for attempt in known:
+            place = self._files.attempt(attempt.id)
+            if attempt.warm:
+                # Whoever still writes to it writes to nobody: the folder is used again, this file is not.
+                Path(place.log).unlink(missing_ok=True)
+            self._files.discard(place.home)
+            self._journal.forget(attempt.id)
+            self._attempts.pop(attempt.id, None)
         return Refusal.NONE
 
     def _renew(self, until_ns: int) -> None:
@@ -233,9 +232,9 @@ class ForkServer:
             if (refusal := failed.get(attempt)) is not None:
                 self._end(attempt, Ended(EndKind.NOT_STARTED, refusal.code, refusal.sentence))
                 continue
-            self._caps.add(self._files.log(attempt.id))
+            self._caps.add(self._files.attempt(attempt.id).log)
+            self._begins(attempt)
             if attempt.phase is Phase.RUNNING:
-                self._begins(attempt)
                 self._limit(attempt, job.run_limit_ns, _TIMED_OUT)
             else:
                 self._limit(attempt, BUILD_LIMIT_NS, _BUILT_TOO_LONG)
@@ -275,7 +274,7 @@ class ForkServer:
     def _end(self, attempt: Attempt, ended: Ended) -> None:
         attempt.end(ended)
         del self._live[attempt.id]
-        self._caps.remove(self._files.log(attempt.id))
+        self._caps.remove(self._files.attempt(attempt.id).log)
         self._journal.append(attempt.id, ended, durable=attempt.precious)
         self._news.append(attempt)
 

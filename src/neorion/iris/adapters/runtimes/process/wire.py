@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from neorion.iris.adapters.runtimes.process.limits import Asked
 from neorion.iris.ports import EndKind, Phase
 
 # A frame holds at most what a socket may make us keep in memory; one order's variables and arguments fit by far.
@@ -42,6 +43,10 @@ class Job(Struct, frozen=True, array_like=True):
     @property
     def limited(self) -> bool:
         return self.memory > 0 or self.cpu_milli > 0
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.memory, self.cpu_milli)
 
 
 class Ended(Struct, frozen=True, array_like=True):
@@ -79,10 +84,10 @@ class Stop(Struct, frozen=True, array_like=True, tag=True):
 
 
 class Forget(Struct, frozen=True, array_like=True, tag=True):
-    """Its end is known elsewhere."""
+    """Their ends are known elsewhere."""
 
     id: int
-    attempt: str
+    attempts: list[str]
 
 
 class Renew(Struct, frozen=True, array_like=True, tag=True):
