@@ -1,6 +1,7 @@
 """Slices of a controller over a cloud in memory: what becomes of them, and of the tasks on their machines."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,8 @@ from msgspec import structs
 
 from neorion.iris.act.scale import Autoscaler, Home
 from neorion.iris.app.controller import Settings
-from neorion.iris.model import Resources, SliceState
+from neorion.iris.model import JobId, Resources, SliceState, WorkerId
+from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.group import ScaleGroup
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.record import Slice
@@ -96,8 +98,32 @@ async def test_slices_of_a_group_that_is_no_more_are_given_back(tmp_path: Path, 
         assert [seen.id for seen in await platform.list_all_slices()] == [new.id]
 
 
+@pytest.mark.parametrize("what", ["given back", "gone before the controller came back"])
+async def test_a_worker_that_somebody_ended_is_not_told_as_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+):
+    caplog.set_level(logging.INFO)
+    platform = MemoryPlatform(ManualClock())
+    async with scaled(tmp_path, platform, [PAIRS]) as before:
+        await before.scaler.tick()
+        await before.until(lambda: before.slices[0].state is SliceState.BOOTSTRAPPING)
+        (old,) = before.slices
+        for _ in range(PAIRS.machines):
+            await before.there.join(platform.order(old.id).token, old.id)
+        job = await before.there.jobs("ada").submit(asking("/ada/job"))
+        await before.there.started(job.id)
+    if what != "given back":
+        await platform.shutdown()
+    async with scaled(tmp_path, platform, []) as after:
+        await after.until(lambda: not after.slices)
+        (task,) = after.there.desk.deck.book.tasks[JobId(job.id)]
+        assert task.ending.message == f"its worker was {what}"
+    assert caplog.text.count("worker let go") == PAIRS.machines
+    assert "lost" not in caplog.text
+
+
 async def test_tasks_of_a_slice_that_lost_a_machine_are_tried_elsewhere_when_all_of_it_is_gone(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     clock = ManualClock()
     platform = MemoryPlatform(clock, end_delay=ENDING)
@@ -127,3 +153,27 @@ async def test_tasks_of_a_slice_that_lost_a_machine_are_tried_elsewhere_when_all
         assert not book.attempts
         assert not book.workers
         assert set(book.waiting()) == {job.id, later.id}
+        assert book.tasks[JobId(job.id)][0].ending.message == "its worker was lost"
+    assert caplog.text.count("worker lost") == PAIRS.machines
+
+
+async def test_a_slice_whose_worker_was_revoked_is_replaced(tmp_path: Path):
+    platform = MemoryPlatform(ManualClock())
+    async with scaled(tmp_path, platform, [PAIRS]) as here:
+        await here.scaler.tick()
+        await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
+        (old,), book = here.slices, here.there.desk.deck.book
+        joined = [await here.there.join(platform.order(old.id).token, old.id) for _ in range(PAIRS.machines)]
+        await here.scaler.tick()
+        await here.there.cluster("root").revoke(pb.RevokeRequest(worker=joined[0].worker))
+        await here.scaler.tick()
+        # Until its lease is over it may run tasks, and so may the other.
+        assert here.slices[0].state is SliceState.READY
+        here.there.desk.reports.lose(book.workers[WorkerId(joined[0].worker)], "silent")
+        await here.scaler.tick()
+        assert here.slices[0].state is SliceState.FAILED
+        await here.scaler.tick()
+        await here.until(lambda: not here.slices)
+        await here.scaler.tick()
+        (new,) = here.slices
+        assert new.id != old.id

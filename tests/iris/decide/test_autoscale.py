@@ -56,6 +56,21 @@ def test_a_gang_is_bought_whole_or_not_at_all():
     assert autoscale([PAIR], [wants(2, whole, placement(gang="rack"))], NOW).creates == []
 
 
+@pytest.mark.parametrize(
+    ("short", "idle", "fails", "wake"),
+    [("9m", "1m", [], Duration.of(minutes=1)), ("10m", "1m", ["s"], None), ("10m", None, [], None)],
+    ids=["may come back", "did not come back", "the rest of it is in use"],
+)
+def test_a_slice_that_lacks_a_worker_for_too_long_has_failed(
+    short: str, idle: str | None, fails: list[str], wake: Duration | None
+):
+    hollow = replace(slice_in(SliceState.READY, "5h", idle), short=ago(short))
+    # The group may not grow: only this makes room for another.
+    full = replace(PAIR, shape=replace(PAIR.shape, slices=1), slices=[hollow])
+    plan = autoscale([full], [wants(1)], NOW)
+    assert (plan.fails, plan.wake_at) == (fails, None if wake is None else NOW + wake)
+
+
 def test_two_gangs_do_not_share_the_room_of_one_slice():
     gangs = [
         wants(2, resources("1", gpus=8), placement(gang="slice"))._replace(job=JobId(name)) for name in "ab"

@@ -16,6 +16,7 @@ from neorion.iris.decide import (
     Verdict,
     after_end,
     after_wait,
+    cause_of,
     job_state,
 )
 from neorion.iris.model import JOB, TASK, Budget, Cause, EndKind, JobState, StopCause, TaskState
@@ -51,6 +52,7 @@ def verdict(rules: Rules, spent: Spent, counts: TaskCounts, ending: Ending) -> V
 def test_each_kind_of_end_is_paid_from_its_budget(ending: Ending, cause: Cause, paid: Spent):
     found = verdict(Rules(Budget(failures=1, losses=1)), Spent(), TaskCounts(running=1), ending)
     assert (found.cause, found.paid, found.task) == (cause, paid, TaskState.PENDING)
+    assert cause_of(ending) is cause
 
 
 def test_who_ends_well_although_preempted_has_ended_well():
@@ -61,6 +63,20 @@ def test_who_ends_well_although_preempted_has_ended_well():
 @pytest.mark.parametrize("stop", [StopCause.GANG, StopCause.CANCELLED, StopCause.JOB_OVER])
 def test_the_end_of_an_attempt_whose_task_moved_on_changes_nothing(stop: StopCause):
     assert after_end(Rules(Budget()), Spent(), TaskCounts(pending=2), replace(CRASH, stop=stop)) is None
+
+
+@pytest.mark.parametrize(
+    ("stop", "cause"),
+    [
+        (StopCause.NONE, Cause.DONE),
+        (StopCause.PREEMPTED, Cause.DONE),
+        (StopCause.GANG, Cause.GANG_RESTART),
+        (StopCause.CANCELLED, Cause.CANCELLED),
+        (StopCause.JOB_OVER, Cause.JOB_OVER),
+    ],
+)
+def test_an_attempt_that_was_told_to_stop_says_for_what(stop: StopCause, cause: Cause):
+    assert cause_of(replace(WELL, stop=stop)) is cause
 
 
 def test_the_two_budgets_are_spent_separately():

@@ -20,10 +20,11 @@ async def told(there: Office, who: str = "", limit: int = 0, before: int = 0) ->
 async def test_every_call_that_changes_something_is_on_record(tmp_path: Path):
     async with office(tmp_path) as there:
         joined = await there.join("by-hand")
-        await there.jobs("ada").submit(asking("/ada/job"))
-        with pytest.raises(Denied):
-            await there.jobs("bob").cancel(pb.CancelRequest(job="/ada/job"))
-        await there.jobs("ada").cancel(pb.CancelRequest(job="/ada/job"))
+        job = await there.jobs("ada").submit(asking("/ada/job"))
+        with pytest.raises(Denied) as refused:
+            await there.jobs("bob").cancel(pb.CancelRequest(job=job.id))
+        assert refused.value.hint == "ask ada or an administrator"
+        await there.jobs("ada").cancel(pb.CancelRequest(job=job.id))
         with pytest.raises(Denied):
             await there.cluster("bob").drain(pb.DrainRequest(worker=joined.worker))
         await there.cluster("root").drain(pb.DrainRequest(worker=joined.worker))

@@ -50,6 +50,21 @@ async def test_a_jobs_life_is_counted(tmp_path: Path):
         assert told(there)['slices{group="group",state="BOOTSTRAPPING"}'] == 1
 
 
+@pytest.mark.parametrize(("kind", "starts"), [("exit", 1), ("not_started", 0), ("lost", 0)])
+async def test_what_ended_before_it_was_told_to_run_has_run_if_only_that_ends_so(
+    tmp_path: Path, kind: str, starts: int
+):
+    async with office(tmp_path) as there:
+        joined = await there.join("by-hand")
+        await there.jobs("ada").submit(asking("/ada/short"))
+        task = await there.started("/ada/short")
+        seen = pb.Seen(attempt=task.attempt, phase="ended", kind=kind, code=3)
+        await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
+        (first, *_) = (await there.jobs("ada").attempts(pb.AttemptsRequest(job="/ada/short"))).attempts
+        assert first.started_ms == (first.ended_ms if starts else 0)
+        assert told(there)["starts_total"] == starts
+
+
 async def test_the_labels_are_few_whatever_users_do(tmp_path: Path):
     async with office(tmp_path) as there:
         there.slice("slice-1")

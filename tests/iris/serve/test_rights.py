@@ -82,10 +82,11 @@ async def test_others_see_a_job_and_how_it_fares_but_not_what_it_says(tmp_path: 
             *(task for change in changes for task in change.tasks),
         ]
         assert [(job.name, job.state, job.entry) for job in jobs] == [("/bob/job", "failed", "")] * 3
-        ends = [one.ending for one in (*jobs, *tasks)]
+        tries = (await ada.attempts(pb.AttemptsRequest(job="/bob/job"))).attempts
+        ends = [one.ending for one in (*jobs, *tasks, *tries)]
         assert [(end.cause, end.code, end.message, end.result) for end in ends if end] == [
             ("exit_code", 3, "", "")
-        ] * 5
+        ] * 6
 
 
 async def test_only_administrators_manage_workers_and_read_the_audit_log(tmp_path: Path):
@@ -216,11 +217,15 @@ async def test_a_revoked_machine_that_was_started_by_hand_does_not_join_again(tm
         assert (await there.join("by-hand-again", "by-hand-3")).worker not in (bad.worker, good.worker)
 
 
-async def test_revoking_a_machine_of_a_slice_leaves_the_others_their_token(tmp_path: Path):
+async def test_revoking_a_machine_of_a_slice_leaves_the_others_their_token(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     async with office(tmp_path) as there:
         joined = await there.join(there.slice("slice-1"), "slice-1")
         await there.cluster("root").revoke(pb.RevokeRequest(worker=joined.worker))
         await there.join("by-hand")
+        there.desk.reports.lose(there.desk.deck.book.workers[WorkerId(joined.worker)], "silent")
+    assert "worker lost" not in caplog.text
 
 
 async def test_tokens_outlive_a_restart_and_die_with_what_they_speak_for(tmp_path: Path):

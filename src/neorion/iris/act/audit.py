@@ -21,8 +21,12 @@ class Entry:
 
     def __init__(self, audit: "Audit", who: str, what: str, target: str) -> None:
         self._audit = audit
-        self._about = (who, what, target[:_TARGET_CHARS_MAX])
+        self._who, self._what, self._target = who, what, target
         self._open = True
+
+    def about(self, target: str) -> None:
+        """By which name people know it: an id says nothing once what it stood for is forgotten."""
+        self._target = target
 
     def done(self) -> None:
         self.close(DONE)
@@ -34,7 +38,7 @@ class Entry:
     def close(self, outcome: str) -> None:
         if self._open:
             self._open = False
-            self._audit.note(*self._about, outcome)
+            self._audit.note(self._who, self._what, self._target[:_TARGET_CHARS_MAX], outcome)
 
 
 class Audit:

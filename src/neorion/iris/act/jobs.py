@@ -69,7 +69,7 @@ def find(deck: Deck, text: str) -> Job:
         last = text.rpartition("/")[2]
         near = did_you_mean(last, {name.last: None for name in book.names})
         raise NotFound(
-            "iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list"
+            "iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list --all"
         )
     return job
 

@@ -17,6 +17,7 @@ from neorion.iris.decide.lifecycle import (
     Verdict,
     after_end,
     after_wait,
+    cause_of,
     job_state,
 )
 from neorion.iris.model import (
@@ -35,12 +36,14 @@ from neorion.iris.model import (
 )
 from neorion.iris.model.record import Attempt, Ending, Job, Task
 from neorion.iris.model.spec import JobSpec
+from neorion.keel.base import Instant
 
 _ENDS = {
     EndKind.LOST: AttemptState.LOST,
     EndKind.STOPPED: AttemptState.STOPPED,
 }
-
+# Ends that only what has begun can have.
+_RAN = frozenset({EndKind.EXIT, EndKind.SIGNAL, EndKind.OUT_OF_MEMORY, EndKind.TIMED_OUT})
 
 # How a worker's reports move an attempt: forward.
 _AHEAD = {
@@ -117,8 +120,7 @@ class Lives:
         now = self._deck.clock.now()
         self._book.put_attempt(replace(attempt, state=state, started=attempt.started or now))
         if state is AttemptState.RUNNING:
-            waited = now.since(self._book.jobs[attempt.job].submitted).seconds
-            self._deck.meters.started(max(0.0, waited) if attempt.number == 1 else None)
+            self._count_start(attempt, now)
 
     def stop(self, attempt: Attempt, why: StopCause) -> None:
         """Its worker is told to end it; until that is done it holds its place."""
@@ -135,10 +137,15 @@ class Lives:
         """An attempt is over. If it is the one that counts, its task and its job move on."""
         well = kind is EndKind.EXIT and ending.code == 0
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
-        started = attempt.state is not AttemptState.ASSIGNED
+        end = AttemptEnd(kind, ending.code, attempt.state is not AttemptState.ASSIGNED, attempt.doom)
         ATTEMPT.check(attempt.id, attempt.state, state)
+        told, now, started = replace(ending, cause=cause_of(end)), self._deck.clock.now(), attempt.started
+        if kind in _RAN and attempt.state in _AHEAD:
+            # Over before its worker had told that it began: that was a moment ago.
+            started = started or now
+            self._count_start(attempt, now)
         self._book.put_attempt(
-            replace(attempt, state=state, ended=self._deck.clock.now(), ending=ending, secret="")
+            replace(attempt, state=state, started=started, ended=now, ending=told, secret="")
         )
         self._deck.meters.ended("succeeded" if well else kind.value)
         self._moves.over.append(attempt)
@@ -152,19 +159,18 @@ class Lives:
         if task.attempt != attempt.id or task.state is not TaskState.RUNNING:
             return
         spec = self._book.jobs[attempt.job].spec
-        verdict = after_end(
-            _rules(spec),
-            self._spent(spec, task),
-            self._counts(task.job),
-            AttemptEnd(kind, ending.code, started, attempt.doom),
-        )
+        verdict = after_end(_rules(spec), self._spent(spec, task), self._counts(task.job), end)
         if verdict is not None:
             self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
 
-    def lose(self, worker: WorkerId) -> None:
+    def _count_start(self, attempt: Attempt, now: Instant) -> None:
+        waited = now.since(self._book.jobs[attempt.job].submitted).seconds
+        self._deck.meters.started(max(0.0, waited) if attempt.number == 1 else None)
+
+    def lose(self, worker: WorkerId, why: str) -> None:
         """Everything on a worker that has certainly ended its tasks."""
         for view in list(self._book.placed[worker].values()):
-            self.end(self._book.attempts[view.attempt], EndKind.LOST, Ending(message="its worker was lost"))
+            self.end(self._book.attempts[view.attempt], EndKind.LOST, Ending(message=why))
         self._moves.lost.append(worker)
         self.moved.set()
 

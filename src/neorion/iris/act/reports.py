@@ -11,6 +11,7 @@ from neorion.iris.model import (
     AttemptState,
     EndKind,
     SliceId,
+    SliceState,
     WorkerId,
     WorkerState,
     wire,
@@ -105,12 +106,30 @@ class Reports:
                 self._move(worker, WorkerState.SILENT)
 
     def lose(self, worker: Worker, why: str) -> None:
-        log.warning("worker lost", worker=worker.id, why=why)
+        """Its tasks have certainly ended. One that somebody wanted to go is no loss, however it was noticed."""
+        if wished := self._wished(worker):
+            self.let_go(worker, wished)
+            return
+        log.warning("worker lost", worker=worker.id, slice=worker.slice, why=why)
+        self._drop(worker, "lost")
+
+    def let_go(self, worker: Worker, why: str) -> None:
+        log.info("worker let go", worker=worker.id, slice=worker.slice, why=why)
+        self._drop(worker, why)
+
+    def _drop(self, worker: Worker, what: str) -> None:
         self._move(worker, WorkerState.LOST)
-        self._lives.lose(worker.id)
+        self._lives.lose(worker.id, f"its worker was {what}")
         self._book.drop_worker(worker.id)
         del self._heard[worker.id]
         self._deck.wake()
+
+    def _wished(self, worker: Worker) -> str:
+        """What was done to it on purpose; nothing of one that was lost."""
+        piece = self._book.slices.get(worker.slice)
+        if piece is not None and piece.state is SliceState.DELETING and not piece.message:
+            return "given back"
+        return "revoked" if worker.revoked else ""
 
     def _known(self, worker: Worker, seen: pb.Seen) -> Attempt | None:
         attempt = self._book.attempts.get(AttemptId(seen.attempt))

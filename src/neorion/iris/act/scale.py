@@ -35,6 +35,8 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
+_LONG_AGO = Instant(0)
+
 Effect = Callable[[], Awaitable[None]]
 
 
@@ -67,6 +69,7 @@ class Autoscaler:
         self._home = home
         self._idle: dict[SliceId, Instant] = {}
         self._ready: dict[SliceId, Instant] = {}
+        self._short: dict[SliceId, Instant] = {}
         self._troubles: dict[str, Trouble] = {}
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
         self._reasons: Mapping[JobId, Reason] = {}
@@ -85,7 +88,10 @@ class Autoscaler:
         there = {seen.id: seen for seen in await self._platform.list_all_slices()}
         for piece in list(self._book.slices.values()):
             if piece.id not in there and piece.state is not SliceState.CREATING:
-                self._gone(piece, "its machines are gone")
+                # Whether somebody stopped it, or it was lost, nobody was there to see.
+                for worker in self._workers(piece):
+                    self._reports.let_go(worker, "gone before the controller came back")
+                self._gone(piece)
             elif piece.state is SliceState.DELETING:
                 self._give_back(piece)
             elif piece.group not in self._groups:
@@ -119,7 +125,7 @@ class Autoscaler:
         self._welcome(now)
         plan = self._scheduler.plan
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
-        decided = autoscale(self._views(now), demand, now, promised)
+        decided = autoscale(self._views(), demand, now, promised)
         self._reasons = decided.reasons
         self.after()
         asked = self._carry_out(decided)
@@ -131,8 +137,11 @@ class Autoscaler:
 
     def _carry_out(self, plan: ScalePlan) -> list[Slice]:
         asked = [self._create(create.group) for create in plan.creates for _ in range(create.slices)]
-        for piece in plan.fails:
-            self._fail(self._book.slices[piece], "its workers did not join in time", TroubleKind.FAILED)
+        for piece in map(self._book.slices.__getitem__, plan.fails):
+            if piece.state is SliceState.READY:
+                self._fail(piece, "a worker of it is gone and did not come back", None)
+            else:
+                self._fail(piece, "its workers did not join in time", TroubleKind.FAILED)
         for delete in plan.deletes:
             log.info("slice given back", slice=delete.slice, why=delete.cause)
             self._deck.meters.scaled(delete.group, f"delete_{delete.cause}")
@@ -181,7 +190,7 @@ class Autoscaler:
                 await self._platform.describe(piece.id)
             except NotFound:
                 if (known := self._book.slices.get(piece.id)) is not None:
-                    self._gone(known, "given back")
+                    self._gone(known)
             self.wake()
 
         self._effects.put_nowait(give_back)
@@ -212,6 +221,11 @@ class Autoscaler:
                 self._move(piece, SliceState.READY)
                 self._ready[piece.id] = now
                 self._troubles.pop(piece.group, None)
+            if piece.state is SliceState.READY and not whole:
+                # With a token that was taken back nobody joins: there is nothing to wait for.
+                self._short.setdefault(piece.id, _LONG_AGO if piece.revoked else now)
+            else:
+                self._short.pop(piece.id, None)
             if piece.id in busy:
                 self._idle.pop(piece.id, None)
             else:
@@ -221,13 +235,12 @@ class Autoscaler:
         """Slices of groups that there are; those of others are being given back since the start."""
         return [piece for piece in self._book.slices.values() if piece.group in self._groups]
 
-    def _views(self, now: Instant) -> list[GroupView]:
+    def _views(self) -> list[GroupView]:
         slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
         for piece in self._wanted():
             ready = self._ready.get(piece.id, piece.since if piece.state is SliceState.READY else None)
-            view = SliceView(piece.id, piece.state, piece.since, ready, self._idle.get(piece.id, now))
-            if piece.id not in self._idle:
-                view = SliceView(piece.id, piece.state, piece.since, ready, None)
+            idle, short = self._idle.get(piece.id), self._short.get(piece.id)
+            view = SliceView(piece.id, piece.state, piece.since, ready, idle, short)
             slices[piece.group].append(view)
         return [
             GroupView(
@@ -240,6 +253,7 @@ class Autoscaler:
                     group.scale_down_delay,
                     group.startup_grace,
                     group.boot_timeout + group.init_timeout,
+                    group.init_timeout,
                 ),
                 slices=slices[group.name],
                 trouble=self._troubles.get(group.name),
@@ -256,11 +270,12 @@ class Autoscaler:
             self._troubles[piece.group] = Trouble(kind, times, self._deck.clock.now())
         self._move(replace(piece, message=why), SliceState.FAILED)
 
-    def _gone(self, piece: Slice, why: str) -> None:
+    def _gone(self, piece: Slice) -> None:
         for worker in self._workers(piece):
-            self._reports.lose(worker, why)
+            self._reports.lose(worker, piece.message)
         self._idle.pop(piece.id, None)
         self._ready.pop(piece.id, None)
+        self._short.pop(piece.id, None)
         self._book.drop_slice(piece.id)
 
     def _workers(self, piece: Slice) -> list[Worker]:

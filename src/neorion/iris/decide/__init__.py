@@ -19,6 +19,7 @@ from neorion.iris.decide.lifecycle import (
     Verdict,
     after_end,
     after_wait,
+    cause_of,
     job_state,
 )
 from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
@@ -48,6 +49,7 @@ __all__ = [
     "after_wait",
     "autoscale",
     "beyond_cap",
+    "cause_of",
     "deadlines",
     "feasible",
     "job_state",

@@ -40,7 +40,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class ScalePlan:
-    """`fails` took longer to boot than they may and count as failed from now on. `reasons` say what demand waits for."""
+    """`fails` took longer to boot, or to be whole again, than they may and count as failed from now on. `reasons` say what demand waits for."""
 
     creates: Sequence[Create]
     fails: Sequence[SliceId]
@@ -136,8 +136,8 @@ class _Scaling:
         return found
 
     def wake_at(self) -> Instant | None:
-        boots = [group.boot_deadline(each) for group in self.groups for each in group.booting]
-        return min((wake for wake in (*self._wakes, *boots) if wake > self._now), default=None)
+        deadlines = [deadline for group in self.groups for _, deadline in group.deadlines()]
+        return min((wake for wake in (*self._wakes, *deadlines) if wake > self._now), default=None)
 
     def _idle(self, group: Group, promised: Collection[SliceId]) -> list[SliceId]:
         patience = group.view.patience

@@ -1,5 +1,7 @@
 """One scale group while it is decided on: what it has, what is on its way, and what keeps it from growing."""
 
+from collections.abc import Iterator
+
 from neorion.iris.decide.bins import Bins
 from neorion.iris.model import GroupView, Reason, SliceState, SliceView, Trouble, TroubleKind, WaitCode
 from neorion.keel.base import Duration, Instant
@@ -14,6 +16,7 @@ _PAUSES = {
 # Longer would not spare anybody anything, and would keep a healed group out of use.
 PAUSE_MAX = Duration.of(minutes=30)
 _DOUBLINGS_MAX = 16
+_BOOTING = (SliceState.CREATING, SliceState.BOOTSTRAPPING)
 
 _CODES = {
     TroubleKind.FAILED: WaitCode.GROUP_BACKOFF,
@@ -36,13 +39,12 @@ class Group:
         self.bins = Bins(view.shape)
         self.created = 0
         self.wanted = False
-        booting = [
-            each for each in view.slices if each.state in (SliceState.CREATING, SliceState.BOOTSTRAPPING)
-        ]
-        self.overdue = [each for each in booting if self.boot_deadline(each) <= now]
-        self.booting = [each for each in booting if self.boot_deadline(each) > now]
-        self.ready = [each for each in view.slices if each.state is SliceState.READY]
-        self.failed = [each for each in view.slices if each.state is SliceState.FAILED]
+        given_up = {each.id: deadline <= now for each, deadline in self.deadlines()}
+        self.overdue = [each for each in view.slices if given_up.get(each.id)]
+        left = [each for each in view.slices if not given_up.get(each.id)]
+        self.booting = [each for each in left if each.state in _BOOTING]
+        self.ready = [each for each in left if each.state is SliceState.READY]
+        self.failed = [each for each in left if each.state is SliceState.FAILED]
         self.bins.add(len(self.booting))
 
     @property
@@ -53,8 +55,14 @@ class Group:
     def coming(self) -> int:
         return len(self.booting) + self.created
 
-    def boot_deadline(self, each: SliceView) -> Instant:
-        return each.created + self.view.patience.boot
+    def deadlines(self) -> Iterator[tuple[SliceView, Instant]]:
+        """By when slices that are not whole must be. What still runs on the rest of one is not ended for that."""
+        patience = self.view.patience
+        for each in self.view.slices:
+            if each.state in _BOOTING:
+                yield each, each.created + patience.boot
+            elif each.state is SliceState.READY and each.short is not None and each.idle is not None:
+                yield each, each.short + patience.join
 
     def may_create(self) -> int:
         """How many slices more it may ask for now. After a trouble, and its pause, one at a time until one is ready."""

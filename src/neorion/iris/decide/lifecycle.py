@@ -85,13 +85,19 @@ _ENDS = {
     EndKind.LOST: (Cause.WORKER_LOST, _LOSS),
 }
 
+_STOPS = {
+    StopCause.GANG: Cause.GANG_RESTART,
+    StopCause.CANCELLED: Cause.CANCELLED,
+    StopCause.JOB_OVER: Cause.JOB_OVER,
+}
+
 
 def after_end(rules: Rules, spent: Spent, counts: TaskCounts, ending: Ending) -> Verdict | None:
     """What follows when an attempt ends; None if its task has moved on when the attempt was told to stop.
 
     `counts` are from before the end, with the task of this attempt among the running.
     """
-    if ending.stop not in (StopCause.NONE, StopCause.PREEMPTED):
+    if ending.stop in _STOPS:
         return None
     others = replace(counts, running=counts.running - 1)
     if ending.kind is EndKind.EXIT and ending.code == 0:
@@ -107,6 +113,15 @@ def after_end(rules: Rules, spent: Spent, counts: TaskCounts, ending: Ending) ->
         # A gang starts whole or not at all, and what ended well is not run again.
         return _fail(rules, others, Cause.GANG_BROKEN, paid)
     return Verdict(TaskState.PENDING, cause, paid, Rest.AGAIN, JobState.PENDING)
+
+
+def cause_of(ending: Ending) -> Cause:
+    """Why this attempt ended, whatever its task does next."""
+    if ending.stop in _STOPS:
+        return _STOPS[ending.stop]
+    if ending.kind is EndKind.EXIT and ending.code == 0:
+        return Cause.DONE
+    return _charge(ending)[0]
 
 
 def after_wait(rules: Rules, counts: TaskCounts) -> Verdict:

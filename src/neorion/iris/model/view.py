@@ -93,16 +93,20 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class SliceView:
-    """`ready` is when its workers had joined; `idle` since when nothing runs on it, or None while something does."""
+    """`ready` is when its workers had joined; `idle` since when nothing runs on it, or None while something does.
+
+    `short` is since when it lacks a worker that it had; None while it is whole.
+    """
 
     id: SliceId
     state: SliceState
     created: Instant
     ready: Instant | None = None
     idle: Instant | None = None
+    short: Instant | None = None
 
 
-_UP, _DOWN, _GRACE, _BOOT = (Duration.of(minutes=span) for span in (1, 10, 30, 40))
+_UP, _DOWN, _GRACE, _BOOT, _JOIN = (Duration.of(minutes=span) for span in (1, 10, 30, 40, 10))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +114,14 @@ class Patience:
     """How patient a scale group is.
 
     It grows for demand that lasts `up`, gives back what is idle for `down`, leaves a new slice alone for `grace`, and gives
-    a slice that has not joined within `boot` up for failed.
+    a slice that has not joined within `boot`, or that lacks a worker for longer than `join` while nothing runs on it, up for failed.
     """
 
     up: Duration = _UP
     down: Duration = _DOWN
     grace: Duration = _GRACE
     boot: Duration = _BOOT
+    join: Duration = _JOIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from neorion.iris.model import Cause, Digest, JobId, JobName, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
 from neorion.iris.model.inherit import inherit
-from neorion.iris.model.record import Attempt, Job
+from neorion.iris.model.record import Attempt, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.kin import calling_task, check_child, check_reach
-from neorion.iris.serve.rights import check_owner, check_reader
-from neorion.iris.serve.shown import shown_job, shown_task
+from neorion.iris.serve.rights import check_own_name, check_owner, check_reader
+from neorion.iris.serve.shown import shown_attempt, shown_job, shown_task
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
@@ -52,7 +52,7 @@ class Jobs(JobService):
         if task is not None:
             inherit(message, self._find(task.job).spec)
         spec = wire.spec(message, JobName(message.name))
-        check_owner(spec.name)
+        check_own_name(spec.name)
         check_child(spec.name)
         self._desk.check_feasible(spec)
         if request.dry_run:
@@ -133,9 +133,18 @@ class Jobs(JobService):
             )
         )
 
+    async def attempts(self, request: pb.AttemptsRequest, ctx: object) -> pb.AttemptsResponse:
+        job = self._find(request.job)
+        self._task(job, request.task)
+        # Ended ones are in the store alone, and it has all of them once it has caught up.
+        await self._desk.deck.journal.durable()
+        found = await attempts_of(self._desk.store, job.id, request.task)
+        return pb.AttemptsResponse(attempts=[shown_attempt(job, attempt) for attempt in found])
+
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
         async with self._desk.audit.entry(caller().name, "Cancel", request.job) as entry:
             job = self._find(request.job)
+            entry.about(job.spec.name)
             check_owner(job.spec.name)
             if request.dry_run:
                 entry.drop()
@@ -217,23 +226,26 @@ class Jobs(JobService):
         tasks = self._book.tasks.get(job.id, [])
         return 0 <= index < len(tasks) and not tasks[index].tries and not tasks[index].state.ended
 
-    async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
+    def _task(self, job: Job, index: int) -> Task:
         tasks = self._book.tasks[job.id]
-        if not 0 <= request.task < len(tasks):
+        if not 0 <= index < len(tasks):
             raise NotFound(
                 "iris.no_task",
                 f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.",
                 hint=f"see them with: iris task list {job.spec.name}",
             )
-        live = self._book.attempts.get(tasks[request.task].attempt)
+        return tasks[index]
+
+    async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
+        live = self._book.attempts.get(self._task(job, request.task).attempt)
         if live is not None and request.attempt in (0, live.number):
             return live
         past = await attempts_of(self._desk.store, job.id, request.task)
         chosen = [one for one in past if request.attempt in (0, one.number)]
         if not chosen:
+            tried = "has no such try" if past or live else "has not been tried"
+            see = f"task attempts {job.spec.name} {request.task}" if past or live else f"why {job.spec.name}"
             raise NotFound(
-                "iris.no_attempt",
-                f"Task {request.task} of {job.spec.name} has not been tried.",
-                hint=f"iris why {job.spec.name}",
+                "iris.no_attempt", f"Task {request.task} of {job.spec.name} {tried}.", hint=f"iris {see}"
             )
         return chosen[-1]

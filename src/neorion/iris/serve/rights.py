@@ -19,6 +19,12 @@ def owns(name: JobName) -> bool:
 
 def check_owner(name: JobName) -> None:
     if not owns(name):
+        raise _not_yours(name, f"ask {name.user} or an administrator")
+
+
+def check_own_name(name: JobName) -> None:
+    """Whose it would be, if it were submitted under this name."""
+    if not owns(name):
         who = caller().name
         raise _not_yours(
             name, f"use a name below /{who}, which IRIS_USER={who} does for you; or ask {name.user}"

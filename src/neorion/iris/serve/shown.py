@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from neorion.iris.model import wire
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.record import Ending, Job, Task
+from neorion.iris.model.record import Attempt, Ending, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.rights import owns
@@ -43,6 +43,19 @@ def shown_task(desk: Desk, task: Task) -> pb.Task:
         worker=attempt.worker if attempt else "",
         since_ms=wire.ms(task.since),
         ending=_shown_ending(task.ending, own=owns(book.jobs[task.job].spec.name)),
+    )
+
+
+def shown_attempt(job: Job, attempt: Attempt) -> pb.Attempt:
+    return pb.Attempt(
+        id=attempt.id,
+        number=attempt.number,
+        state=attempt.state,
+        worker=attempt.worker,
+        assigned_ms=wire.ms(attempt.assigned),
+        started_ms=wire.ms(attempt.started),
+        ended_ms=wire.ms(attempt.ended),
+        ending=_shown_ending(attempt.ending, own=owns(job.spec.name)),
     )
 
 

@@ -19,7 +19,7 @@ from connectrpc.server import ConnectASGIApplication, ConnectWSGIApplication, DE
 from protobuf import DescService
 
 from . import iris_pb
-from .iris_pb import AuditRequest, AuditResponse, BlobPart, CancelRequest, CancelResponse, DrainRequest, DrainResponse, GetBlobRequest, GetRequest, Job, JobChange, JoinRequest, JoinResponse, ListRequest, ListResponse, LogChunk, LogsRequest, OrderBatch, OrdersRequest, PushLogsRequest, PushLogsResponse, PutBlobRequest, PutBlobResponse, ReportRequest, ReportResponse, RevokeRequest, RevokeResponse, SlicesRequest, SlicesResponse, StatusRequest, StatusResponse, SubmitRequest, SubmitResponse, TasksRequest, TasksResponse, WaitRequest, WaitResponse, WatchRequest, WorkersRequest, WorkersResponse
+from .iris_pb import AttemptsRequest, AttemptsResponse, AuditRequest, AuditResponse, BlobPart, CancelRequest, CancelResponse, DrainRequest, DrainResponse, GetBlobRequest, GetRequest, Job, JobChange, JoinRequest, JoinResponse, ListRequest, ListResponse, LogChunk, LogsRequest, OrderBatch, OrdersRequest, PushLogsRequest, PushLogsResponse, PutBlobRequest, PutBlobResponse, ReportRequest, ReportResponse, RevokeRequest, RevokeResponse, SlicesRequest, SlicesResponse, StatusRequest, StatusResponse, SubmitRequest, SubmitResponse, TasksRequest, TasksResponse, WaitRequest, WaitResponse, WatchRequest, WorkersRequest, WorkersResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
@@ -53,6 +53,12 @@ class JobService(Protocol):
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
     async def tasks(self, request: TasksRequest, ctx: RequestContext[TasksRequest, TasksResponse], /) -> TasksResponse:
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def attempts(self, request: AttemptsRequest, ctx: RequestContext[AttemptsRequest, AttemptsResponse], /) -> AttemptsResponse:
+        """
+        Every try of one task, the first one first.
+        """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
     async def cancel(self, request: CancelRequest, ctx: RequestContext[CancelRequest, CancelResponse], /) -> CancelResponse:
@@ -148,6 +154,17 @@ class JobServiceASGIApplication(ConnectASGIApplication[JobService]):
                         stream_type=StreamType.UNARY,
                     ),
                     function=svc.tasks,
+                ),
+                "/neorion.iris.v1.JobService/Attempts": Endpoint.unary(
+                    method=MethodInfo(
+                        name="Attempts",
+                        service_name="neorion.iris.v1.JobService",
+                        input=AttemptsRequest,
+                        output=AttemptsResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.attempts,
                 ),
                 "/neorion.iris.v1.JobService/Cancel": Endpoint.unary(
                     method=MethodInfo(
@@ -327,6 +344,29 @@ class JobServiceClient(ConnectClient):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    async def attempts(
+        self,
+        request: AttemptsRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> AttemptsResponse:
+        """
+        Every try of one task, the first one first.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="Attempts",
+                service_name="neorion.iris.v1.JobService",
+                input=AttemptsRequest,
+                output=AttemptsResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
     async def cancel(
         self,
         request: CancelRequest,
@@ -459,6 +499,12 @@ class JobServiceSync(Protocol):
     def tasks(self, request: TasksRequest, ctx: RequestContext[TasksRequest, TasksResponse], /) -> TasksResponse:
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
+    def attempts(self, request: AttemptsRequest, ctx: RequestContext[AttemptsRequest, AttemptsResponse], /) -> AttemptsResponse:
+        """
+        Every try of one task, the first one first.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
     def cancel(self, request: CancelRequest, ctx: RequestContext[CancelRequest, CancelResponse], /) -> CancelResponse:
         """
         The job, and every job submitted from within it.
@@ -550,6 +596,17 @@ class JobServiceWSGIApplication(ConnectWSGIApplication):
                         stream_type=StreamType.UNARY,
                     ),
                     function=service.tasks,
+                ),
+                "/neorion.iris.v1.JobService/Attempts": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="Attempts",
+                        service_name="neorion.iris.v1.JobService",
+                        input=AttemptsRequest,
+                        output=AttemptsResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.attempts,
                 ),
                 "/neorion.iris.v1.JobService/Cancel": EndpointSync.unary(
                     method=MethodInfo(
@@ -723,6 +780,29 @@ class JobServiceClientSync(ConnectClientSync):
                 service_name="neorion.iris.v1.JobService",
                 input=TasksRequest,
                 output=TasksResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def attempts(
+        self,
+        request: AttemptsRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> AttemptsResponse:
+        """
+        Every try of one task, the first one first.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="Attempts",
+                service_name="neorion.iris.v1.JobService",
+                input=AttemptsRequest,
+                output=AttemptsResponse,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.UNARY,
             ),
