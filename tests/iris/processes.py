@@ -66,7 +66,7 @@ class Program:
         """Asks it to end, as a supervisor does; its exit code."""
         assert self._process is not None
         self._process.terminate()
-        code = self._process.wait(timeout=30)
+        code = self._process.wait(timeout=120)
         self.kill()
         return code
 
@@ -83,9 +83,9 @@ class Cluster:
     """A controller and workers on this machine. Leaving ends them and everything they started."""
 
     def __init__(
-        self, folder: Path, workers: int = 2, cpu: int = 4, *, more: str = "", worker_timeout: str = "5s"
+        self, folder: Path, workers: int = 2, cpu: int = 4, *, more: str = "", worker_timeout: str = "180s"
     ) -> None:
-        """`more` is added to the cluster file."""
+        """`more` is added to the cluster file. Busy machines let workers be silent for long: few tests give them up sooner."""
         # A fixed port: a controller that starts again is found again.
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
@@ -129,8 +129,13 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Generator[tuple[Cluster, IrisClient]]:
-    with Cluster(folder, workers) as found, IrisClient.remote(found.url) as client:
+def cluster(
+    folder: Path, workers: int = 2, worker_timeout: str = "180s"
+) -> Generator[tuple[Cluster, IrisClient]]:
+    with (
+        Cluster(folder, workers, worker_timeout=worker_timeout) as found,
+        IrisClient.remote(found.url) as client,
+    ):
         yield found, client
 
 

@@ -95,7 +95,7 @@ async def ordeal(folder: Path, seconds: float, seed: int) -> None:
     rng = seeded_rng(seed)
     jobs = 0
     until = CLOCK.monotonic() + seconds
-    with Cluster(folder) as cluster:
+    with Cluster(folder, worker_timeout="5s") as cluster:
         async with AsyncIrisClient.remote(cluster.url) as client:
 
             async def demand(line: int) -> None:

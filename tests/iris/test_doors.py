@@ -23,6 +23,7 @@ def test_the_programs_of_the_documents_take_their_flags(room: str):
     wrong = subprocess.run([*program, "--confg", "x"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
     assert "--config" in wrong.stderr
+    assert f"See: python -m neorion.iris {room} serve --help" in wrong.stderr
 
 
 def test_a_runtime_of_the_documents_that_is_not_served_is_refused_by_name():

@@ -22,7 +22,7 @@ def test_jobs_and_running_tasks_outlive_a_killed_controller(server: PostgresServ
     # The next owner of a PostgreSQL waits until its predecessor's claim is over; workers must be as patient.
     more = f"storage: {{ database: '{server.new_schema()}' }}\n"
     with (
-        Cluster(tmp_path, more=more, worker_timeout="40s") as cluster,
+        Cluster(tmp_path, more=more) as cluster,
         IrisClient.remote(cluster.url) as client,
     ):
         assert client.wait(client.submit(lambda: 42, "before"), timeout=60) == 42

@@ -16,7 +16,8 @@ from tests.iris.processes import Cluster
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("iris")) as found:
+    # Nobody is lost here on purpose: a busy machine takes its time to start a controller again.
+    with Cluster(tmp_path_factory.mktemp("iris"), worker_timeout="60s") as found:
         yield found
 
 
@@ -130,15 +131,15 @@ def test_an_unpicklable_value_is_an_error_with_a_reason(client: IrisClient):
 
 def test_waiting_too_long_for_a_place_fails_the_job(client: IrisClient):
     blocker = client.submit("sleep 600", "blocker", replicas=2, resources={"cpu": 4})
-    late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="3s")
-    with pytest.raises(Deadline):
-        client.wait(late, timeout=0.5)
-    reason = late.status().reason
-    assert reason is not None
-    assert reason.code in {"cpu_short", "group_delay", "group_quota"}
+    patient = client.submit("true", "patient", resources={"cpu": 4})
+    late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="1s")
     with pytest.raises(Exception, match="longer than it may"):
         client.wait(late, timeout=60)
+    reason = patient.status().reason
+    assert reason is not None
+    assert reason.code in {"cpu_short", "group_delay", "group_quota"}
     client.cancel(blocker)
+    assert client.wait(patient, timeout=60) is None
 
 
 def test_a_wait_that_is_too_short_says_so_and_harms_nothing(client: IrisClient):

@@ -15,7 +15,7 @@ from tests.iris.processes import Cluster
 
 @pytest.mark.timeout(240)
 def test_waits_and_streams_in_flight_outlive_an_orderly_restart(tmp_path: Path):
-    with Cluster(tmp_path, worker_timeout="180s") as cluster, IrisClient.remote(cluster.url) as client:
+    with Cluster(tmp_path) as cluster, IrisClient.remote(cluster.url) as client:
         job = client.submit("echo up; sleep 4; echo down", "long")
         assert next(job.follow()) == "up\n"
         values: list[object] = []
@@ -35,7 +35,7 @@ def test_who_waits_and_follows_does_so_until_the_controller_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(connection, "_PATIENCE", Backoff(attempts=1))
-    with Cluster(tmp_path, worker_timeout="180s") as cluster, IrisClient.remote(cluster.url) as client:
+    with Cluster(tmp_path) as cluster, IrisClient.remote(cluster.url) as client:
         job = client.submit(f"echo up; until test -e {tmp_path}/go; do sleep 0.1; done; echo down", "long")
         told, values = list[str](), list[object]()
         threads = [

@@ -24,7 +24,8 @@ def _where() -> str:
 
 
 def test_a_machine_started_by_hand_is_shut_out_for_good(tmp_path: Path):
-    with cluster(tmp_path) as (there, client):
+    # Its task is given up when it has been silent for so long.
+    with cluster(tmp_path, worker_timeout="10s") as (there, client):
         old = (there.controller.folder / "worker.token").read_text()
         job = client.submit(_where, "moves")
         bad = next(

@@ -16,6 +16,7 @@ import pytest
 from neorion.iris.cli import app
 from neorion.iris.client import IrisClient
 from neorion.keel.cli import Exit, run
+from neorion.keel.telemetry.setup import FILE_BYTES_MAX
 from tests.iris.cli.calling import PROGRAM
 
 NOWHERE = "http://127.0.0.1:9"
@@ -64,13 +65,24 @@ def _meeting_place() -> str:
     return address
 
 
+def _fill(log: Path) -> int:
+    """A log that has passed its limit, with the last words of an earlier start."""
+    log.write_text("error: Something else.\nhint: Do something else.\ncode: other\n")
+    os.truncate(log, FILE_BYTES_MAX + 1)
+    return log.stat().st_size
+
+
 def test_a_cluster_is_started_found_and_stopped(folder: Path, capfd: pytest.CaptureFixture[str]):
+    full = _fill(folder / "log")
     start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "1"]
     code, out, err = shown(capfd, *start, "--folder", str(folder), "-o", "json")
     cluster = json.loads(out)
     assert code == 0
     assert f"iris cluster stop --folder {folder}" in err
     handle = os.pidfd_open(cluster["pid"])
+    # Set aside by the cluster itself, which goes on in another.
+    assert (folder / "log.old").stat().st_size >= full
+    assert "worker joined" in (folder / "log").read_text()
 
     status = json.loads(
         shown(capfd, "cluster", "status", "--controller", cluster["address"], "-o", "json")[1]
@@ -99,6 +111,36 @@ def test_clusters_of_ones_own_start_with_the_token_of_another_in_the_environment
     assert code == 0, err
     with IrisClient.local(workers=1) as client:
         assert client.jobs() == []
+    # What the one left for clients went with it; the other still runs.
+    (left,) = Path(os.environ["XDG_STATE_HOME"]).glob("neorion/iris/*.token")
+    assert shown(capfd, "cluster", "stop", "--folder", str(folder))[0] == 0
+    assert not left.exists()
+
+
+def _with_a_child() -> str:
+    with IrisClient.remote() as client:
+        child = client.submit(lambda: "well", "child")
+        return f"{child.name} {client.wait(child, timeout=60)}"
+
+
+def test_without_tokens_everybody_on_this_machine_is_let_in(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "2", "--no-auth"]
+    code, out, err = shown(capfd, *start, "--folder", str(folder), "-o", "json")
+    assert code == 0, err
+    assert "warning: Everybody on this machine may do everything on this cluster." in err
+    # As somebody else, for whom the controller left no token.
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "nobody"))
+    monkeypatch.setenv("IRIS_CONTROLLER", json.loads(out)["address"])
+    monkeypatch.setenv("IRIS_USER", "ada")
+    with IrisClient.remote() as client:
+        assert client.wait(client.submit(_with_a_child, "parent"), timeout=60) == "/ada/parent/child well"
+    entries = json.loads(shown(capfd, "audit", "-o", "json")[1])
+    assert {(one["who"], one["target"]) for one in entries if one["what"] == "Submit"} == {
+        ("guest", "/ada/parent"),
+        ("ada", "/ada/parent/child"),
+    }
 
 
 def test_a_process_that_only_has_the_number_of_a_cluster_is_left_alone(
@@ -134,7 +176,7 @@ def test_a_cluster_that_cannot_start_says_why(folder: Path, capfd: pytest.Captur
 
 def test_a_port_that_is_taken_is_told_in_one_sentence(folder: Path, capfd: pytest.CaptureFixture[str]):
     # What an earlier start died of is not what this one dies of.
-    (folder / "log").write_text("error: Something else.\nhint: Do something else.\ncode: other\n")
+    _fill(folder / "log")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         start = ("cluster", "start", "--local", "--detach", "--folder", str(folder), "--port", port)

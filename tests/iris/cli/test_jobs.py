@@ -240,6 +240,35 @@ def test_one_task_is_shown_and_read_by_its_number(iris: Iris, ended: str):
     assert json.loads(missing.err)["error"]["code"] == "iris.no_task"
 
 
+def test_every_try_of_a_task_tells_how_it_ended(iris: Iris, tmp_path: Path):
+    mark = tmp_path / "tried"
+    script = f"test -e {mark} && exit 0; touch {mark}; exit 3"
+    name = f"again-{os.urandom(4).hex()}"
+    done = iris("run", "--no-bundle", "--retries", "1", "--name", name, "--", "sh", "-c", script)
+    assert done.code == 0
+    first, second = json.loads(iris("task", "attempts", name, "0", "-o", "json").out)
+    assert (first["number"], first["state"], first["exit_code"]) == (1, "failed", 3)
+    assert (second["number"], second["state"], second["exit_code"]) == (2, "succeeded", 0)
+    assert first["started"] <= first["ended"] <= second["started"]
+    assert iris("task", "attempts", name, "0", "-o", "name").out.split() == [first["id"], second["id"]]
+    head, *rows = iris("task", "attempts", name, "0").out.splitlines()
+    assert head.split()[:2] == ["ATTEMPT", "STATE"]
+    assert [row.split()[:2] for row in rows] == [["1", "failed"], ["2", "succeeded"]]
+    assert [row.endswith(why) for row, why in zip(rows, ("exit code", "done"), strict=True)] == [True, True]
+    missing = iris("task", "attempts", name, "7", "-o", "json")
+    assert missing.code == Exit.NOT_FOUND
+    assert json.loads(missing.err)["error"]["code"] == "iris.no_task"
+
+
+def test_a_task_that_waits_has_not_been_tried(iris: Iris, sleeper: str):
+    del sleeper
+    shown = iris("run", "--no-bundle", "--cpu", CORES, "--detach", "-o", "json", "--", "true")
+    job = json.loads(shown.out)["id"]
+    assert json.loads(iris("task", "attempts", job, "0", "-o", "json").out) == []
+    assert "not been tried yet" in iris("task", "attempts", job, "0").err
+    iris("job", "cancel", job, "--yes")
+
+
 def test_who_has_no_token_is_told_where_it_goes(iris: Iris, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     # As somebody else on this machine, for whom the controller left none.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

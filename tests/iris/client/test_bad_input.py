@@ -4,7 +4,6 @@ import hashlib
 import io
 import stat
 import struct
-import threading
 import zipfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -16,19 +15,13 @@ from protobuf import Oneof
 from neorion.iris.client import AsyncIrisClient, IrisClient
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error
+from tests.iris.client.mistakes import NAME, USER, submit
 from tests.iris.processes import Cluster, Program
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
-LOCK = threading.Lock()
 HEX = hashlib.sha256(b"body").hexdigest()
 ABSENT = "0" * 64
-PLAIN = "pass plain data, and open files, locks and connections inside of the function"
-AMOUNT = 'write an amount like 2, "500m" or "8Gi"'
-TIME = 'write a time like 90, "30s" or "2h"'
-NAME = "letters, digits, '.', '_' and '-', up to 63 of them, beginning and ending with a letter or digit"
-RULE = 'write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"'
-LISTS = "at most 10000, each of at most 131072 characters; send data as files or arguments"
 
 
 @pytest.fixture(scope="module")
@@ -65,94 +58,6 @@ async def refusal(call: Callable[[], Any]) -> Error:
 
 # Through the client, as a user writes it.
 
-Submit = Callable[[AsyncIrisClient], Any]
-
-
-def submit(work: Any = "true", name: str = "bad", **options: Any) -> Submit:
-    return lambda client: client.submit(work, name, **options)
-
-
-USER: dict[str, tuple[Submit, str, str]] = {
-    "a function that cannot be pickled": (submit(lambda: LOCK), "iris.unpicklable", PLAIN),
-    "an argument that cannot be pickled": (submit(print, args=(LOCK,)), "iris.unpicklable", PLAIN),
-    "an item that cannot be pickled": (lambda client: client.map(print, [LOCK]), "iris.unpicklable", PLAIN),
-    "arguments for a command": (submit(args=(1,)), "iris.arguments", "put them into the command"),
-    "a misspelt part of an environment": (
-        submit(environment={"package": ["x"]}),
-        "iris.option",
-        'did you mean "packages"?',
-    ),
-    "a misspelt option": (submit(retires=3), "iris.option", 'did you mean "retries"?'),
-    "an option of map for submit": (
-        submit(chunk=3),
-        "iris.option",
-        "the options stand in docs/guides/iris.md",
-    ),
-    "a misspelt resource": (submit(resources={"cpus": 1}), "iris.resources", 'did you mean "cpu"?'),
-    "an amount that is none": (submit(resources={"memory": "lots"}), "iris.resources", AMOUNT),
-    "GPUs that are no number": (
-        submit(resources={"gpu": "H100:many"}),
-        "iris.resources",
-        'write 8, "H100" or "H100:8"',
-    ),
-    "less than nothing": (submit(resources={"cpu": -1}), "iris.resources", AMOUNT),
-    "8 GPUs where the largest machine has 4": (
-        submit(resources={"gpu": 8}),
-        "iris.infeasible",
-        "ask for 4 GPUs or fewer per task, and for more tasks",
-    ),
-    "GPUs of a kind there is none of": (
-        submit(resources={"gpu": "H10:1"}),
-        "iris.infeasible",
-        'did you mean "H100"?',
-    ),
-    "more memory than any machine has": (
-        submit(resources={"memory": "900Ti"}),
-        "iris.infeasible",
-        "ask for 7629Mi or less",
-    ),
-    "a constraint nobody meets": (
-        submit(require=["zone=moon"]),
-        "iris.infeasible",
-        "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
-    ),
-    "a constraint that is none": (submit(require=["=="]), "iris.constraint", RULE),
-    "a misspelt priority": (submit(priority="batsch"), "iris.band", 'did you mean "batch"?'),
-    "a time that is none": (submit(timeout="soon"), "iris.limits", TIME),
-    "a name with spaces": (submit(name="a b"), "iris.name", NAME),
-    "no name": (submit(name=""), "iris.name", NAME),
-    "too many tasks": (
-        submit(replicas=100_001),
-        "iris.replicas",
-        "put more work into each task, or submit several jobs",
-    ),
-    "no task at all": (submit(replicas=0), "iris.replicas", "with nothing to do, submit none"),
-    "fewer tries than none": (submit(retries=-1), "iris.budget", "give a number of retries from 0"),
-    "a variable that is none": (
-        submit(env={"A=B": "c"}),
-        "iris.variable",
-        "a name has no '=', and neither name nor value a NUL character",
-    ),
-    "an oversize variable": (submit(env={"A": "x" * 200_000}), "iris.too_long", LISTS),
-    "an oversize command": (submit(["echo", "x" * 200_000]), "iris.too_long", LISTS),
-    "too many setup commands": (submit(setup=["true"] * 10_001), "iris.too_long", LISTS),
-    "an oversize submission": (
-        submit(["echo", *["x" * 100_000] * 50]),
-        "rpc.too_large",
-        "Send less, or in several calls.",
-    ),
-    "a job that is not there": (
-        lambda client: client.get("/zoe/trainde"),
-        "iris.no_job",
-        'did you mean "trained"?',
-    ),
-    "a task that is not there": (
-        lambda client: client.logs("/zoe/trained", 7),
-        "iris.no_task",
-        "see them with: iris task list /zoe/trained",
-    ),
-}
-
 
 @pytest.mark.parametrize("case", USER)
 async def test_a_users_mistake_is_told_with_a_hint(world: Cluster, case: str):
@@ -161,6 +66,18 @@ async def test_a_users_mistake_is_told_with_a_hint(world: Cluster, case: str):
         error = await refusal(lambda: call(client))
     assert (error.code, error.hint) == (code, hint)
     assert error.sentence.endswith(".")
+
+
+async def test_an_option_of_the_wrong_kind_is_told_in_our_words(world: Cluster):
+    async with AsyncIrisClient.remote(world.url, user="zoe") as client:
+        told: list[tuple[dict[str, Any], str]] = [
+            ({"packages": "numpy"}, "packages takes a list, not a text."),
+            ({"environment": {"env": {"A": 1}}}, "environment.env[...] takes a text, not a whole number."),
+            ({"timeout": None}, "timeout takes a number or a text, not None."),
+        ]
+        for option, sentence in told:
+            error = await refusal(lambda option=option: submit(**option)(client))
+            assert error.sentence == sentence
 
 
 # Tokens.

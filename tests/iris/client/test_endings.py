@@ -1,14 +1,21 @@
 """What a task raises is raised where it is waited for, also what ends programs; and the client goes on."""
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
+from anyio.from_thread import BlockingPortal
 
 from neorion.iris.client import IrisClient, JobFailed
 from neorion.iris.model import Cause
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Error
+from tests.iris.processes import Cluster
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -26,6 +33,60 @@ def test_what_ends_programs_ends_no_client(
     with pytest.raises(raised):
         client.map(end, [argument], "ends-map")
     assert client.wait(client.submit(abs, "goes-on", args=(-1,)), timeout=60) == 1
+    assert client.wait("goes-on") == client.wait(client.path("goes-on")) == 1
+
+
+def test_ctrl_c_ends_a_wait_that_has_only_begun(
+    cluster: Cluster, client: IrisClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    job = client.submit(f"read line < {gate}", "outlives-ctrl-c")
+    start = BlockingPortal.start_task_soon
+
+    def interrupted(portal: BlockingPortal, *args: Any) -> NoReturn:
+        start(portal, *args)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    # A wait that nobody ended would go on until the job has, and the client with it.
+    late = threading.Timer(30, gate.write_text, ["\n"])
+    late.start()
+    with IrisClient.remote(cluster.url) as hasty:
+        monkeypatch.setattr(BlockingPortal, "start_task_soon", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            hasty.wait(job)
+    late.cancel()
+    assert client.get(job).state in ("pending", "running")
+    client.cancel(job)
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: IrisClient.remote("ftp://x"), "rpc.address"),
+        (IrisClient.current, "iris.not_in_task"),
+        (lambda: IrisClient.local(workers=0), "iris.workers"),
+    ],
+    ids=["remote", "current", "local"],
+)
+def test_a_client_that_could_not_be_made_leaves_nothing(make: Callable[[], IrisClient], code: str):
+    before = threading.enumerate()
+    with pytest.raises(Error) as refused:
+        make()
+    assert refused.value.code == code
+    # A thread of its own would keep the program from ending.
+    assert threading.enumerate() == before
+
+
+def test_a_client_that_is_closed_says_so(cluster: Cluster):
+    with IrisClient.remote(cluster.url) as client:
+        job = client.submit("true", "outlives-its-client")
+    with pytest.raises(Error) as refused:
+        job.status()
+    assert refused.value.code == "iris.closed"
+    # In a notebook the job shows its name.
+    assert job._repr_html_() is None
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.DONE])

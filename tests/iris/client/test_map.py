@@ -171,7 +171,7 @@ def test_ctrl_c_cancels_the_map(cluster: Cluster, client: IrisClient, tmp_path: 
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
         assert gate.read_text() == "up"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=120)
     assert "KeyboardInterrupt" in errors
     assert client.get(client.path("interrupted")).state == "cancelled"
 

@@ -25,6 +25,7 @@ from neorion.keel.run import Crew, Loop, Pace
 
 _LOCAL = """
 platform: {{ local: {{}} }}
+auth: {{ off_on_loopback: {off} }}
 controller: {{ local: {{}}, worker_timeout: 5s }}
 defaults:
   autoscaler: {{ evaluation_interval: 1s, scale_up_delay: 0, scale_down_delay: 1m, startup_grace_period: 1m }}
@@ -38,13 +39,20 @@ scale_groups:
     max_slices: {workers}
     slice_template: {{ accelerator_type: cpu, accelerator_variant: cpu, num_vms: 1, local: {{}} }}
 """
+_ADMIN = frozenset({"admin", "user"})
+_GUEST = Principal("guest", _ADMIN)
 
 
-def local_file(workers: int) -> ClusterFile:
+def local_file(workers: int, *, auth: bool = True) -> ClusterFile:
     """A cluster of this machine's own cores and memory, shared evenly between workers."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cpu = max(1, (os.cpu_count() or 1))
-    text = _LOCAL.format(cpu=cpu, ram=int(memory * 0.8 / max(1, workers)), workers=max(1, workers))
+    text = _LOCAL.format(
+        cpu=cpu,
+        ram=int(memory * 0.8 / max(1, workers)),
+        workers=max(1, workers),
+        off=str(not auth).lower(),
+    )
     return loads(text, ClusterFile, {}, file="the local cluster")
 
 
@@ -85,14 +93,15 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
         SecretFile(folder / name, ids) for name in ("admin.token", "worker.token", "badges.key")
     )
     owners = {
-        account.token.reveal(): Principal(user, frozenset({"admin", "user"} if account.admin else {"user"}))
+        account.token.reveal(): Principal(user, _ADMIN if account.admin else frozenset({"user"}))
         for user, account in file.auth.users.items()
     }
-    owners[admin.value] = Principal("admin", frozenset({"admin", "user"}))
+    owners[admin.value] = Principal("admin", _ADMIN)
     settings = Settings(
         folder,
         *place,
         authenticator=Tokens(owners),
+        guest=_GUEST if file.auth.off_on_loopback else None,
         secret=key.value,
         by_hand=by_hand,
         database=file.storage.database.reveal() if file.storage.database else "",
@@ -101,8 +110,7 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
         keep_jobs_for=file.retention.jobs,
         lease=Lease.within(file.controller.worker_timeout),
     )
-    async with controller(settings, clock, rng, ids) as running:
-        _leave_token(running.address, admin.value)
+    async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.value):
         local = LocalSettings(
             folder / "slices",
             running.address,
@@ -134,11 +142,16 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
                     parts.cancel()
 
 
-def _leave_token(address: str, secret: str) -> None:
-    """For clients of the same user on this machine."""
+@asynccontextmanager
+async def _token_left(address: str, secret: str) -> AsyncGenerator[None]:
+    """For clients of the same user on this machine, while there is somebody to show it to."""
     path = Path(token_file(os.environ, int(address.rpartition(":")[2])))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_secret(path, secret)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 async def _end_with_stdin(crew: Crew) -> None:

@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -27,6 +27,12 @@ worker = App("worker", help="The process that runs tasks on a machine.")
 _config = click.option("--config", type=click.Path(path_type=Path), help="The cluster file.")
 _log = click.option(
     "--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log."
+)
+
+_log_file = click.option(
+    "--log-file",
+    type=click.Path(path_type=Path),
+    help="The file that standard error was led to; a full one is set aside as FILE.old.",
 )
 
 
@@ -83,9 +89,10 @@ def controller_serve(
 @click.option("--attribute", "attributes", multiple=True, help="KEY=VALUE, for constraints.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
 @_log
+@_log_file
 def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Run a worker until it is told to stop."""
-    setup(Form(options["log"]))
+    setup(Form(options["log"]), own_file=options["log_file"])
     if options["runtime"] != RuntimeName.PROCESS:
         raise Invalid(
             "iris.unserved",
@@ -120,17 +127,33 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     run_process(main)
 
 
+class _Local(TypedDict):
+    folder: Path
+    port: int
+    workers: int
+    config: Path | None
+    auth: bool
+    leash: bool
+    log_file: Path | None
+
+
 @click.command("local", cls=Command)
 @click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where everything is kept.")
 @click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
 @click.option("--workers", default=2, help="Workers that are always there.")
 @_config
+@click.option("--auth/--no-auth", default=True, help="Whether to ask for tokens.")
 @click.option("--leash", is_flag=True, help="End when standard input ends, and say only what is wrong.")
-def local(out: Output, folder: Path, port: int, workers: int, config: Path | None, *, leash: bool) -> None:
+@_log_file
+def local(out: Output, **options: Unpack[_Local]) -> None:
     """Run a controller and its workers on this machine until told to stop. Prints its address first."""
-    setup(Form.PEOPLE, level="warning" if leash else "info")
-    file = load(config, ClusterFile, os.environ) if config else local_file(workers)
-    _run_cluster(out, file, folder, ("127.0.0.1", port), leash=leash)
+    leash, config = options["leash"], options["config"]
+    setup(Form.PEOPLE, level="warning" if leash else "info", own_file=options["log_file"])
+    if config:
+        file = load(config, ClusterFile, os.environ)
+    else:
+        file = local_file(options["workers"], auth=options["auth"])
+    _run_cluster(out, file, options["folder"], ("127.0.0.1", options["port"]), leash=leash)
 
 
 def _run_cluster(

@@ -38,7 +38,18 @@ from neorion.iris.serve.workers import Workers
 from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
-from neorion.keel.rpc import ANYONE, App, Authenticator, Request, Response, Route, Service, serve
+from neorion.keel.rpc import (
+    ANYONE,
+    App,
+    Authenticator,
+    Guests,
+    Principal,
+    Request,
+    Response,
+    Route,
+    Service,
+    serve,
+)
 from neorion.keel.run import Crew, Loop, Pace, Watch
 from neorion.keel.store import Store, migrations_in, open_store
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
@@ -61,7 +72,7 @@ WITH_WORK = USERS | {TASK}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where a controller lives and how it behaves. Without an authenticator it serves this machine alone.
+    """Where a controller lives and how it behaves. Without an authenticator, or with a guest, it serves this machine alone.
 
     `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
     SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
@@ -72,6 +83,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 10000
     authenticator: Authenticator | None = None
+    guest: Principal | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     secret: str = field(default="", repr=False)
     by_hand: KeptSecret | None = None
@@ -106,6 +118,8 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
             desk = await start(settings, deck, store, crew, watch)
             accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
             callers = accounts and TaskTokens(deck.book, accounts)
+            if callers and settings.guest:
+                callers = Guests(callers, settings.guest)
             app = App(
                 services(desk),
                 routes(desk, metrics),
@@ -188,6 +202,7 @@ def services(desk: Desk) -> list[Service]:
                 "Get": WITH_WORK,
                 "List": WITH_WORK,
                 "Tasks": WITH_WORK,
+                "Attempts": WITH_WORK,
                 "Cancel": WITH_WORK,
                 "Logs": WITH_WORK,
                 "Watch": WITH_WORK,

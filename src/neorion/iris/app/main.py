@@ -2,7 +2,7 @@
 
 from neorion.keel.cli import App, run
 
-app = App("neorion.iris", help="The processes of iris.", env_prefix="IRIS")
+app = App("python -m neorion.iris", help="The processes of iris.", env_prefix="IRIS")
 app.mount(
     "controller", "neorion.iris.app.commands:controller", help="The process that keeps and places jobs."
 )

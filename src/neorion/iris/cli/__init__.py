@@ -13,7 +13,12 @@ _WORK: Final = "Work"
 _CLUSTER: Final = "Cluster"
 _SHELL: Final = "Your shell"
 
-app = App("iris", help="Jobs: run them, follow them, and see where they run.", env_prefix="IRIS")
+app = App(
+    "iris",
+    help="Jobs: run them, follow them, and see where they run.",
+    env_prefix="IRIS",
+    distribution="neorion",
+)
 app.mount("run", "neorion.iris.cli.run:run_command", help="Run a command on the cluster.", heading=_WORK)
 app.mount("job", "neorion.iris.cli.job:job", help="See, follow, await and cancel jobs.", heading=_WORK)
 app.mount("task", "neorion.iris.cli.task:task", help="See the tasks of a job.", heading=_WORK)

@@ -1,6 +1,5 @@
 """A command's conversation with the controller: open, ask, close; and what to say when nobody answers."""
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -13,8 +12,6 @@ from neorion.keel.cli.kit import Output
 from neorion.keel.run import only_error
 
 T = TypeVar("T")
-
-_JOB_ID = re.compile(r"job-[0-9a-z]{26}")
 
 
 def ask(
@@ -35,11 +32,6 @@ def ask(
         raise _told(only_error(group), controller) from None
     except (Retry, Unauthenticated) as error:
         raise _told(error, controller) from None
-
-
-def named(client: AsyncIrisClient, text: str) -> str:
-    """The job somebody means: an id, a whole name, or the last part of one of their own."""
-    return text if _JOB_ID.fullmatch(text) else client.path(text)
 
 
 def _told(error: BaseException, controller: str) -> BaseException:

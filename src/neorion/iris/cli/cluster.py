@@ -1,6 +1,7 @@
 """`iris cluster`: what is there, and a cluster of one's own on this machine."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -8,6 +9,9 @@ from neorion.iris.cli.options import controller_option
 from neorion.keel.base import Invalid
 from neorion.keel.cli import App
 from neorion.keel.cli.kit import Output, require_extra
+
+if TYPE_CHECKING:
+    from neorion.iris.cli.local import Wanted
 
 cluster = App("cluster", help="See, start and stop a cluster.")
 
@@ -32,37 +36,56 @@ def status_command(out: Output, controller: str) -> None:
     out.show_one(StatusRecord.of(controller, answer), status_table(SystemClock()))
 
 
+class Start(TypedDict):
+    """The options of `start`."""
+
+    here: bool
+    port: int
+    workers: int
+    folder: Path | None
+    auth: bool
+    detach: bool
+
+
 @cluster.command("start")
 @click.option("--local", "here", is_flag=True, allow_from_autoenv=False, help="On this machine.")
 @click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
 @click.option("--workers", default=2, type=click.IntRange(min=1), help="How many workers there are.")
 @_folder
 @click.option(
+    "--auth/--no-auth",
+    default=True,
+    allow_from_autoenv=False,
+    help="Without, everybody on this machine may do everything there; tokens are never asked for.",
+)
+@click.option(
     "--detach", is_flag=True, allow_from_autoenv=False, help="Return when it answers, and leave it running."
 )
-def start_command(
-    out: Output, *, here: bool, port: int, workers: int, folder: Path | None, detach: bool
-) -> None:
+def start_command(out: Output, **wish: Unpack[Start]) -> None:
     """Start a cluster on this machine."""
-    if not here:
+    if not wish["here"]:
         raise Invalid(
             "iris.cluster_where", "Only a cluster on this machine can be started.", hint="add --local"
         )
     require_extra("server")
     from neorion.iris.cli import local  # noqa: PLC0415 -- the help does not need it
 
-    place = (folder or local.default_folder(out.env)).absolute()
+    place = (wish["folder"] or local.default_folder(out.env)).absolute()
     running = local.found(place)
     if running:
         out.say(f"A cluster already runs at {running.address}.")
         out.show_one(running, local.LOCAL)
-    elif detach:
-        _detached(out, place, port, workers)
+        return
+    wanted = local.Wanted(place, wish["port"], wish["workers"], wish["auth"])
+    if not wanted.auth:
+        out.warn("Everybody on this machine may do everything on this cluster.")
+    if wish["detach"]:
+        _detached(out, wanted)
     else:
-        local.watch_over(place, port, workers, lambda started: out.show_one(started, local.LOCAL))
+        local.watch_over(wanted, lambda started: out.show_one(started, local.LOCAL))
 
 
-def _detached(out: Output, place: Path, port: int, workers: int) -> None:
+def _detached(out: Output, wanted: "Wanted") -> None:
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.iris.cli import local  # noqa: PLC0415 -- as above
@@ -73,7 +96,7 @@ def _detached(out: Output, place: Path, port: int, workers: int) -> None:
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
     clock = SystemClock()
-    started = anyio.run(local.start, place, port, workers, clock)
+    started = anyio.run(local.start, wanted, clock)
     home = own_home(started.address, out.env)
     trouble = ask(out, started.address, lambda client: first_worker(client, clock), home)
     if trouble:
@@ -81,9 +104,8 @@ def _detached(out: Output, place: Path, port: int, workers: int) -> None:
     default = DEFAULT_CONTROLLER.rpartition(":")[2]
     if started.address.rpartition(":")[2] != default:
         out.say(f"Commands find it with: export IRIS_CONTROLLER={started.address}")
-    out.say(
-        f"It ends with: iris cluster stop{f' --folder {place}' if place != local.default_folder(out.env) else ''}"
-    )
+    elsewhere = f" --folder {wanted.folder}" if wanted.folder != local.default_folder(out.env) else ""
+    out.say(f"It ends with: iris cluster stop{elsewhere}")
     out.show_one(started, local.LOCAL)
 
 

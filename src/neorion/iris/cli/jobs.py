@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from neorion.iris.cli.asking import named
 from neorion.iris.cli.ending import exit_code, why
 from neorion.iris.cli.follow import Follow
 from neorion.iris.cli.job import Which
@@ -57,7 +56,7 @@ async def watch(client: AsyncIrisClient, out: Output, prefix: str, states: list[
 
 
 async def describe(client: AsyncIrisClient, out: Output, name: str) -> None:
-    found = await client.get(named(client, name))
+    found = await client.get(name)
     out.show_one(JobRecord.of(found), jobs_table(SystemClock()))
 
 
@@ -68,7 +67,7 @@ async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) ->
         raise Invalid(
             "iris.logs", "Only the newest attempt can be followed.", hint="leave out --attempt or --follow"
         )
-    job = named(client, name)
+    job = client.named(name)
     tasks = await tasks_of(client, out, job, only)
     with shown(out, several=len(tasks) > 1) as show:
         following = Follow(client, job, show, out.say, only)
@@ -92,9 +91,10 @@ async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None
             "iris.limits", f"timeout: {error}.", hint='write a time like 90, "30s" or "2h"'
         ) from None
     try:
-        ended = await client.ended(named(client, name), limit)
+        ended = await client.ended(client.named(name), limit)
     except Deadline as error:
-        out.say(f"{error.sentence} {error.hint}")
+        out.say(error.sentence)
+        out.say(f"hint: {error.hint}")
         return Exit.TIMEOUT
     if out.shared.output in (Format.TABLE, Format.WIDE):
         out.say(why(ended.job).sentence)
@@ -107,7 +107,7 @@ async def cancel(
     client: AsyncIrisClient, out: Output, names: Sequence[str], *, yes: bool, dry_run: bool
 ) -> None:
     # All are looked up first: one that is not there, and nothing is cancelled.
-    found = [await client.get(named(client, name)) for name in names]
+    found = [await client.get(name) for name in names]
     ended = {job.id for job in found if job.ended_ms}
     for job in found:
         if job.id in ended:

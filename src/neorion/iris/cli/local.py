@@ -29,6 +29,26 @@ _LOG_TAIL_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A cluster to be started here. Port 0 takes any that is free."""
+
+    folder: Path
+    port: int
+    workers: int
+    auth: bool
+
+    @property
+    def command(self) -> list[str]:
+        options = {"--folder": self.folder, "--port": self.port, "--workers": self.workers}
+        return [
+            sys.executable,
+            *("-m", "neorion.iris", "local"),
+            *(text for name, value in options.items() for text in (name, str(value))),
+            "--auth" if self.auth else "--no-auth",
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class LocalCluster:
     """A cluster that was started here. `began` is in ticks of the kernel since it booted."""
 
@@ -65,15 +85,16 @@ def found(folder: Path) -> LocalCluster | None:
     return known if _began(known.pid) == known.began else None
 
 
-async def start(folder: Path, port: int, workers: int, clock: Clock) -> LocalCluster:
+async def start(wanted: Wanted, clock: Clock) -> LocalCluster:
     """Starts a cluster in a session of its own and waits until it says where it answers."""
+    folder = wanted.folder
     folder.mkdir(parents=True, exist_ok=True)
     # Of this start alone: another one beside it must not be taken for it.
     said, log = folder / f"address.{os.getpid()}", folder / "log"
     said.write_text("")
     try:
         known = log.stat().st_size if log.exists() else 0
-        pid = _spawn(_command(folder, port, workers), said, log)
+        pid = _spawn([*wanted.command, "--log-file", str(log)], said, log)
         address = await _said(pid, said, (log, known), clock)
     finally:
         said.unlink()
@@ -99,7 +120,9 @@ async def _said(pid: int, said: Path, words: tuple[Path, int], clock: Clock) -> 
 
 
 def _ended(log: Path, known: int) -> Terminal:
-    text = log.read_bytes()[known:].decode(errors="replace")
+    text = log.read_bytes()
+    # A full log was set aside meanwhile, and all of this one is of this start.
+    text = text[known if known <= len(text) else 0 :].decode(errors="replace")
     # The form in which every program of ours says why it cannot go on.
     told = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith(("error: ", "hint: ")))
     return Terminal(
@@ -120,10 +143,10 @@ def _spawn(argv: list[str], out: Path, log: Path) -> int:
     return os.posix_spawn(argv[0], argv, os.environ, file_actions=files, setsid=True)
 
 
-def watch_over(folder: Path, port: int, workers: int, show: Callable[[LocalCluster], None]) -> None:
+def watch_over(wanted: Wanted, show: Callable[[LocalCluster], None]) -> None:
     """Runs a cluster for as long as this process lives: its standard input is a leash."""
     process = subprocess.Popen(  # noqa: S603 -- our own program
-        [*_command(folder, port, workers), "--leash"],
+        [*wanted.command, "--leash"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # Ctrl-C is for this process, which then ends the other in good order.
@@ -133,7 +156,7 @@ def watch_over(folder: Path, port: int, workers: int, show: Callable[[LocalClust
     try:
         address = process.stdout.readline().decode().strip()
         if address:
-            show(LocalCluster(address, process.pid, _began(process.pid), str(folder), ""))
+            show(LocalCluster(address, process.pid, _began(process.pid), str(wanted.folder), ""))
         process.wait()
     finally:
         process.terminate()
@@ -171,15 +194,6 @@ def _end(cluster: LocalCluster) -> None:
             )
     finally:
         os.close(handle)
-
-
-def _command(folder: Path, port: int, workers: int) -> list[str]:
-    options = {"--folder": folder, "--port": port, "--workers": workers}
-    return [
-        sys.executable,
-        *("-m", "neorion.iris", "local"),
-        *(text for name, value in options.items() for text in (name, str(value))),
-    ]
 
 
 def _record(folder: Path) -> Path:

@@ -122,10 +122,67 @@ def tasks_table(clock: Clock) -> Table[TaskRecord]:
             Column("LOSSES", lambda task: task.losses, right=True, wide=True),
             Column("ATTEMPT", lambda task: task.attempt, wide=True),
             Column("CODE", lambda task: task.exit_code, right=True, priority=4),
-            Column("WHY", lambda task: task.message or task.cause, priority=4, wrap=True),
+            Column("WHY", lambda task: task.message or task.cause.replace("_", " "), priority=4, wrap=True),
         ),
         name=lambda task: str(task.index),
         empty="No such tasks.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One try of a task. It was assigned to its worker before it started there."""
+
+    number: int
+    id: str
+    state: str
+    worker: str
+    assigned: Instant | None
+    started: Instant | None
+    ended: Instant | None
+    cause: str
+    exit_code: int
+    message: str
+
+    @classmethod
+    def of(cls, attempt: pb.Attempt) -> "AttemptRecord":
+        ending = attempt.ending or pb.Ending()
+        return cls(
+            number=attempt.number,
+            id=attempt.id,
+            state=attempt.state,
+            worker=attempt.worker,
+            assigned=moment(attempt.assigned_ms),
+            started=moment(attempt.started_ms),
+            ended=moment(attempt.ended_ms),
+            cause=ending.cause,
+            exit_code=ending.code,
+            message=ending.message,
+        )
+
+
+def attempts_table(clock: Clock) -> Table[AttemptRecord]:
+    return Table(
+        (
+            Column("ATTEMPT", lambda attempt: attempt.number, right=True),
+            Column("STATE", lambda attempt: attempt.state, tone=lambda attempt: TONES.get(attempt.state)),
+            Column("STARTED", lambda attempt: ago(clock.now(), attempt.started), priority=1),
+            Column("LASTED", lambda attempt: lasted(attempt.started, attempt.ended), priority=2),
+            Column("WORKER", lambda attempt: attempt.worker, priority=3),
+            Column("ASSIGNED AT", lambda attempt: attempt.assigned, wide=True),
+            Column("STARTED AT", lambda attempt: attempt.started, wide=True),
+            Column("ENDED AT", lambda attempt: attempt.ended, wide=True),
+            Column("ID", lambda attempt: attempt.id, wide=True),
+            Column("CODE", lambda attempt: attempt.exit_code, right=True, priority=4),
+            Column(
+                "WHY",
+                lambda attempt: attempt.message or attempt.cause.replace("_", " "),
+                priority=4,
+                wrap=True,
+            ),
+        ),
+        name=lambda attempt: attempt.id,
+        empty="The task has not been tried yet; why: iris why JOB.",
     )
 
 

@@ -27,11 +27,11 @@ _number = click.argument("task", metavar="TASK", type=click.IntRange(min=0))
 @controller_option
 def list_command(out: Output, controller: str, name: str, states: tuple[str, ...]) -> None:
     """List the tasks of a job."""
-    from neorion.iris.cli.asking import ask, named  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.records import TaskRecord, tasks_table  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
-    tasks = ask(out, controller, lambda client: client.tasks(named(client, name)))
+    tasks = ask(out, controller, lambda client: client.tasks(name))
     chosen = [TaskRecord.of(one) for one in tasks if not states or one.state in states]
     out.show(chosen, tasks_table(SystemClock()))
 
@@ -42,13 +42,27 @@ def list_command(out: Output, controller: str, name: str, states: tuple[str, ...
 @controller_option
 def describe_command(out: Output, controller: str, name: str, task: int) -> None:
     """Show all there is to know of one task, by its number."""
-    from neorion.iris.cli.asking import ask, named  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.logs import tasks_of  # noqa: PLC0415 -- as above
     from neorion.iris.cli.records import TaskRecord, tasks_table  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
-    (found,) = ask(out, controller, lambda client: tasks_of(client, out, named(client, name), task))
+    (found,) = ask(out, controller, lambda client: tasks_of(client, out, client.named(name), task))
     out.show_one(TaskRecord.of(found), tasks_table(SystemClock()))
+
+
+@task.command("attempts")
+@_job
+@_number
+@controller_option
+def attempts_command(out: Output, controller: str, name: str, task: int) -> None:
+    """List the tries of one task: where each ran, and how it ended."""
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.records import AttemptRecord, attempts_table  # noqa: PLC0415 -- as above
+    from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
+
+    found = ask(out, controller, lambda client: client.attempts(name, task))
+    out.show([AttemptRecord.of(one) for one in found], attempts_table(SystemClock()))
 
 
 @task.command("logs")

@@ -12,7 +12,7 @@ from neorion.keel.cli.kit import Output
 @controller_option
 def why_command(out: Output, controller: str, name: str) -> None:
     """Say why a job waits, or how it ended."""
-    from neorion.iris.cli.asking import ask, named  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.ending import WHY, why  # noqa: PLC0415 -- as above
 
-    out.show_one(why(ask(out, controller, lambda client: client.get(named(client, name)))), WHY)
+    out.show_one(why(ask(out, controller, lambda client: client.get(name))), WHY)

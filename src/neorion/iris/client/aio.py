@@ -13,7 +13,17 @@ from neorion.iris.client.embedded import Embedded
 from neorion.iris.client.home import Home, home, own_home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
 from neorion.iris.client.names import made_name
-from neorion.iris.client.options import MapOptions, Options, Payload, Work, check_options, spec_of
+from neorion.iris.client.options import (
+    MapOptions,
+    Options,
+    Payload,
+    Work,
+    check_call,
+    check_function,
+    check_options,
+    check_replicas,
+    spec_of,
+)
 from neorion.iris.client.progress import Progress, telling
 from neorion.iris.model.each import Each
 from neorion.iris.model.gen import iris_pb as pb
@@ -99,16 +109,12 @@ class AsyncIrisClient(Connection):
         options: Options,
         payload: Payload,
     ) -> pb.JobSpec:
-        check_options(options, Options.__annotations__)
-        if replicas < 1:
-            # To the controller 0 is a number that was not said.
-            raise Invalid(
-                "iris.replicas",
-                f"A job has at least 1 task, not {replicas}.",
-                hint="with nothing to do, submit none",
-            )
+        check_options(options, Options)
+        check_replicas(replicas)
         spec = spec_of(work, self.path(name), options, payload)
         spec.replicas = replicas
+        if callable(work):
+            check_call(work, *given)
         if any(given):
             if not callable(work):
                 raise Invalid(
@@ -170,7 +176,8 @@ class AsyncIrisClient(Connection):
         **options: Unpack[MapOptions],
     ) -> AsyncJob:
         """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
-        check_options(options, MapOptions.__annotations__)
+        check_options(options, MapOptions)
+        check_function(function)
         payload = Payload()
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         keep_errors = options.get("return_exceptions", False)

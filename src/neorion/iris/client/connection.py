@@ -1,6 +1,7 @@
 """One client's conversation with a controller: what it asks about jobs, and the jobs it holds."""
 
 import codecs
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any, Final, Self, TypeVar
 import anyio
 
 from neorion.iris.client import transfer
+from neorion.iris.client.names import check_name
 from neorion.iris.client.options import Payload
 from neorion.iris.client.result import Results, value_of
 from neorion.iris.model.gen import iris_pb as pb
@@ -36,6 +38,7 @@ _FIRST: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), 
 _WAITING: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=1_500)
 # How much longer than the caller's time an answer may take that was asked for within it.
 _ANSWER_S: Final = 5.0
+_JOB_ID: Final = re.compile(r"job-[0-9a-z]{26}")
 _ENDED: Final = ("succeeded", "failed", "cancelled")
 
 
@@ -52,6 +55,9 @@ class AsyncJob:
 
     async def tasks(self) -> list[pb.Task]:
         return await self._client.tasks(self)
+
+    async def attempts(self, task: int = 0) -> list[pb.Attempt]:
+        return await self._client.attempts(self, task)
 
     async def wait(self, timeout: float | None = None) -> Any:
         return await self._client.wait(self, timeout=timeout)
@@ -127,7 +133,7 @@ class Connection:
 
     async def wait(self, job: AsyncJob | str, timeout: float | None = None) -> Any:
         """The value; of several tasks, their values in a list. An exception of the task is raised here."""
-        ended = await self.ended(_id(job), timeout)
+        ended = await self.ended(self.named(job), timeout)
         return await value_of(ended, self.get_blob)
 
     async def ended(self, job: str, timeout: float | None = None) -> Results:
@@ -156,37 +162,41 @@ class Connection:
         return Results(answer)
 
     async def get(self, job: AsyncJob | str) -> pb.Job:
-        return await self.calls.get(pb.GetRequest(job=_id(job)))
+        return await self.calls.get(pb.GetRequest(job=self.named(job)))
 
     async def watch(self, job: AsyncJob | str) -> AsyncGenerator[pb.JobChange]:
         """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
-        async for change in self.calls.watch(pb.WatchRequest(job=_id(job))):
+        async for change in self.calls.watch(pb.WatchRequest(job=self.named(job))):
             yield change
 
     async def tasks(self, job: AsyncJob | str) -> list[pb.Task]:
         found: list[pb.Task] = []
         while True:
-            page = await self.calls.tasks(pb.TasksRequest(job=_id(job), limit=PAGE, after=len(found)))
+            page = await self.calls.tasks(pb.TasksRequest(job=self.named(job), limit=PAGE, after=len(found)))
             found += page.tasks
             if len(page.tasks) < PAGE:
                 return found
+
+    async def attempts(self, job: AsyncJob | str, task: int = 0) -> list[pb.Attempt]:
+        """Every try of a task, the first one first."""
+        return (await self.calls.attempts(pb.AttemptsRequest(job=self.named(job), task=task))).attempts
 
     async def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
         answer = await self.calls.list(pb.ListRequest(prefix=prefix, states=list(states), limit=limit))
         return answer.jobs
 
     async def cancel(self, job: AsyncJob | str) -> list[str]:
-        return (await self.calls.cancel(pb.CancelRequest(job=_id(job)))).jobs
+        return (await self.calls.cancel(pb.CancelRequest(job=self.named(job)))).jobs
 
     async def logs(self, job: AsyncJob | str, task: int = 0, *, tail_bytes: int = 0) -> str:
         """What a task has written so far, or the last of it."""
-        request = pb.LogsRequest(job=_id(job), task=task, tail_bytes=tail_bytes)
+        request = pb.LogsRequest(job=self.named(job), task=task, tail_bytes=tail_bytes)
         return b"".join([chunk.text async for chunk in self.calls.logs(request)]).decode(errors="replace")
 
     async def follow(self, job: AsyncJob | str, task: int = 0) -> AsyncGenerator[str]:
         """What a task writes in all of its tries, as it writes it, until it ends, whatever becomes of the controller meanwhile."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        request = pb.LogsRequest(job=_id(job), task=task, attempt=1, follow=True)
+        request = pb.LogsRequest(job=self.named(job), task=task, attempt=1, follow=True)
         while True:
             try:
                 async for chunk in self.calls.logs(request):
@@ -251,11 +261,15 @@ class Connection:
 
     def path(self, name: str) -> str:
         """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""
+        check_name(name)
         return name if name.startswith("/") else f"{self._prefix}/{name}"
 
-
-def _id(job: AsyncJob | str) -> str:
-    return job if isinstance(job, str) else job.id
+    def named(self, job: AsyncJob | str) -> str:
+        """The job somebody means: by itself, its id, its whole name, or the last part of one of their own."""
+        if isinstance(job, AsyncJob):
+            return job.id
+        check_name(job)
+        return job if _JOB_ID.fullmatch(job) else self.path(job)
 
 
 def _failed_first(tasks: Iterable[pb.Task]) -> list[pb.Task]:

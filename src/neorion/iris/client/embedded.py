@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-from neorion.keel.base import Terminal
+from neorion.keel.base import Invalid, Terminal
 
 
 class Embedded(AbstractContextManager["Embedded"]):
     """A cluster in a process of its own and a folder that vanishes with it."""
 
     def __init__(self, workers: int) -> None:
+        _check(workers)
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True)
         self._process: subprocess.Popen[str] | None = None
@@ -49,3 +50,12 @@ class Embedded(AbstractContextManager["Embedded"]):
             self._process.terminate()
             self._process.communicate()
         self._folder.cleanup()
+
+
+def _check(workers: object) -> None:
+    if not isinstance(workers, int) or workers < 1:
+        raise Invalid(
+            "iris.workers",
+            f"A cluster has at least 1 worker, not {workers!r:.80}.",
+            hint="leave it out for 2",
+        )

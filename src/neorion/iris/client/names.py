@@ -1,11 +1,20 @@
-"""Names for jobs that were given none."""
+"""Names of jobs: what may be one, and one for those that were given none."""
 
 import hashlib
 import re
 
+from neorion.keel.base import Invalid
 from neorion.keel.clock import Ids
 
 _CHANCE_CHARS = 8
+
+
+def check_name(name: object) -> None:
+    """Python takes anything for a name; what may stand in one, the controller says."""
+    if not isinstance(name, str):
+        raise Invalid(
+            "iris.name", f"{name!r:.80} is no job name.", hint='a name is a text: submit(work, "train")'
+        )
 
 
 def made_name(stem: str, ids: Ids, key: str = "") -> str:

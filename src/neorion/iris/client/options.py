@@ -1,10 +1,14 @@
 """What a user may say about a job besides what it runs, and the message it becomes."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypedDict
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+import msgspec
 from protobuf import Oneof
 
 from neorion.iris.client.by_value import own_modules_by_value
@@ -13,7 +17,19 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.wire import Entry
 from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_mean
 
-Work = Callable[..., Any] | str | Sequence[str]
+Work = Callable[..., Any] | str | Sequence[str | os.PathLike[str]]
+
+_OPTIONS: Final = "the options stand in docs/guides/iris.md"
+_MISFIT: Final = re.compile(r"Expected `(.+)`, got `(.+)` - at `\$\.(.+)`")
+_KINDS: Final = {
+    "array": "a list",
+    "object": "a mapping",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "float | str": "a number or a text",
+    "null": "None",
+}
 
 
 class Environment(TypedDict, total=False):
@@ -78,15 +94,74 @@ class Payload:
             ) from error
 
 
-def check_options(options: Mapping[str, object], known: Collection[str]) -> None:
-    """Python takes any keyword here; a misspelt one must not pass for none."""
+def check_options(options: Mapping[str, object], kind: type[Options | Environment]) -> None:
+    """Python takes any keyword with any value here: a misspelt one must not pass for none, nor a text for a list of letters."""
     for name in options:
-        if name not in known:
+        if name not in kind.__annotations__:
             raise Invalid(
                 "iris.option",
                 f'"{name}" is no option.',
-                hint=did_you_mean(name, known) or "the options stand in docs/guides/iris.md",
+                hint=did_you_mean(name, kind.__annotations__) or _OPTIONS,
             )
+    try:
+        msgspec.convert(dict(options), kind)
+    except msgspec.ValidationError as error:
+        raise Invalid("iris.option", _MISFIT.sub(_misfit, f"{error}."), hint=_OPTIONS) from None
+
+
+def _misfit(found: re.Match[str]) -> str:
+    wanted, got, where = found.groups()
+    return f"{where} takes {_KINDS.get(wanted, wanted)}, not {_KINDS.get(got, got)}"
+
+
+def check_replicas(replicas: object) -> None:
+    if not isinstance(replicas, int) or replicas < 1:
+        # To the controller 0 is a number that was not said.
+        raise Invalid(
+            "iris.replicas",
+            f"A job has a whole number of tasks, at least 1, not {replicas!r:.80}.",
+            hint="with nothing to do, submit none",
+        )
+
+
+def check_function(work: object) -> None:
+    if not callable(work):
+        raise Invalid("iris.entry", f"{work!r:.80} is no function.", hint="the function comes first")
+    if inspect.iscoroutinefunction(work):
+        raise Invalid(
+            "iris.entry",
+            f"{_named(work)} is an async function, and a task calls plain ones.",
+            hint=f"give one that runs it: lambda: asyncio.run({_named(work)}())",
+        )
+
+
+def check_call(work: Callable[..., Any], args: object, kwargs: object) -> None:
+    """What the function would refuse is refused before a machine is got for it."""
+    if not isinstance(args, tuple | list):
+        raise Invalid(
+            "iris.arguments",
+            f"args are a tuple of arguments, not {args!r:.80}.",
+            hint="of one: args=(value,)",
+        )
+    if not isinstance(kwargs, Mapping):
+        raise Invalid(
+            "iris.arguments",
+            f"kwargs are a mapping, not {kwargs!r:.80}.",
+            hint='write kwargs={"name": value}',
+        )
+    try:
+        # The function itself and not what it wraps, which may take others.
+        signature = inspect.signature(work, follow_wrapped=False)
+    except ValueError:
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise Invalid(
+            "iris.arguments",
+            f"{_named(work)} cannot be called like this: {error}.",
+            hint="give what it takes in args=(…) and kwargs={…}",
+        ) from None
 
 
 def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.JobSpec:
@@ -120,7 +195,7 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
 
 def _environment(options: Options) -> pb.Environment:
     shared = options.get("environment", {})
-    check_options(shared, Environment.__annotations__)
+    check_options(shared, Environment)
     return pb.Environment(
         variables={**shared.get("env", {}), **options.get("env", {})},
         packages=[*shared.get("packages", ()), *options.get("packages", ())],
@@ -130,10 +205,26 @@ def _environment(options: Options) -> pb.Environment:
 
 def _entry(work: Work, payload: Payload) -> Entry:
     if callable(work):
+        check_function(work)
         return Oneof("call", pb.Call(function=payload.pickled(work, f"The function {_named(work)}")))
+    argv = _argv(work)
+    if not argv:
+        raise Invalid(
+            "iris.entry",
+            f"{work!r:.80} is neither a function nor a command.",
+            hint="give a function, a text for the shell, or a list of texts: a program and its arguments",
+        )
+    return Oneof("command", pb.Command(argv=argv))
+
+
+def _argv(work: str | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The program and its arguments; nothing of what is no command."""
     if isinstance(work, str):
-        return Oneof("command", pb.Command(argv=["/bin/sh", "-c", work]))
-    return Oneof("command", pb.Command(argv=list(work)))
+        return ["/bin/sh", "-c", work] if work.strip() else []
+    try:
+        return [os.fspath(word) for word in work]
+    except TypeError:
+        return []
 
 
 def _named(work: Callable[..., Any]) -> str:

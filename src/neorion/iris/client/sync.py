@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack, cast, overload
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from neorion.iris.client.aio import AsyncIrisClient
@@ -18,7 +19,7 @@ from neorion.iris.client.notebook import html
 from neorion.iris.client.options import MapOptions, Options, Work
 from neorion.iris.client.progress import Progress
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.base import Error
+from neorion.keel.base import Error, Invalid
 
 T = TypeVar("T")
 
@@ -39,6 +40,9 @@ class Job:
 
     def tasks(self) -> list[pb.Task]:
         return self._client.tasks(self)
+
+    def attempts(self, task: int = 0) -> list[pb.Attempt]:
+        return self._client.attempts(self, task)
 
     def wait(self, timeout: float | None = None) -> Any:
         return self._client.wait(self, timeout=timeout)
@@ -76,11 +80,12 @@ class IrisClient:
     """
 
     def __init__(self, make: Callable[[], AsyncIrisClient], before: ExitStack | None = None) -> None:
-        self._stack = before or ExitStack()
-        self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
-        self._inner = self._portal.call(make)
-        self._stack.callback(self._portal.call, self._inner.aclose)
-        self._finalizer = weakref.finalize(self, self._stack.close)
+        with before or ExitStack() as stack:
+            self._portal: BlockingPortal = stack.enter_context(start_blocking_portal())
+            self._inner = self._portal.call(make)
+            stack.callback(self._portal.call, self._inner.aclose)
+            # Not before all of it is there: the loop of a client that was never made would hold up the program's end.
+            self._finalizer = weakref.finalize(self, stack.pop_all().close)
 
     @classmethod
     def remote(cls, url: str | None = None, *, token: str | None = None, user: str = "") -> Self:
@@ -202,6 +207,10 @@ class IrisClient:
     def tasks(self, job: Job | str) -> list[pb.Task]:
         return self._call(lambda: self._inner.tasks(_id(job)))
 
+    def attempts(self, job: Job | str, task: int = 0) -> list[pb.Attempt]:
+        """Every try of a task, the first one first."""
+        return self._call(lambda: self._inner.attempts(_id(job), task))
+
     def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
         return self._call(lambda: self._inner.jobs(prefix, states, limit))
 
@@ -239,23 +248,32 @@ class IrisClient:
 
     def _call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Ctrl-C ends the work too, and lets it clear up behind itself."""
+        if not self._finalizer.alive:
+            raise Invalid(
+                "iris.closed", "The client is closed.", hint="make another, or stay inside of its with"
+            )
+        begun: list[anyio.CancelScope] = []
         over = threading.Event()
 
         async def tracked() -> tuple[T | None, BaseException | None]:
-            try:
-                return await work(), None
-            except (KeyboardInterrupt, SystemExit) as raised:
-                # A task's own. They would end the loop in here, so they are raised where they were asked for.
-                return None, raised
-            finally:
-                over.set()
+            with anyio.CancelScope() as scope:
+                begun.append(scope)
+                try:
+                    return await work(), None
+                except (KeyboardInterrupt, SystemExit) as raised:
+                    # A task's own. They would end the loop in here, so they are raised where they were asked for.
+                    return None, raised
+                finally:
+                    over.set()
+            return None, None
 
-        future = self._portal.start_task_soon(tracked)
         try:
-            value, raised = future.result()
+            value, raised = self._portal.start_task_soon(tracked).result()
         except KeyboardInterrupt:
-            future.cancel()
-            over.wait(_CLEAR_UP_S)
+            # It may come before there is a future: work that nobody can name would hold up the end of this client.
+            self._portal.call(_cancel, begun)
+            if begun:
+                over.wait(_CLEAR_UP_S)
             raise
         if raised is not None:
             raise raised
@@ -273,5 +291,10 @@ class IrisClient:
             self._call(values.aclose)
 
 
+def _cancel(scopes: Iterable[anyio.CancelScope]) -> None:
+    for scope in scopes:
+        scope.cancel()
+
+
 def _id(job: Job | str) -> str:
-    return job if isinstance(job, str) else job.id
+    return job.id if isinstance(job, Job) else job

@@ -1,0 +1,156 @@
+"""What users write by mistake: each with the code and the hint that it is refused with."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+from neorion.iris.client import AsyncIrisClient
+from neorion.iris.model.constraint import Constraint
+from neorion.iris.model.gen import iris_pb as pb
+
+LOCK = threading.Lock()
+PLAIN = "pass plain data, and open files, locks and connections inside of the function"
+AMOUNT = 'write an amount like 2, "500m" or "8Gi"'
+TIME = 'write a time like 90, "30s" or "2h"'
+NAME = "letters, digits, '.', '_' and '-', up to 63 of them, beginning and ending with a letter or digit"
+CALL = "give what it takes in args=(…) and kwargs={…}"
+WORK = "give a function, a text for the shell, or a list of texts: a program and its arguments"
+OPTIONS = "the options stand in docs/guides/iris.md"
+TEXT = 'a name is a text: submit(work, "train")'
+RULE = 'write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"'
+LISTS = "at most 10000, each of at most 131072 characters; send data as files or arguments"
+
+Submit = Callable[[AsyncIrisClient], Any]
+
+
+def submit(work: Any = "true", name: str = "bad", **options: Any) -> Submit:
+    return lambda client: client.submit(work, name, **options)
+
+
+async def waits() -> None: ...
+
+
+USER: dict[str, tuple[Submit, str, str]] = {
+    "a function that cannot be pickled": (submit(lambda: LOCK), "iris.unpicklable", PLAIN),
+    "an argument that cannot be pickled": (submit(print, args=(LOCK,)), "iris.unpicklable", PLAIN),
+    "an item that cannot be pickled": (lambda client: client.map(print, [LOCK]), "iris.unpicklable", PLAIN),
+    "arguments for a command": (submit(args=(1,)), "iris.arguments", "put them into the command"),
+    "arguments that are no tuple": (submit(print, args=5), "iris.arguments", "of one: args=(value,)"),
+    "arguments that are a text": (submit(print, args="ab"), "iris.arguments", "of one: args=(value,)"),
+    "named arguments without names": (
+        submit(print, kwargs=[1]),
+        "iris.arguments",
+        'write kwargs={"name": value}',
+    ),
+    "an argument too few": (submit(Constraint.parse), "iris.arguments", CALL),
+    "an argument too many": (submit(lambda: 1, args=(1,)), "iris.arguments", CALL),
+    "nothing to run": (submit(None), "iris.entry", WORK),
+    "an empty command": (submit(" "), "iris.entry", WORK),
+    "a command with a number in it": (submit(["echo", 1]), "iris.entry", WORK),
+    "work and name the wrong way round": (submit("train", print), "iris.name", TEXT),  # pyright: ignore[reportArgumentType] -- that is the mistake
+    "an async function": (submit(waits), "iris.entry", "give one that runs it: lambda: asyncio.run(waits())"),
+    "an async function for many": (
+        lambda client: client.map(waits, [1]),
+        "iris.entry",
+        "give one that runs it: lambda: asyncio.run(waits())",
+    ),
+    "items and function the wrong way round": (
+        lambda client: client.map(cast("Any", [1]), "ab"),
+        "iris.entry",
+        "the function comes first",
+    ),
+    "one package for a list of them": (submit(packages="numpy"), "iris.option", OPTIONS),
+    "one constraint for a list of them": (submit(require="zone=moon"), "iris.option", OPTIONS),
+    "a number for a variable": (submit(env={"A": 1}), "iris.option", OPTIONS),
+    "a text for a number": (submit(retries="3"), "iris.option", OPTIONS),
+    "a text for a number of tasks": (
+        submit(replicas="4"),
+        "iris.replicas",
+        "with nothing to do, submit none",
+    ),
+    "resources that are a text": (submit(resources="gpu"), "iris.option", OPTIONS),
+    "a misspelt part of an environment": (
+        submit(environment={"package": ["x"]}),
+        "iris.option",
+        'did you mean "packages"?',
+    ),
+    "a misspelt option": (submit(retires=3), "iris.option", 'did you mean "retries"?'),
+    "an option of map for submit": (
+        submit(chunk=3),
+        "iris.option",
+        OPTIONS,
+    ),
+    "a misspelt resource": (submit(resources={"cpus": 1}), "iris.resources", 'did you mean "cpu"?'),
+    "an amount that is none": (submit(resources={"memory": "lots"}), "iris.resources", AMOUNT),
+    "GPUs that are no number": (
+        submit(resources={"gpu": "H100:many"}),
+        "iris.resources",
+        'write 8, "H100" or "H100:8"',
+    ),
+    "less than nothing": (submit(resources={"cpu": -1}), "iris.resources", AMOUNT),
+    "8 GPUs where the largest machine has 4": (
+        submit(resources={"gpu": 8}),
+        "iris.infeasible",
+        "ask for 4 GPUs or fewer per task, and for more tasks",
+    ),
+    "GPUs of a kind there is none of": (
+        submit(resources={"gpu": "H10:1"}),
+        "iris.infeasible",
+        'did you mean "H100"?',
+    ),
+    "more memory than any machine has": (
+        submit(resources={"memory": "900Ti"}),
+        "iris.infeasible",
+        "ask for 7629Mi or less",
+    ),
+    "a constraint nobody meets": (
+        submit(require=["zone=moon"]),
+        "iris.infeasible",
+        "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+    ),
+    "a constraint that is none": (submit(require=["=="]), "iris.constraint", RULE),
+    "a misspelt priority": (submit(priority="batsch"), "iris.band", 'did you mean "batch"?'),
+    "a time that is none": (submit(timeout="soon"), "iris.limits", TIME),
+    "a name with spaces": (submit(name="a b"), "iris.name", NAME),
+    "no name": (submit(name=""), "iris.name", NAME),
+    "too many tasks": (
+        submit(replicas=100_001),
+        "iris.replicas",
+        "put more work into each task, or submit several jobs",
+    ),
+    "no task at all": (submit(replicas=0), "iris.replicas", "with nothing to do, submit none"),
+    "fewer tries than none": (submit(retries=-1), "iris.budget", "give a number of retries from 0"),
+    "a variable that is none": (
+        submit(env={"A=B": "c"}),
+        "iris.variable",
+        "a name has no '=', and neither name nor value a NUL character",
+    ),
+    "an oversize variable": (submit(env={"A": "x" * 200_000}), "iris.too_long", LISTS),
+    "an oversize command": (submit(["echo", "x" * 200_000]), "iris.too_long", LISTS),
+    "too many setup commands": (submit(setup=["true"] * 10_001), "iris.too_long", LISTS),
+    "an oversize submission": (
+        submit(["echo", *["x" * 100_000] * 50]),
+        "rpc.too_large",
+        "Send less, or in several calls.",
+    ),
+    "a job that is not there": (
+        lambda client: client.get("/zoe/trainde"),
+        "iris.no_job",
+        'did you mean "trained"?',
+    ),
+    "something else than a job": (
+        lambda client: client.wait(cast("str", 5)),
+        "iris.name",
+        TEXT,
+    ),
+    "a try that there was not": (
+        lambda client: anext(client.calls.logs(pb.LogsRequest(job="/zoe/trained", attempt=9))),
+        "iris.no_attempt",
+        "iris task attempts /zoe/trained 0",
+    ),
+    "a task that is not there": (
+        lambda client: client.logs("/zoe/trained", 7),
+        "iris.no_task",
+        "see them with: iris task list /zoe/trained",
+    ),
+}
