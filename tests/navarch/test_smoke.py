@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TextIO, cast
 
 import pytest
 
@@ -26,22 +28,32 @@ FAKE = (
 LOOKS_MAX = 60
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    (tmp_path / "config.yaml").write_text(FAKE)
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+@contextmanager
+def serving(folder: Path, config: str = FAKE) -> Generator[tuple[str, dict[str, str]]]:
+    """One life of a control plane: where it answers, and what those who call it are started with."""
+    (folder / "config.yaml").write_text(config)
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
     serve = subprocess.Popen(
-        [*PROGRAM, "serve", "--config", str(tmp_path / "config.yaml")],
+        [*PROGRAM, "serve", "--config", str(folder / "config.yaml")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=env,
     )
     assert serve.stdout is not None
-    yield serve.stdout.readline().strip(), env
-    serve.send_signal(signal.SIGTERM)
-    serve.stdout.close()
-    assert serve.wait(30) == 0
+    try:
+        yield serve.stdout.readline().strip(), env
+    finally:
+        serve.send_signal(signal.SIGTERM)
+        serve.stdout.close()
+        code = serve.wait(120)
+    assert code == 0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    with serving(tmp_path) as found:
+        yield found
 
 
 def call(server: tuple[str, dict[str, str]], *args: str):
@@ -93,6 +105,37 @@ def test_a_pool_that_is_misspelt_is_not_watched_for_ever(server: tuple[str, dict
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=60)
     assert done.returncode == 3
     assert 'did you mean "training"?' in done.stderr
+
+
+@contextmanager
+def watching(address: str, env: dict[str, str]) -> Generator[tuple[TextIO, TextIO]]:
+    """What `navarch watch` tells, and what it remarks."""
+    watch = subprocess.Popen(
+        [*PROGRAM, "watch", "--server", address, "-o", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+    assert watch.stdout is not None
+    assert watch.stderr is not None
+    try:
+        yield cast("TextIO", watch.stdout), cast("TextIO", watch.stderr)
+    finally:
+        watch.terminate()
+        watch.communicate()
+
+
+def test_a_watch_outlives_the_control_plane_it_asks(tmp_path: Path):
+    with ExitStack() as stack:
+        with serving(tmp_path) as (address, env):
+            told, remarks = stack.enter_context(watching(address, env))
+            assert json.loads(told.readline())["event"]
+        assert "What happens is told when it answers again." in remarks.readline()
+        with serving(tmp_path, FAKE.replace("127.0.0.1:0", address.removeprefix("http://"))):
+            assert remarks.readline() == "It answers again.\n"
+            call((address, env), "pool", "pause", "training")
+            assert any("paused" in json.loads(line)["sentence"] for line in iter(told.readline, ""))
 
 
 AGENT = ("agent", "--node-id", "somebody", "--state", "agent")

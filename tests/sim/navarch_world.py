@@ -114,6 +114,9 @@ class Fleet:
         found = self.plane.fleet.deck.book.nodes.values()
         return [node for node in found if not states or node.state in states]
 
+    def troubles(self) -> set[str]:
+        return {one.kind for one in self.plane.fleet.deck.book.troubles.values()} if self.plane else set()
+
     def machine_of(self, node: Node) -> FakeMachine:
         return self.cloud.machines[node.machine]
 

@@ -118,6 +118,24 @@ async def test_work_is_restarted_where_a_policy_says_so_and_that_costs_no_node_h
         assert len(navarch.cloud.bought) == 3
 
 
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "after a restart"])
+@seeds(3, limits=LONG)
+async def test_whoever_is_turned_away_after_a_lost_answer_buys_no_second_machine(
+    world: World, *, killed: bool
+):
+    async with fleet(world, [pool(1)], Behaviour(lost=1.0)) as navarch:
+        await navarch.until(lambda: bool(navarch.cloud.machines))
+        navarch.cloud.behaviour.denied = True
+        if killed:
+            navarch.control.restart()
+        await navarch.until(lambda: "denied" in navarch.troubles())
+        await world.sleep(240)
+        navarch.cloud.behaviour.lost, navarch.cloud.behaviour.denied = 0.0, False
+        await navarch.settled(1)
+        assert list(navarch.cloud.bought.values()) == [1]
+        assert navarch.troubles() == set()
+
+
 @seeds(1, limits=LONG)
 async def test_an_applications_error_costs_no_node_whatever_the_rule_says_and_is_forgotten_in_time(
     world: World,

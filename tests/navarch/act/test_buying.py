@@ -123,10 +123,15 @@ async def test_the_next_provider_is_asked_when_the_first_has_none():
         assert [node.place.region for node in it.nodes()] == ["free"]
 
 
-async def test_a_cloud_that_never_answers_is_left_for_another(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("denied", [False, True], ids=["lists nothing", "does not let us in"])
+async def test_a_cloud_that_never_answers_is_left_for_another(
+    monkeypatch: pytest.MonkeyPatch, *, denied: bool
+):
     monkeypatch.setattr("neorion.navarch.act.buying.ABANDON_AFTER", Duration(0))
     monkeypatch.setattr("neorion.navarch.act.buying.LISTED_WITHIN", Duration(0))
-    deaf = FakeProvider("deaf", FakeCloud(SystemClock(), seeded_rng(1), name="deaf"))
+    deaf = FakeProvider(
+        "deaf", FakeCloud(SystemClock(), seeded_rng(1), Behaviour(denied=denied), name="deaf")
+    )
 
     async def lost(intent: Intent) -> Machine:
         raise unknown_outcome("deaf", str(intent.id))

@@ -22,7 +22,7 @@ from tests.capacity.clouds.gate import Answer, Call, Gate, opened
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 ACTION = b'{"action": "terminate", "time": "2026-11-16T08:22:00Z"}'
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace as changed
 
+import pytest
 from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
@@ -9,7 +10,7 @@ from neorion.keel.base import Duration
 from neorion.navarch.decide import BuyNode, MoveNode, NameSuccessor, StepRepair, plan, violations
 from neorion.navarch.decide.budget import admit
 from neorion.navarch.model import Health, HoldCode, Node, NodeId, NodeState, Pulse, RepairStep
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Timing
+from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Scaling, Timing
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 ONE = HealthRules(budgets=(Budget(Amount(count=1)),), cause=CommonCause(least=1_000, share=100))
@@ -81,5 +82,32 @@ def test_a_successor_that_did_not_come_up_makes_the_pool_no_smaller():
     ill = sick(1, NodeState.CORDONED, Remedy.REPLACE)
     waits = repair(ill, RepairStep.BUYING, successor=NodeId("node-gone"))
     decided = plan(pool_view(spec(3), [ill, node(2), node(3)], [waits]), NOW)
-    assert [one for one in decided.actions if isinstance(one, BuyNode)] == []
+    assert [one.repair for one in decided.actions if isinstance(one, BuyNode)] == [waits.id]
     assert NameSuccessor(waits.id, NodeId(""), "its successor did not come up") in decided.actions
+
+
+@pytest.mark.parametrize(
+    ("step", "before"),
+    [(RepairStep.CORDONING, ""), (RepairStep.BUYING, "node-gone")],
+    ids=["its cordon is known", "its successor did not come up"],
+)
+def test_the_last_place_is_the_successors_before_the_pools_own(step: RepairStep, before: str):
+    """The pool's own order in it left no room for a successor, and the old node was drained with nobody beside it."""
+    ill = sick(1, NodeState.CORDONED, Remedy.REPLACE)
+    waits = repair(ill, step, successor=NodeId(before))
+    short = spec(3, scaling=Scaling(least=3, most=3, surge=Amount(count=0)))
+    decided = plan(pool_view(short, [ill, node(2)], [waits]), NOW)
+    assert [one.repair for one in decided.actions if isinstance(one, BuyNode)] == [waits.id]
+
+
+@pytest.mark.parametrize(
+    ("step", "before"),
+    [(RepairStep.CORDONING, ""), (RepairStep.BUYING, ""), (RepairStep.BUYING, "node-gone")],
+)
+def test_where_a_spare_takes_the_place_no_successor_is_bought(step: RepairStep, before: str):
+    ill, spare = sick(1, NodeState.CORDONED, Remedy.REPLACE), node(2, NodeState.SPARE, spare=True)
+    waits = repair(ill, step, successor=NodeId(before))
+    kept = spec(1, scaling=Scaling(least=1, most=1, spares=1))
+    decided = plan(pool_view(kept, [ill, spare], [waits]), NOW)
+    assert [one for one in decided.actions if isinstance(one, BuyNode)] == []
+    assert [one.node for one in decided.actions if isinstance(one, NameSuccessor)][-1:] == [spare.id]

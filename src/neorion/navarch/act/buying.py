@@ -38,7 +38,9 @@ class Buyer:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
-        # Purchases that were asked for often enough, and when for the last time.
+        # Purchases of which a call was never answered: their machines may have been made.
+        self._unanswered: set[IntentId] = set()
+        # Those of them that were asked for often enough, and when for the last time.
         self._asked_last: dict[IntentId, Instant] = {}
 
     async def buy(self, intent: IntentId) -> None:
@@ -53,17 +55,32 @@ class Buyer:
         provider = self._deck.world.providers[purchase.place.provider]
         try:
             machine = await provider.provision(self._intent(purchase))
-        except (NoCapacity, QuotaExceeded, Denied, Invalid) as error:
+        except Denied as error:
+            # Whoever is turned away at the door is told nothing of what was asked for before.
+            if self._may_be_made(purchase):
+                self._trouble(purchase, error)
+                self._ask_again(purchase)
+                raise
+            self._refused(intent, error)
+        except (NoCapacity, QuotaExceeded, Invalid) as error:
             self._refused(intent, error)
         except Deadline:
-            # Nobody knows. It is asked again, until so much time has passed that only the list can tell.
-            now = self._deck.clock.now()
-            if not now.since(purchase.intended) < ABANDON_AFTER:
-                self._asked_last[intent] = now
+            self._unanswered.add(intent)
+            self._ask_again(purchase)
             raise
         else:
             await point("navarch.buy.after")
             self.bought(intent, machine)
+
+    def _may_be_made(self, purchase: Purchase) -> bool:
+        """What a process before this one asked for, and what it was told, nobody knows."""
+        return purchase.id in self._unanswered or purchase.intended < self._deck.started
+
+    def _ask_again(self, purchase: Purchase) -> None:
+        """Nobody knows. It is asked again, until so much time has passed that only the list can tell."""
+        now = self._deck.clock.now()
+        if not now.since(purchase.intended) < ABANDON_AFTER:
+            self._asked_last[purchase.id] = now
 
     def bought(self, intent: IntentId, machine: Machine) -> None:
         """The cloud has made the machine: now it is a matter of booting."""
@@ -116,6 +133,13 @@ class Buyer:
 
     def _refused(self, intent: IntentId, error: Error) -> None:
         purchase = self._book.purchases[intent]
+        self._trouble(purchase, error)
+        self._settle(
+            replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
+        )
+        self._order_over(purchase, error.sentence)
+
+    def _trouble(self, purchase: Purchase, error: Error) -> None:
         zone, region, cloud = purchase.place.scopes
         match error:
             case NoCapacity():
@@ -127,14 +151,15 @@ class Buyer:
             case _:
                 scope, kind = region, "invalid"
         self._moves.trouble(scope, kind, error.sentence, purchase.intended)
-        self._settle(
-            replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
-        )
-        self._order_over(purchase, error.sentence)
 
     async def _look_for(self, purchase: Purchase) -> None:
         provider = self._deck.world.providers[purchase.place.provider]
-        for machine in await provider.list(self._deck.installation.id):
+        try:
+            machines = await provider.list(self._deck.installation.id)
+        except Denied:
+            # That may last for days: others are asked, and what was made here is given back when we are let in again.
+            machines = ()
+        for machine in machines:
             if machine.intent == purchase.id:
                 self.bought(purchase.id, machine)
                 return
@@ -159,6 +184,7 @@ class Buyer:
     def _settle(self, purchase: Purchase) -> None:
         PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)
         self._asked_last.pop(purchase.id, None)
+        self._unanswered.discard(purchase.id)
         self._book.put_purchase(replace(purchase, settled=self._deck.clock.now()))
         self._deck.watch(purchase)
         self._deck.wake()

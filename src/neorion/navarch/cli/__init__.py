@@ -14,7 +14,12 @@ _WORDS: Final = "Words"
 _PLANE: Final = "Control plane"
 _SHELL: Final = "Your shell"
 
-app = App("navarch", help="The fleet: pools, nodes, their health and their repair.", env_prefix="NAVARCH")
+app = App(
+    "navarch",
+    help="The fleet: pools, nodes, their health and their repair.",
+    env_prefix="NAVARCH",
+    distribution="neorion",
+)
 app.mount("pool", "neorion.navarch.cli.pool:pool", help="See pools and change their size.", heading=_FLEET)
 app.mount("node", "neorion.navarch.cli.node:node", help="See nodes and take them in and out.", heading=_FLEET)
 app.mount(

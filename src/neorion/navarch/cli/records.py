@@ -232,6 +232,14 @@ class StepRecord:
     sentence: str
 
 
+def steps_in(plan: pb.PlanResponse) -> list[StepRecord]:
+    """What would be done, then what waits: like every step, a wait says first whose it is."""
+    return [
+        *(StepRecord(one.pool, one.action, one.sentence) for one in plan.steps),
+        *(StepRecord(one.pool, f"wait: {one.code}", f"{one.subject}: {one.sentence}") for one in plan.holds),
+    ]
+
+
 STEPS: Final[Table[StepRecord]] = Table(
     (
         Column("POOL", lambda it: it.pool),

@@ -45,13 +45,11 @@ def explain(out: Output, subject: str, server: str) -> None:
 def plan(out: Output, pool: str, server: str) -> None:
     """Say what would be done now."""
     from neorion.navarch.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.records import STEPS, StepRecord  # noqa: PLC0415 -- as above
+    from neorion.navarch.cli.records import STEPS, steps_in  # noqa: PLC0415 -- as above
     from neorion.navarch.model.gen import navarch_pb as pb  # noqa: PLC0415 -- as above
 
     found = ask(out, server, lambda client: client.calls.plan(pb.PlanRequest(pool=pool)))
-    steps = [StepRecord(one.pool, one.action, one.sentence) for one in found.steps]
-    steps += [StepRecord(one.subject, f"wait: {one.code}", one.sentence) for one in found.holds]
-    out.show(steps, STEPS)
+    out.show(steps_in(found), STEPS)
 
 
 @click.command("doctor", cls=Command)

@@ -13,12 +13,16 @@ _PAST = Duration.of(ms=1)
 
 
 def plan(view: PoolView, now: Instant) -> PoolPlan:
-    """What is to be done now. Life first, then repairs, then size: each sees the pool as it stood at the start."""
+    """What is to be done now. Life first, then repairs, then size: each sees the pool as it stood at the start.
+
+    But successors that repairs have just begun to seek are bought before anything else could take their places.
+    """
     found: list[Action | Hold] = [*life.live(view, now), *repair.needed(view, now)]
-    found += repair.advance(view, now)
+    advanced = tuple(repair.advance(view, now))
+    found += advanced
     found += repair.begin(view, now)
     goal = size.target(view, now)
-    found += size.resize(view, goal, now)
+    found += size.resize(view, goal, repair.seekers(view, advanced), now)
     actions = tuple(one for one in found if not isinstance(one, Hold))
     holds = tuple(one for one in found if isinstance(one, Hold))
     return PoolPlan(actions, holds, goal.wish, _wake_at(view, holds, now))

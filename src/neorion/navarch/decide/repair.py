@@ -1,6 +1,6 @@
 """Repairs: which nodes need one, which may begin, and the next step of each that has."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Instant
@@ -112,6 +112,18 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
             yield from _step(repair, node, view, promised, now)
 
 
+def seekers(view: PoolView, decided: Collection[Action]) -> list[Repair]:
+    """Those for whom a successor is to be bought, when what `advance` decided is done."""
+    steps = {one.repair: one.to for one in decided if isinstance(one, StepRepair)}
+    named = {one.repair: one.node for one in decided if isinstance(one, NameSuccessor)}
+    return [
+        repair
+        for repair in view.open_repairs
+        if steps.get(repair.id, repair.step) is RepairStep.BUYING
+        and not named.get(repair.id, repair.successor)
+    ]
+
+
 def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
     """What keeps this repair from beginning, budgets and common causes apart."""
     if view.state.paused:
@@ -181,7 +193,7 @@ def _step(
 ) -> Iterator[Action]:
     match repair.step:
         case RepairStep.CORDONING:
-            yield from _after_cordon(repair, node, view, now)
+            yield from _after_cordon(repair, node, view, promised, now)
         case RepairStep.BUYING:
             yield from _find_successor(repair, node, view, promised, now)
         case RepairStep.DRAINING if node.state is NodeState.DRAINED:
@@ -201,7 +213,9 @@ def _step(
             pass
 
 
-def _after_cordon(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
+def _after_cordon(
+    repair: Repair, node: Node, view: PoolView, promised: set[NodeId], now: Instant
+) -> Iterator[Action]:
     pulse = view.pulse(node.id)
     if not pulse.marked:
         return
@@ -211,6 +225,7 @@ def _after_cordon(repair: Repair, node: Node, view: PoolView, now: Instant) -> I
         return
     if repair.remedy.costs_the_node and not node.spare and has_room(view, repair, now):
         yield StepRepair(repair.id, RepairStep.BUYING, "its successor comes first")
+        yield from _find_successor(repair, node, view, promised, now)
         return
     why = (
         repair.why if node.spare or not repair.remedy.costs_the_node else "no room for a successor beside it"
@@ -259,27 +274,24 @@ def _find_successor(
 ) -> Iterator[Action]:
     """A spare at once, if there is one; otherwise `size` buys. Once the successor serves, the old node is drained."""
     successor = view.successor(repair)
-    if repair.successor and successor is None:
-        yield NameSuccessor(repair.id, NodeId(""), "its successor did not come up")
-    elif successor is not None and successor.state is NodeState.ACTIVE:
-        yield StepRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")
-        yield MoveNode(node.id, NodeState.DRAINING, repair.why)
-    elif successor is None:
-        spare = _spare_near(
-            node, [each for each in view.unsettled if ready_spare(each) and each.id not in promised]
-        )
-        if spare is not None:
-            promised.add(spare.id)
-            yield NameSuccessor(repair.id, spare.id, "a spare takes its place")
-            yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
-        elif _no_room_any_more(repair, view, now):
-            yield StepRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
+    if successor is not None:
+        if successor.state is NodeState.ACTIVE:
+            yield StepRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")
             yield MoveNode(node.id, NodeState.DRAINING, repair.why)
-
-
-def _no_room_any_more(repair: Repair, view: PoolView, now: Instant) -> bool:
-    """The clouds' quota turned out to be used up: then one has to go before one can come."""
-    return not repair.successor and not has_room(view, repair, now)
+        return
+    if repair.successor:
+        yield NameSuccessor(repair.id, NodeId(""), "its successor did not come up")
+    spare = _spare_near(
+        node, [each for each in view.unsettled if ready_spare(each) and each.id not in promised]
+    )
+    if spare is not None:
+        promised.add(spare.id)
+        yield NameSuccessor(repair.id, spare.id, "a spare takes its place")
+        yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
+    elif not has_room(view, repair, now):
+        # The clouds' quota turned out to be used up: then one has to go before one can come.
+        yield StepRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
+        yield MoveNode(node.id, NodeState.DRAINING, repair.why)
 
 
 def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:

@@ -21,8 +21,8 @@ from neorion.navarch.model import (
     Place,
     PoolView,
     PurchaseState,
+    Repair,
     RepairId,
-    RepairStep,
     Wish,
     is_settled,
 )
@@ -93,26 +93,23 @@ def target(view: PoolView, now: Instant) -> Target:
     return Target(max(min(size, held), held - scaling.step_down), advice.why, wish)
 
 
-def resize(view: PoolView, goal: Target, now: Instant) -> Iterator[Action | Hold]:
+def resize(view: PoolView, goal: Target, seekers: Sequence[Repair], now: Instant) -> Iterator[Action | Hold]:
+    """`seekers` are repairs that wait for a successor to be bought."""
     if goal.size != view.state.wanted:
         yield WantNodes(view.spec.name, goal.size, goal.by)
     have = seats(view)
     if view.state.paused:
-        yield from _paused(view, have, goal)
+        yield from _paused(view, goal, have, seekers)
         return
-    yield from _buy(view, _shopping(view, goal, have), now)
+    yield from _buy(view, _shopping(view, goal, have, seekers), now)
     if have > goal.size:
         yield from _retire(view, have - goal.size, goal.by)
     yield from _spare_too_many(view)
 
 
-def _paused(view: PoolView, have: int, goal: Target) -> Iterator[Hold]:
+def _paused(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) -> Iterator[Hold]:
     """Who waits for a purchase that is not made now: nodes whose successors are not ordered yet, and the pool itself."""
-    waiting = [
-        repair.node
-        for repair in view.open_repairs
-        if repair.step is RepairStep.BUYING and view.successor(repair) is None
-    ]
+    waiting = [repair.node for repair in seekers]
     for subject in [*waiting, *([view.spec.name] if have != goal.size else [])]:
         yield Hold(HoldCode.PAUSED, subject, detail=view.state.paused, pool=view.spec.name)
 
@@ -124,11 +121,10 @@ class _Want:
     repair: RepairId = NOBODY
 
 
-def _shopping(view: PoolView, goal: Target, have: int) -> Iterator[_Want]:
+def _shopping(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) -> Iterator[_Want]:
     """Successors first, because somebody waits for them; then the pool's own size; then spares."""
-    for repair in view.open_repairs:
-        if repair.step is RepairStep.BUYING and not repair.successor and repair.swap:
-            yield _Want(f"takes the place of {repair.node}", repair=repair.id)
+    for repair in seekers:
+        yield _Want(f"takes the place of {repair.node}", repair=repair.id)
     for _ in range(goal.size - have):
         yield _Want(f"{have} of {goal.size} nodes: {goal.by}")
     kept = _spares(view)

@@ -95,7 +95,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
 
 
 class Purchase(Struct, frozen=True, omit_defaults=True):
-    """The decision to buy one machine, and what became of it. `asked` counts the calls that brought no certain answer."""
+    """The decision to buy one machine, and what became of it."""
 
     id: IntentId
     node: NodeId
@@ -103,7 +103,6 @@ class Purchase(Struct, frozen=True, omit_defaults=True):
     place: Place
     intended: Instant
     state: PurchaseState = PurchaseState.INTENDED
-    asked: int = 0
     settled: Instant | None = None
     machine: MachineId = MachineId("")
     refusal: str = ""

@@ -155,8 +155,10 @@ def node_message(node: Node, pulse: Pulse | None, repair: Repair | None) -> pb.N
     return message
 
 
-def reason_message(hold: Hold) -> pb.Reason:
-    return pb.Reason(code=hold.code.value, subject=hold.subject, sentence=hold.sentence, hint=hold.hint)
+def reason_message(hold: Hold, pool: str) -> pb.Reason:
+    return pb.Reason(
+        code=hold.code.value, subject=hold.subject, sentence=hold.sentence, hint=hold.hint, pool=pool
+    )
 
 
 def found_message(finding: Finding) -> pb.Found:

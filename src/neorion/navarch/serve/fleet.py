@@ -144,7 +144,7 @@ class Operators(FleetService):
                 pb.Step(pool=spec.name, action=type(action).__name__, sentence=action.sentence)
                 for action in found.actions
             ]
-            answer.holds += [wire.reason_message(hold) for hold in found.holds]
+            answer.holds += [wire.reason_message(hold, spec.name) for hold in found.holds]
         return answer
 
     async def doctor(self, request: pb.DoctorRequest, ctx: object) -> pb.DoctorResponse:
@@ -185,7 +185,7 @@ class Operators(FleetService):
             unhealthy=sum(node.health is Health.UNHEALTHY for node in shelf.nodes.values()),
             spares=counts[NodeState.SPARE],
             repairs=sum(not repair.step.over for repair in shelf.repairs.values()),
-            holds=[wire.reason_message(hold) for hold in shelf.holds],
+            holds=[wire.reason_message(hold, spec.name) for hold in shelf.holds],
             providers=[offer.provider for offer in spec.offers],
             autoscaler=type(spec.scaling.autoscaler).__name__.lower() if spec.scaling.autoscaler else "",
             labels=dict(spec.labels),
