@@ -16,13 +16,10 @@ from neorion.drydock.simulated import Group
 from neorion.drydock.storage import publish_storage, storage_part
 from neorion.drydock.testing import namespace, shared_cluster
 from neorion.drydock.yard import Wishes, Yard
-from neorion.keel.base import Duration
-from neorion.keel.clock import SystemClock
-from neorion.keel.kube import condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import DEFINITION
 from tests.contracts.kube_api import WIDGET
-from tests.kube.dev_room import Room, define, room_in
+from tests.kube.dev_room import Room, define, room_in, served
 
 # Of this checkout: two of them may be tested at the same time.
 _FLEET = f"fleet-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
@@ -69,15 +66,8 @@ async def api(cluster: Cluster) -> AsyncGenerator[Client]:
 
 async def defined(client: Client) -> None:
     """Installs the kinds of the tests."""
-    definition = await client.apply(DEFINITION, _WIDGETS, "contract")
-    while not _established(definition.status.conditions):
-        await SystemClock().sleep(Duration.of(ms=20))
-        definition = await client.get(DEFINITION, WIDGET.resource)
-
-
-def _established(conditions) -> bool:
-    found = condition(conditions, "Established")
-    return found is not None and found.holds
+    await client.apply(DEFINITION, _WIDGETS, "contract")
+    await served(client, WIDGET)
 
 
 async def furnish(cluster: Cluster) -> None:

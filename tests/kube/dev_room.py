@@ -1,7 +1,7 @@
 """A namespace for development servers: what is in it, the laws that hold in it, and operators that may be killed in it."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, SystemClock, system_rng
-from neorion.keel.kube import Api, Key, Merge, Object, condition
+from neorion.keel.kube import Api, Key, Kind, Merge, Object, UnknownKind
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.client.transport import Request, Transport
 from neorion.keel.kube.control import Informer, Informers, Lane, Operator
 from neorion.keel.kube.core import CLAIM, DEFINITION, EVENT, POD, SERVICE, Claim, Pod
 from tests.contracts.kube_control import until
-from tests.keel.kube.control.widgets import TENURE
 
 CLOCK, RNG = SystemClock(), system_rng()
 # The machine may be busy with other things; what takes longer has gone wrong.
@@ -35,10 +34,19 @@ _ASIDE = ("/leases", "/events")
 async def define(client: Client) -> None:
     """Installs the kinds of development servers."""
     for file in sorted(CRDS.glob("*.yaml")):
-        defined = await client.apply(DEFINITION, yaml.safe_load(file.read_text()), "test")
-        while (told := condition(defined.status.conditions, "Established")) is None or not told.holds:
+        await client.apply(DEFINITION, yaml.safe_load(file.read_text()), "test")
+    for kind in (SERVERS, FLAVORS):
+        await served(client, kind)
+
+
+async def served(client: Client, kind: Kind[Any]) -> None:
+    """Waits until a kind just defined can be used, which is a moment after its definition says so."""
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            with suppress(UnknownKind):
+                await client.list(kind)
+                return
             await CLOCK.sleep(Duration.of(ms=50))
-            defined = await client.get(DEFINITION, defined.meta.name)
 
 
 class Room:
@@ -212,7 +220,7 @@ class Tap(Transport):
 
 
 def operator(api: Api, namespace: str, identity: str = "one", clock: Clock = CLOCK) -> Operator:
-    plan = Plan(SETTINGS, namespace, identity, scope=namespace, tenure=TENURE)
+    plan = Plan(SETTINGS, namespace, identity, scope=namespace)
     return build(api, plan, clock, RNG)
 
 

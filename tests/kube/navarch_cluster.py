@@ -92,16 +92,18 @@ pools:
     file = loads(text, ConfigFile, {})
     async with serving(file, folder, {"HOME": str(folder)}) as running:
         cloud = running.fakes["lambda"].provider.cloud
-        async with anyio.create_task_group() as group:
-            group.start_soon(_join, api, cloud)
-            name = next(name for name, _, _ in file.named_pools())
-            async with NavarchClient.remote(running.address, token=running.token) as client:
-                yield Yard(client, cloud, api, name)
-            group.cancel_scope.cancel()
-        # The next test has machines of the same names.
-        for machine in cloud.machines.values():
-            with suppress(NotFound):
-                await api.delete(NODE, str(machine.id))
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_join, api, cloud)
+                name = next(name for name, _, _ in file.named_pools())
+                async with NavarchClient.remote(running.address, token=running.token) as client:
+                    yield Yard(client, cloud, api, name)
+                group.cancel_scope.cancel()
+        finally:
+            # The next test has machines of the same names, however this one ends.
+            for machine in cloud.machines.values():
+                with suppress(NotFound):
+                    await api.delete(NODE, str(machine.id))
 
 
 async def _join(api: Client, cloud: FakeCloud) -> None:

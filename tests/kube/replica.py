@@ -5,8 +5,9 @@ from pathlib import Path
 
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
+from neorion.keel.kube.control import TENURE
 from neorion.keel.run import Crew, run_process
-from tests.keel.kube.control.widgets import TENURE, Surroundings, WidgetOperator
+from tests.keel.kube.control.widgets import Surroundings, WidgetOperator
 
 
 async def main(crew: Crew) -> None:

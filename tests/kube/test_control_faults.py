@@ -15,11 +15,11 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, Key, Merge, Modified
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube.control import TENURE, Informers
 from neorion.keel.kube.core import CONFIG_MAP, LEASE
 from tests.contracts.kube_api import WIDGET
 from tests.contracts.kube_control import until
-from tests.keel.kube.control.widgets import TENURE, Surroundings, WidgetOperator, widget
+from tests.keel.kube.control.widgets import Surroundings, WidgetOperator, widget
 from tests.kube.conftest import defined
 from tests.kube.proxy import Wire, wired
 

@@ -19,7 +19,7 @@ from neorion.keel.kube.core import CONFIG_MAP, NODE, POD, SECRET
 from neorion.navarch.adapters.config_file import ConfigFile, pool_specs
 from neorion.navarch.adapters.kube import KubeDemand
 from neorion.navarch.model import NodeState
-from tests.kube.navarch_nodes import kube_node, pod, running, scheduling, stopped
+from tests.kube.navarch_nodes import PATIENCE_S, kube_node, pod, running, scheduling, stopped
 from tests.kube.test_navarch_scheduler import fleet_node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections")]
@@ -57,7 +57,20 @@ async def applied(cluster: Cluster, api: Client) -> Client:
     body = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     await cluster.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", say=body)
     # Left there: another process of this run may use them, and they go with the cluster.
-    return api.acting_as(ACCOUNT)
+    account = api.acting_as(ACCOUNT)
+    with anyio.fail_after(PATIENCE_S):
+        while await _is_refused(account):
+            await SystemClock().sleep(Duration.of(ms=50))
+    return account
+
+
+async def _is_refused(account: Client) -> bool:
+    """An API server heeds new rights in its own time."""
+    try:
+        await account.list(NODE)
+    except Denied:
+        return True
+    return False
 
 
 def test_everything_that_was_promised_is_there():

@@ -37,16 +37,18 @@ BUDGET = Kind(Budget, "PodDisruptionBudget", "poddisruptionbudgets", "policy")
 
 
 @pytest.fixture
-async def scheduler(api: Client) -> AsyncGenerator[KubeScheduler]:
-    async with scheduling(api) as made:
-        yield made
-
-
-@pytest.fixture
 async def name(api: Client, kube_namespace: str) -> AsyncGenerator[str]:
     """A node of the cluster, called as nobody else's is; somebody has tainted and labelled it."""
     labels = {"rack": "7", "workload": "kept"}
     async with kube_node(api, f"gpu-{kube_namespace}", taints=[_SPARE], metadata={"labels": labels}) as made:
+        yield made
+
+
+@pytest.fixture
+async def scheduler(api: Client, name: str) -> AsyncGenerator[KubeScheduler]:
+    """Begun after the node was made: of one made later, its mirror would hear in its own time."""
+    del name
+    async with scheduling(api) as made:
         yield made
 
 

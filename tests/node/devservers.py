@@ -76,7 +76,8 @@ def operated(cluster: Cluster, folder: Path, **file: Any) -> Generator[Devctl]:
     ):
         devctl = Devctl(cluster, name)
         devctl.kubectl("apply", "-f", str(ROOT / "infra/devservers/crds"))
-        devctl.kubectl("wait", "--for=condition=Established", "crd/devservers.devservers.io")
+        kinds = ("crd/devservers.devservers.io", "crd/devserverflavors.devservers.io")
+        devctl.kubectl("wait", "--for=condition=Established", *kinds, PATIENCE)
         path = folder / "operator.yaml"
         base = {"default_image": "busybox", "namespace": name, "scope": name, "port": 0}
         path.write_text(yaml.safe_dump(base | file))

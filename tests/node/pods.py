@@ -60,7 +60,7 @@ class Kubectl:
 
     async def fetch(self, caller: str, url: str) -> str:
         """What a pod gets from there. Services reach a node's proxy a moment after their pods are Ready."""
-        script = f"for _ in $(seq 20); do timeout 2 wget -qO- {url} && exit; sleep 0.2; done; exit 1"
+        script = f"for _ in $(seq 200); do timeout 10 wget -qO- {url} && exit; sleep 0.2; done; exit 1"
         return await self("exec", caller, "--", "sh", "-c", script)
 
     async def until(self, what: str, path: str, value: str, seconds: int = 180) -> None:

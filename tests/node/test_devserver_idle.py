@@ -37,10 +37,11 @@ def status(devctl: Devctl, name: str) -> dict[str, dict[str, str]]:
 
 
 def test_a_server_stops_when_nobody_uses_it_and_not_before(devctl: Devctl, fleeting: str):
-    devctl.good("create", "quiet", fleeting, "--home-size", "1Gi", "--wait")
     devctl.good("create", "busy", fleeting, "--home-size", "1Gi", "--wait")
     # It ends with its server, whatever becomes of the test.
     devctl.good("exec", "busy", "--", "sh", "-c", "while :; do :; done >/dev/null 2>&1 &")
+    # Only now: on a busy machine it would be idle before the other one has started.
+    devctl.good("create", "quiet", fleeting, "--home-size", "1Gi", "--wait")
     person = Person.start([*PROGRAM, "ssh", "quiet"], devctl.env)
     person.see("# ")
     person.type("exit\n")

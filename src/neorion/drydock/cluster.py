@@ -44,6 +44,8 @@ _SERVES_ADMINISTRATORS: Final = (
 )
 # It makes them itself, soon after it has begun to answer.
 _NAMESPACES: Final = ("kube-system", "kube-node-lease", "default")
+# In every namespace, each from a controller of its own.
+NEEDED_BY_PODS: Final = ("serviceaccounts/default", "configmaps/kube-root-ca.crt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,9 @@ class Cluster:
             tell("starting the controllers")
             for part in clients:
                 await self.ensure(part)
-            # The first trace of a working controller manager, and what every pod needs.
-            await self.until(
-                clients[0], lambda: api.get("/api/v1/namespaces/default/serviceaccounts/default")
-            )
+            # The first trace of a working controller manager.
+            for thing in NEEDED_BY_PODS:
+                await self.until(clients[0], partial(api.get, f"/api/v1/namespaces/default/{thing}"))
 
     async def ensure(self, part: Part) -> None:
         """Runs exactly this command line: one that runs with other flags is started anew."""
