@@ -67,6 +67,10 @@ def close_the_folder(place: Place) -> None:
     Path(place.work).chmod(0o500)
 
 
+def close_the_folder_around(place: Place) -> None:
+    Path(place.home).chmod(0)
+
+
 def close_the_log(place: Place) -> None:
     Path(place.log).touch()
     Path(place.log).chmod(0o400)
@@ -91,6 +95,7 @@ def refuse(place: Place) -> None:
         leave_a_file,
         leave_a_file_beside,
         close_the_folder,
+        close_the_folder_around,
         close_the_log,
         remove_the_folder,
         point_elsewhere,

@@ -4,7 +4,7 @@ To make an inode right after others were deleted is the dearest thing a short ta
 passes over each one that was freed a minute ago or less. Nothing is freed where nothing is deleted.
 """
 
-# ruff: noqa: PTH102, PTH104, PTH106, PTH208 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH102, PTH104, PTH106, PTH116, PTH208 -- see `files`: plain names, plain calls
 
 import os
 import shutil
@@ -19,6 +19,7 @@ SPARES_MAX = 1024
 # In the trash: nobody empties these for others, they are being deleted.
 _DOOMED = "."
 _FOLDER_MODE = 0o700
+_FOLDER = stat.S_IFDIR | _FOLDER_MODE
 _READ_AND_WRITE = stat.S_IRUSR | stat.S_IWUSR
 _UNFINISHED_RESULT = "result" + UNFINISHED
 _FILES = ("log", "result", _UNFINISHED_RESULT)
@@ -65,13 +66,15 @@ def sweep(files: Files) -> None:
 
 def _emptied(home: str) -> bool:
     """Whether it is as good as new. What a task may have changed about it, the next one must not find."""
+    if os.stat(home).st_mode != _FOLDER:
+        return False
     names: set[str] = set()
     with os.scandir(home) as found:
         for entry in found:
             names.add(entry.name)
             status = entry.stat(follow_symlinks=False)
             if entry.name == "work":
-                good = status.st_mode == stat.S_IFDIR | _FOLDER_MODE and not os.listdir(entry.path)
+                good = status.st_mode == _FOLDER and not os.listdir(entry.path)
             else:
                 good = entry.name in _FILES and _is_own_file(status)
             if not good:
