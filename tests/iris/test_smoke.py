@@ -44,7 +44,23 @@ def test_an_exception_is_raised_here_with_the_traceback_of_there(client: IrisCli
     job = client.submit(divide, "divide")
     with pytest.raises(ZeroDivisionError) as caught:
         client.wait(job, timeout=60)
-    assert any("in divide" in note for note in caught.value.__notes__)
+    (note,) = caught.value.__notes__
+    _, head, first, *_ = note.splitlines()
+    assert head == "Traceback (most recent call last):"
+    # It begins with what the user wrote, and not with what called it.
+    assert first.endswith("in divide")
+    assert first.strip() in job.logs()
+
+
+def test_the_traceback_of_a_map_begins_with_the_function_too(client: IrisClient):
+    def invert(number: int) -> float:
+        return 1 / number
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        client.map(invert, [0], "inverts")
+    told = "".join(caught.value.__notes__)
+    assert "in invert" in told
+    assert "model/each.py" not in told
 
 
 def test_a_function_of_the_users_own_files_travels_with_what_it_uses(

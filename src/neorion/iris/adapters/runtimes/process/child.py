@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
+from types import TracebackType
 from typing import Any, NoReturn
 
 import msgspec
@@ -30,6 +31,8 @@ from neorion.keel.base import Error
 _SIGCHLD = int(signal.SIGCHLD)
 _FDS_MAX = os.sysconf("SC_OPEN_MAX")
 _READ_BYTES = 1 << 16
+# Whose frames stand between the start of a process and what the user wrote.
+_CALLERS = (__name__, "neorion.iris.model.each")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +249,7 @@ def _call(job: Job, place: Place, load: Callable[[], Callable[..., object]]) -> 
         code = _exit_code(ending)
         error = ending if code else None
     except BaseException as raised:  # noqa: BLE001 -- all of them are the caller's to see
+        raised.__traceback__ = _from_the_users_own(raised.__traceback__)
         traceback.print_exception(raised)
         code, error = 1, raised
     flush = outcome.worth_flushing(began)
@@ -259,6 +263,14 @@ def _call(job: Job, place: Place, load: Callable[[], Callable[..., object]]) -> 
         traceback.print_exc()
         return 1
     return code
+
+
+def _from_the_users_own(raised: TracebackType | None) -> TracebackType | None:
+    """All of it where nothing of the user's own ran, as when the function could not be called."""
+    found = raised
+    while found is not None and found.tb_frame.f_globals.get("__name__") in _CALLERS:
+        found = found.tb_next
+    return found or raised
 
 
 def _exit_code(ending: SystemExit) -> int:
