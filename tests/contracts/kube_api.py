@@ -70,6 +70,10 @@ async def take(events: AsyncIterator[WatchEvent[Any]], count: int) -> list[Watch
     return found
 
 
+class WatchEnded(Exception):
+    """The server ended a watch before its list was whole, as it may with one that it is ahead of."""
+
+
 async def take_initial(events: AsyncIterator[WatchEvent[Any]]) -> list[str]:
     """The names of what was there when the watch began."""
     names: list[str] = []
@@ -77,11 +81,11 @@ async def take_initial(events: AsyncIterator[WatchEvent[Any]]) -> list[str]:
         async for event in events:
             if isinstance(event, Bookmark):
                 if event.initial_done:
-                    break
+                    return sorted(names)
                 continue
             assert isinstance(event, Added)
             names.append(event.object.meta.name)
-    return sorted(names)
+    raise WatchEnded
 
 
 class ReadingAndWriting:

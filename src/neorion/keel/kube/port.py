@@ -159,6 +159,7 @@ class Api(Protocol):
         """Changes after the version `since`; without it, first every object as Added and a Bookmark with `initial_done`.
 
         The iterator ends when the server ends the watch, as it does every few minutes: resume from the last version.
+        It may do so in the middle of the first objects too, and these are then no list: begin anew.
         It raises Expired when that version is too old, which is the time to begin anew, and Retry when the connection breaks.
         """
         ...

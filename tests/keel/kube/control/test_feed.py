@@ -242,6 +242,40 @@ def made(name: str, version: int, *, owner: str = "", **labels: str) -> ConfigMa
     )
 
 
+class Impatient(MemoryApi):
+    """A server that ends its first watch in the middle of the list."""
+
+    watches = 0
+
+    @asynccontextmanager
+    async def watch(
+        self, kind: Kind[Any], namespace: str = "", select: Select = ALL, since: str = ""
+    ) -> AsyncGenerator[AsyncIterator[WatchEvent[Any]]]:
+        self.watches += 1
+        async with super().watch(kind, namespace, select, since) as events:
+            yield self._first(events) if self.watches == 1 else events
+
+    async def _first(self, events: AsyncIterator[WatchEvent[Any]]) -> AsyncIterator[WatchEvent[Any]]:
+        yield await anext(events)
+
+
+def test_a_list_that_ends_before_it_is_whole_is_no_list():
+    async def scenario(world: World) -> None:
+        api = Impatient(MemoryCluster(world.clock), world.clock)
+        for name in ("a", "b", "c"):
+            await api.create(WIDGET, widget(name, 1))
+        informers = Informers(api, world.clock, world.rng)
+        mirror = informers.of(WIDGET)
+        async with anyio.create_task_group() as group:
+            group.start_soon(informers.run)
+            await informers.wait_synced()
+            assert {thing.meta.name for thing in mirror} == {"a", "b", "c"}
+            assert api.watches == 2
+            group.cancel_scope.cancel()
+
+    simulate(scenario, 1).check()
+
+
 class Hasty(MemoryApi):
     """A server whose list is told to be whole only after what has changed meanwhile."""
 
