@@ -1,6 +1,6 @@
 """What iris needs from outside: a way to run tasks, a place to get machines from, and places to keep things."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,12 +59,15 @@ class End:
     """Nothing of the attempt is left when this is told.
 
     `code` is the exit code or the signal's number, whatever the kind; `result` the file with a call's value or error.
+    `memory_bytes` is the most that one of its processes had; that and `cpu_seconds` are 0 where nobody knows.
     """
 
     kind: EndKind
     code: int = 0
     message: str = ""
     result: PurePath | None = None
+    cpu_seconds: float = 0.0
+    memory_bytes: int = 0
 
     @property
     def well(self) -> bool:
@@ -82,7 +85,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What an attempt uses, its children counted in; of one that has ended, the processor time it took."""
+    """What an attempt uses, its children counted in.
+
+    `cpu_seconds` only ever grows; a process that serves one attempt after another brings along what it took before.
+    """
 
     cpu_seconds: float
     memory_bytes: int
@@ -133,8 +139,8 @@ class Runtime(Protocol):
         """
         ...
 
-    async def stats(self, attempt: AttemptId) -> Stats:
-        """NotFound where the attempt is not known."""
+    async def stats(self) -> Mapping[AttemptId, Stats]:
+        """What each attempt that runs uses now."""
         ...
 
     def log(self, attempt: AttemptId) -> PurePath:

@@ -14,6 +14,7 @@ from neorion.iris.cli.options import BANDS, STATES
 from neorion.iris.client import IrisClient
 from neorion.iris.model import Band, JobState, TaskState
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Duration, Quantity
 from neorion.keel.cli import Exit
 from tests.iris.cli.calling import Iris, Start
 
@@ -258,6 +259,21 @@ def test_every_try_of_a_task_tells_how_it_ended(iris: Iris, tmp_path: Path):
     missing = iris("task", "attempts", name, "7", "-o", "json")
     assert missing.code == Exit.NOT_FOUND
     assert json.loads(missing.err)["error"]["code"] == "iris.no_task"
+
+
+def test_a_task_that_has_ended_tells_what_it_took(iris: Iris):
+    name = f"hungry-{os.urandom(4).hex()}"
+    script = "import time; held = bytes(range(256)) * (300 << 12); began = time.process_time()\nwhile time.process_time() - began < 0.2: pass"
+    assert iris("run", "--no-bundle", "--name", name, "--", "python3", "-c", script).code == 0
+    (attempt,) = json.loads(iris("task", "attempts", name, "0", "-o", "json").out)
+    usage = attempt["usage"]
+    assert Quantity.parse(usage["memory_peak"]) > Quantity.parse("300Mi")
+    assert Duration.parse(usage["cpu_time"]) > Duration.of(ms=200)
+    assert (usage["cpu"], usage["memory"], usage["processes"]) == (None, None, None)
+    assert json.loads(iris("task", "describe", name, "0", "-o", "json").out)["usage"] == usage
+    head, row = iris("task", "attempts", name, "0").out.splitlines()
+    assert head.split()[5:9] == ["CPU", "TIME", "MOST", "MEMORY"]
+    assert "Mi  " in row
 
 
 def test_a_task_that_waits_has_not_been_tried(iris: Iris, sleeper: str):

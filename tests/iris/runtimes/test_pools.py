@@ -123,7 +123,7 @@ async def test_stopping_an_attempt_ends_its_process_and_all_below(runtime: Proce
     order = orders.call(stays, pool="p")
     await runtime.start(order)
     await said(runtime, order.attempt, "ready")
-    assert (await runtime.stats(order.attempt)).processes == 2
+    assert (await runtime.stats())[order.attempt].processes == 2
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration.of(ms=50))
         assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED

@@ -177,6 +177,6 @@ async def test_stats_count_children_in(runtime: ProcessRuntime, orders: Orders):
     order = orders.shell("sleep 1000 & sleep 1000 & echo ready; wait")
     await runtime.start(order)
     await said(runtime, order.attempt, "ready")
-    stats = await runtime.stats(order.attempt)
+    stats = (await runtime.stats())[order.attempt]
     assert stats.processes == 3
     assert stats.memory_bytes > 100_000

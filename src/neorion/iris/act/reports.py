@@ -19,6 +19,7 @@ from neorion.iris.model import (
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.record import Attempt, Ending, Worker
+from neorion.iris.model.usage import Usage
 from neorion.iris.ports import Phase
 from neorion.keel.base import Denied, Invalid, NotFound
 from neorion.keel.telemetry import logger
@@ -38,6 +39,8 @@ class Reports:
         # Monotonic; a restarted controller has just heard from everybody it remembers.
         now = deck.clock.monotonic()
         self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
+        # For people to look at, and worth no write: the next look is seconds away.
+        self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
 
     def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """The same worker again if it is known and not given up, a new one otherwise."""
@@ -81,6 +84,10 @@ class Reports:
             )
         _check(request)
         self._hear(worker)
+        if request.look is not None:
+            self._looks[worker.id] = {
+                AttemptId(attempt): wire.usage(seen) for attempt, seen in request.look.usage.items()
+            }
         unknown: list[str] = []
         for seen in request.seen:
             ending = await self._ending(seen) if self._known(worker, seen) else Ending()
@@ -89,11 +96,18 @@ class Reports:
             if attempt is None:
                 unknown.append(seen.attempt)
             elif seen.phase == Phase.ENDED:
-                self._lives.end(attempt, EndKind(seen.kind), ending)
+                used = replace(attempt, usage=wire.usage(seen.usage))
+                self._lives.end(used, EndKind(seen.kind), ending)
             else:
                 state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
                 self._lives.progress(attempt, state)
         return unknown
+
+    def usage(self, attempt: Attempt) -> Usage:
+        """At its worker's last look, or in all if it has ended."""
+        if attempt.state.ended:
+            return attempt.usage
+        return self._looks.get(attempt.worker, {}).get(attempt.id, attempt.usage)
 
     def watch(self) -> None:
         """Finds the workers that fell silent."""
@@ -122,6 +136,7 @@ class Reports:
         self._lives.lose(worker.id, f"its worker was {what}")
         self._book.drop_worker(worker.id)
         del self._heard[worker.id]
+        self._looks.pop(worker.id, None)
         self._deck.wake()
 
     def _wished(self, worker: Worker) -> str:

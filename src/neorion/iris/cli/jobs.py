@@ -60,6 +60,14 @@ async def describe(client: AsyncIrisClient, out: Output, name: str) -> None:
     out.show_one(JobRecord.of(found), jobs_table(SystemClock()))
 
 
+async def task(client: AsyncIrisClient, out: Output, name: str, number: int) -> pb.Task:
+    (found,) = await tasks_of(client, out, client.named(name), number)
+    if found.usage is None and (tries := await client.attempts(name, number)):
+        # Of one that has ended, its last try says what it took.
+        found.usage = tries[-1].usage
+    return found
+
+
 async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) -> None:
     """Of each task the newest attempt, or the one asked for; with `follow` also what comes after."""
     only, follow = which["task"], which["follow"]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from neorion.iris.cli.ending import why
+from neorion.iris.cli.usage import UsageRecord, now_columns, whole_columns
 from neorion.iris.cli.words import TONES, ago, amounts, counts, lasted, moment, resources
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Instant
@@ -86,6 +87,7 @@ class TaskRecord:
     worker: str
     attempt: str
     since: Instant | None
+    usage: UsageRecord
     cause: str
     exit_code: int
     message: str
@@ -103,6 +105,7 @@ class TaskRecord:
             worker=task.worker,
             attempt=task.attempt,
             since=moment(task.since_ms),
+            usage=UsageRecord.of(task.usage),
             cause=ending.cause,
             exit_code=ending.code,
             message=ending.message,
@@ -117,6 +120,8 @@ def tasks_table(clock: Clock) -> Table[TaskRecord]:
             Column("TRIES", lambda task: task.tries, right=True, priority=2),
             Column("SINCE", lambda task: ago(clock.now(), task.since), priority=1),
             Column("WORKER", lambda task: task.worker, priority=3),
+            *now_columns(lambda task: task.usage),
+            *whole_columns(lambda task: task.usage, wide=True),
             Column("SINCE AT", lambda task: task.since, wide=True),
             Column("FAILURES", lambda task: task.failures, right=True, wide=True),
             Column("LOSSES", lambda task: task.losses, right=True, wide=True),
@@ -140,6 +145,7 @@ class AttemptRecord:
     assigned: Instant | None
     started: Instant | None
     ended: Instant | None
+    usage: UsageRecord
     cause: str
     exit_code: int
     message: str
@@ -155,6 +161,7 @@ class AttemptRecord:
             assigned=moment(attempt.assigned_ms),
             started=moment(attempt.started_ms),
             ended=moment(attempt.ended_ms),
+            usage=UsageRecord.of(attempt.usage),
             cause=ending.cause,
             exit_code=ending.code,
             message=ending.message,
@@ -169,6 +176,8 @@ def attempts_table(clock: Clock) -> Table[AttemptRecord]:
             Column("STARTED", lambda attempt: ago(clock.now(), attempt.started), priority=1),
             Column("LASTED", lambda attempt: lasted(attempt.started, attempt.ended), priority=2),
             Column("WORKER", lambda attempt: attempt.worker, priority=3),
+            *now_columns(lambda attempt: attempt.usage, wide=True),
+            *whole_columns(lambda attempt: attempt.usage),
             Column("ASSIGNED AT", lambda attempt: attempt.assigned, wide=True),
             Column("STARTED AT", lambda attempt: attempt.started, wide=True),
             Column("ENDED AT", lambda attempt: attempt.ended, wide=True),

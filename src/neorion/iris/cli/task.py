@@ -42,12 +42,12 @@ def list_command(out: Output, controller: str, name: str, states: tuple[str, ...
 @controller_option
 def describe_command(out: Output, controller: str, name: str, task: int) -> None:
     """Show all there is to know of one task, by its number."""
-    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.iris.cli.logs import tasks_of  # noqa: PLC0415 -- as above
+    from neorion.iris.cli import jobs  # noqa: PLC0415 -- the help does not need it
+    from neorion.iris.cli.asking import ask  # noqa: PLC0415 -- as above
     from neorion.iris.cli.records import TaskRecord, tasks_table  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
-    (found,) = ask(out, controller, lambda client: tasks_of(client, out, client.named(name), task))
+    found = ask(out, controller, lambda client: jobs.task(client, out, name, task))
     out.show_one(TaskRecord.of(found), tasks_table(SystemClock()))
 
 

@@ -14,6 +14,7 @@ from neorion.iris.model.state import (
     TaskState,
     WorkerState,
 )
+from neorion.iris.model.usage import Usage
 from neorion.keel.base import Instant
 
 
@@ -84,6 +85,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     doom: StopCause = StopCause.NONE
     secret: str = ""
     ending: Ending = Ending()
+    usage: Usage = Usage()
 
 
 class Worker(Struct, frozen=True, omit_defaults=True):

@@ -12,6 +12,7 @@ from neorion.iris.model.ids import Digest, JobName
 from neorion.iris.model.reason import Reason
 from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import Band, Budget, Call, Command, Environment, JobSpec, Limits, Placement
+from neorion.iris.model.usage import Usage
 from neorion.keel.base import Duration, Instant, Invalid, did_you_mean
 
 REPLICAS_MAX = 100_000
@@ -40,6 +41,24 @@ def resources_message(value: Resources) -> pb.Resources:
         disk_bytes=value.disk,
         gpus=value.gpus,
         gpu_variant=value.gpu_variant,
+    )
+
+
+def usage(message: pb.Usage | None) -> Usage:
+    m = message or pb.Usage()
+    return Usage(m.cpu_ms, m.cpu_milli, m.memory_bytes, m.memory_peak_bytes, m.processes)
+
+
+def usage_message(value: Usage) -> pb.Usage | None:
+    """None where nothing is known."""
+    if value == Usage():
+        return None
+    return pb.Usage(
+        cpu_ms=value.cpu_ms,
+        cpu_milli=value.cpu_milli,
+        memory_bytes=value.memory,
+        memory_peak_bytes=value.memory_peak,
+        processes=value.processes,
     )
 
 

@@ -139,7 +139,7 @@ class Jobs(JobService):
         # Ended ones are in the store alone, and it has all of them once it has caught up.
         await self._desk.deck.journal.durable()
         found = await attempts_of(self._desk.store, job.id, request.task)
-        return pb.AttemptsResponse(attempts=[shown_attempt(job, attempt) for attempt in found])
+        return pb.AttemptsResponse(attempts=[shown_attempt(self._desk, job, attempt) for attempt in found])
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
         async with self._desk.audit.entry(caller().name, "Cancel", request.job) as entry:

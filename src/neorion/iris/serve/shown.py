@@ -43,10 +43,11 @@ def shown_task(desk: Desk, task: Task) -> pb.Task:
         worker=attempt.worker if attempt else "",
         since_ms=wire.ms(task.since),
         ending=_shown_ending(task.ending, own=owns(book.jobs[task.job].spec.name)),
+        usage=wire.usage_message(desk.reports.usage(attempt)) if attempt else None,
     )
 
 
-def shown_attempt(job: Job, attempt: Attempt) -> pb.Attempt:
+def shown_attempt(desk: Desk, job: Job, attempt: Attempt) -> pb.Attempt:
     return pb.Attempt(
         id=attempt.id,
         number=attempt.number,
@@ -56,6 +57,7 @@ def shown_attempt(job: Job, attempt: Attempt) -> pb.Attempt:
         started_ms=wire.ms(attempt.started),
         ended_ms=wire.ms(attempt.ended),
         ending=_shown_ending(attempt.ending, own=owns(job.spec.name)),
+        usage=wire.usage_message(desk.reports.usage(attempt)),
     )
 
 

@@ -18,6 +18,7 @@ from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
 from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
+from neorion.iris.worker.lookout import Lookout
 from neorion.keel.base import Conflict, Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.rpc import Channel
@@ -70,6 +71,7 @@ class Worker:
         self._boot = folder / "boot"
         self._cache = BlobCache(folder / "blobs", lambda digest: parcels.fetch(self._jobs, digest))
         self._logs = LogShipper(runtime, self._calls, clock)
+        self._lookout = Lookout(runtime, clock)
         # What the runtime said, then what of it is ready to be sent.
         self._news: dict[AttemptId, Seen] = {}
         self._changed = asyncio.Event()
@@ -87,6 +89,7 @@ class Worker:
         self.id = (identity.worker or _read(self._name)) if same else ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
+            group.start_soon(self._lookout.run)
             failures = 0
             while True:
                 began = self._clock.monotonic()
@@ -183,8 +186,15 @@ class Worker:
         while True:
             await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
             sent = self._clock.monotonic()
-            await self._calls.report(pb.ReportRequest(worker=self.id))
+            await self._calls.report(pb.ReportRequest(worker=self.id, look=self._look()))
             await self._renew(sent, joined)
+
+    def _look(self) -> pb.Look | None:
+        seen = self._lookout.news()
+        if seen is None:
+            return None
+        told = {str(attempt): wire.usage_message(usage) for attempt, usage in seen.items()}
+        return pb.Look(usage={attempt: usage for attempt, usage in told.items() if usage is not None})
 
     async def _renew(self, sent: float, joined: pb.JoinResponse) -> None:
         self._leased_until = max(self._leased_until, sent + joined.lease_ms / 1000)
@@ -237,6 +247,7 @@ class Worker:
                 if len(self._ended) > ENDED_MAX:
                     self._ended.popitem(last=False)
                 self._logs.forget(seen.attempt)
+                self._lookout.forget(seen.attempt)
                 self._cache.let_go(seen.attempt)
             elif seen.attempt in unknown:
                 await self._kill(seen.attempt)
@@ -292,6 +303,9 @@ class Worker:
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
             message.log = await self._logs.rest(self.id, seen.attempt)
+            message.usage = wire.usage_message(
+                self._lookout.at_the_end(seen.attempt, seen.end.cpu_seconds, seen.end.memory_bytes)
+            )
             if seen.end.result is not None:
                 try:
                     await self._enclose(message, Path(seen.end.result))

@@ -664,7 +664,7 @@ class Job(Message[_JobFields]):
         parent: str
         gang: str
 
-_TaskFields: TypeAlias = Literal["job", "index", "state", "attempt", "tries", "failures", "losses", "worker", "since_ms", "ending"]
+_TaskFields: TypeAlias = Literal["job", "index", "state", "attempt", "tries", "failures", "losses", "worker", "since_ms", "ending", "usage"]
 
 class Task(Message[_TaskFields]):
     """
@@ -713,9 +713,15 @@ class Task(Message[_TaskFields]):
             ```proto
             optional neorion.iris.v1.Ending ending = 10;
             ```
+        usage:
+            While it runs, a few seconds old.
+
+            ```proto
+            optional neorion.iris.v1.Usage usage = 11;
+            ```
     """
 
-    __slots__ = ("job", "index", "state", "attempt", "tries", "failures", "losses", "worker", "since_ms", "ending")
+    __slots__ = ("job", "index", "state", "attempt", "tries", "failures", "losses", "worker", "since_ms", "ending", "usage")
 
     if TYPE_CHECKING:
 
@@ -732,6 +738,7 @@ class Task(Message[_TaskFields]):
             worker: str = "",
             since_ms: int = 0,
             ending: Ending | None = None,
+            usage: Usage | None = None,
         ) -> None:
             pass
 
@@ -745,8 +752,67 @@ class Task(Message[_TaskFields]):
         worker: str
         since_ms: int
         ending: Ending | None
+        usage: Usage | None
 
-_AttemptFields: TypeAlias = Literal["id", "number", "state", "worker", "assigned_ms", "started_ms", "ended_ms", "ending"]
+_UsageFields: TypeAlias = Literal["cpu_ms", "cpu_milli", "memory_bytes", "memory_peak_bytes", "processes"]
+
+class Usage(Message[_UsageFields]):
+    """
+    What an attempt takes of its machine, its children counted in; 0 where it is not known.
+
+    ```proto
+    message neorion.iris.v1.Usage
+    ```
+
+    Attributes:
+        cpu_ms:
+            Processor time in all, of one that has ended.
+
+            ```proto
+            int64 cpu_ms = 1;
+            ```
+        cpu_milli:
+            Thousandths of a core, lately.
+
+            ```proto
+            int64 cpu_milli = 2;
+            ```
+        memory_bytes:
+            ```proto
+            int64 memory_bytes = 3;
+            ```
+        memory_peak_bytes:
+            ```proto
+            int64 memory_peak_bytes = 4;
+            ```
+        processes:
+            ```proto
+            int32 processes = 5;
+            ```
+    """
+
+    __slots__ = ("cpu_ms", "cpu_milli", "memory_bytes", "memory_peak_bytes", "processes")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            cpu_ms: int = 0,
+            cpu_milli: int = 0,
+            memory_bytes: int = 0,
+            memory_peak_bytes: int = 0,
+            processes: int = 0,
+        ) -> None:
+            pass
+
+        cpu_ms: int
+        cpu_milli: int
+        memory_bytes: int
+        memory_peak_bytes: int
+        processes: int
+
+_AttemptFields: TypeAlias = Literal["id", "number", "state", "worker", "assigned_ms", "started_ms", "ended_ms", "ending", "usage"]
 
 class Attempt(Message[_AttemptFields]):
     """
@@ -787,9 +853,13 @@ class Attempt(Message[_AttemptFields]):
             ```proto
             optional neorion.iris.v1.Ending ending = 8;
             ```
+        usage:
+            ```proto
+            optional neorion.iris.v1.Usage usage = 9;
+            ```
     """
 
-    __slots__ = ("id", "number", "state", "worker", "assigned_ms", "started_ms", "ended_ms", "ending")
+    __slots__ = ("id", "number", "state", "worker", "assigned_ms", "started_ms", "ended_ms", "ending", "usage")
 
     if TYPE_CHECKING:
 
@@ -804,6 +874,7 @@ class Attempt(Message[_AttemptFields]):
             started_ms: int = 0,
             ended_ms: int = 0,
             ending: Ending | None = None,
+            usage: Usage | None = None,
         ) -> None:
             pass
 
@@ -815,6 +886,7 @@ class Attempt(Message[_AttemptFields]):
         started_ms: int
         ended_ms: int
         ending: Ending | None
+        usage: Usage | None
 
 _GetRequestFields: TypeAlias = Literal["job"]
 
@@ -2306,7 +2378,7 @@ class OrderBatch(Message[_OrderBatchFields]):
         start: list[Start]
         stop: list[str]
 
-_SeenFields: TypeAlias = Literal["attempt", "phase", "kind", "code", "message", "result", "result_bytes", "log"]
+_SeenFields: TypeAlias = Literal["attempt", "phase", "kind", "code", "message", "result", "result_bytes", "log", "usage"]
 
 class Seen(Message[_SeenFields]):
     """
@@ -2349,9 +2421,13 @@ class Seen(Message[_SeenFields]):
             ```proto
             optional neorion.iris.v1.LogChunk log = 8;
             ```
+        usage:
+            ```proto
+            optional neorion.iris.v1.Usage usage = 9;
+            ```
     """
 
-    __slots__ = ("attempt", "phase", "kind", "code", "message", "result", "result_bytes", "log")
+    __slots__ = ("attempt", "phase", "kind", "code", "message", "result", "result_bytes", "log", "usage")
 
     if TYPE_CHECKING:
 
@@ -2366,6 +2442,7 @@ class Seen(Message[_SeenFields]):
             result: Blob | None = None,
             result_bytes: int = 0,
             log: LogChunk | None = None,
+            usage: Usage | None = None,
         ) -> None:
             pass
 
@@ -2377,8 +2454,39 @@ class Seen(Message[_SeenFields]):
         result: Blob | None
         result_bytes: int
         log: LogChunk | None
+        usage: Usage | None
 
-_ReportRequestFields: TypeAlias = Literal["worker", "seen"]
+_LookFields: TypeAlias = Literal["usage"]
+
+class Look(Message[_LookFields]):
+    """
+    What the attempts of a worker use, by their ids: all that run.
+
+    ```proto
+    message neorion.iris.v1.Look
+    ```
+
+    Attributes:
+        usage:
+            ```proto
+            map<string, neorion.iris.v1.Usage> usage = 1;
+            ```
+    """
+
+    __slots__ = ("usage",)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            usage: dict[str, Usage] | None = None,
+        ) -> None:
+            pass
+
+        usage: dict[str, Usage]
+
+_ReportRequestFields: TypeAlias = Literal["worker", "seen", "look"]
 
 class ReportRequest(Message[_ReportRequestFields]):
     """
@@ -2395,9 +2503,15 @@ class ReportRequest(Message[_ReportRequestFields]):
             ```proto
             repeated neorion.iris.v1.Seen seen = 2;
             ```
+        look:
+            Where there was one since the last report.
+
+            ```proto
+            optional neorion.iris.v1.Look look = 3;
+            ```
     """
 
-    __slots__ = ("worker", "seen")
+    __slots__ = ("worker", "seen", "look")
 
     if TYPE_CHECKING:
 
@@ -2406,11 +2520,13 @@ class ReportRequest(Message[_ReportRequestFields]):
             *,
             worker: str = "",
             seen: list[Seen] | None = None,
+            look: Look | None = None,
         ) -> None:
             pass
 
         worker: str
         seen: list[Seen]
+        look: Look | None
 
 _ReportResponseFields: TypeAlias = Literal["forget"]
 
@@ -2508,7 +2624,7 @@ class PushLogsResponse(Message[_PushLogsResponseFields]):
 
 
 _DESC = file_desc(
-    b'\n!neorion/iris/model/gen/iris.proto\x12\x0fneorion.iris.v1"\x9f\x01\n\tResources\x12\x1b\n\tcpu_milli\x18\x01 \x01(\x03R\x08cpuMilli\x12!\n\x0cmemory_bytes\x18\x02 \x01(\x03R\x0bmemoryBytes\x12\x1d\n\ndisk_bytes\x18\x03 \x01(\x03R\tdiskBytes\x12\x12\n\x04gpus\x18\x04 \x01(\x05R\x04gpus\x12\x1f\n\x0bgpu_variant\x18\x05 \x01(\tR\ngpuVariant"d\n\nConstraint\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x0e\n\x02op\x18\x02 \x01(\tR\x02op\x12\x16\n\x06values\x18\x03 \x03(\tR\x06values\x12\x1c\n\tpreferred\x18\x04 \x01(\x08R\tpreferred"\x1d\n\x07Command\x12\x12\n\x04argv\x18\x01 \x03(\tR\x04argv""\n\x04Call\x12\x1a\n\x08function\x18\x01 \x01(\tR\x08function"\xe0\x01\n\x0bEnvironment\x12I\n\tvariables\x18\x01 \x03(\x0b2+.neorion.iris.v1.Environment.VariablesEntryR\tvariables\x12\x16\n\x06bundle\x18\x02 \x01(\tR\x06bundle\x12\x1a\n\x08packages\x18\x03 \x03(\tR\x08packages\x12\x14\n\x05setup\x18\x04 \x03(\tR\x05setup\x1a<\n\x0eVariablesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xed\x05\n\x07JobSpec\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x124\n\x07command\x18\x02 \x01(\x0b2\x18.neorion.iris.v1.CommandH\x00R\x07command\x12+\n\x04call\x18\x03 \x01(\x0b2\x15.neorion.iris.v1.CallH\x00R\x04call\x128\n\tresources\x18\x04 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\tresources\x12\x1a\n\x08replicas\x18\x05 \x01(\x05R\x08replicas\x12\x16\n\x06inputs\x18\x06 \x03(\tR\x06inputs\x12>\n\x0benvironment\x18\x07 \x01(\x0b2\x1c.neorion.iris.v1.EnvironmentR\x0benvironment\x12=\n\x0bconstraints\x18\x08 \x03(\x0b2\x1b.neorion.iris.v1.ConstraintR\x0bconstraints\x12\x12\n\x04gang\x18\t \x01(\tR\x04gang\x12\x16\n\x06spread\x18\n \x01(\tR\x06spread\x12\x12\n\x04band\x18\x0b \x01(\tR\x04band\x127\n\x15retries_after_failure\x18\x0c \x01(\x05H\x01R\x13retriesAfterFailure\x88\x01\x01\x121\n\x12retries_after_loss\x18\r \x01(\x05H\x02R\x10retriesAfterLoss\x88\x01\x01\x12"\n\rwait_limit_ms\x18\x0e \x01(\x03R\x0bwaitLimitMs\x12 \n\x0crun_limit_ms\x18\x0f \x01(\x03R\nrunLimitMs\x12(\n\x10max_failed_tasks\x18\x10 \x01(\x05R\x0emaxFailedTasks\x12\x14\n\x05ports\x18\x11 \x03(\tR\x05ports\x12\x12\n\x04warm\x18\x12 \x01(\x08R\x04warmB\x07\n\x05entryB\x18\n\x16_retries_after_failureB\x15\n\x13_retries_after_loss"2\n\x04Blob\x12\x16\n\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body"\x95\x01\n\rSubmitRequest\x12,\n\x04spec\x18\x01 \x01(\x0b2\x18.neorion.iris.v1.JobSpecR\x04spec\x12\x10\n\x03key\x18\x02 \x01(\tR\x03key\x12+\n\x05blobs\x18\x03 \x03(\x0b2\x15.neorion.iris.v1.BlobR\x05blobs\x12\x17\n\x07dry_run\x18\x04 \x01(\x08R\x06dryRun"N\n\x0eSubmitResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n\x07existed\x18\x03 \x01(\x08R\x07existed"L\n\x06Reason\x12\x12\n\x04code\x18\x01 \x01(\tR\x04code\x12\x1a\n\x08sentence\x18\x02 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x03 \x01(\tR\x04hint"\x87\x01\n\x06Ending\x12\x14\n\x05cause\x18\x01 \x01(\tR\x05cause\x12\x12\n\x04code\x18\x02 \x01(\x05R\x04code\x12\x18\n\x07message\x18\x03 \x01(\tR\x07message\x12\x16\n\x06result\x18\x04 \x01(\tR\x06result\x12!\n\x0cresult_bytes\x18\x05 \x01(\x03R\x0bresultBytes"\xe0\x03\n\x03Job\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12!\n\x0csubmitted_ms\x18\x04 \x01(\x03R\x0bsubmittedMs\x12\x19\n\x08ended_ms\x18\x05 \x01(\x03R\x07endedMs\x12/\n\x06ending\x18\x06 \x01(\x0b2\x17.neorion.iris.v1.EndingR\x06ending\x125\n\x05tasks\x18\x07 \x03(\x0b2\x1f.neorion.iris.v1.Job.TasksEntryR\x05tasks\x12/\n\x06reason\x18\x08 \x01(\x0b2\x17.neorion.iris.v1.ReasonR\x06reason\x128\n\tresources\x18\t \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\tresources\x12\x14\n\x05entry\x18\n \x01(\tR\x05entry\x12\x12\n\x04band\x18\x0b \x01(\tR\x04band\x12\x16\n\x06parent\x18\x0c \x01(\tR\x06parent\x12\x12\n\x04gang\x18\r \x01(\tR\x04gang\x1a8\n\nTasksEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01"\x8c\x02\n\x04Task\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n\x05index\x18\x02 \x01(\x05R\x05index\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x18\n\x07attempt\x18\x04 \x01(\tR\x07attempt\x12\x14\n\x05tries\x18\x05 \x01(\x05R\x05tries\x12\x1a\n\x08failures\x18\x06 \x01(\x05R\x08failures\x12\x16\n\x06losses\x18\x07 \x01(\x05R\x06losses\x12\x16\n\x06worker\x18\x08 \x01(\tR\x06worker\x12\x19\n\x08since_ms\x18\t \x01(\x03R\x07sinceMs\x12/\n\x06ending\x18\n \x01(\x0b2\x17.neorion.iris.v1.EndingR\x06ending"\xeb\x01\n\x07Attempt\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n\x06number\x18\x02 \x01(\x05R\x06number\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n\x06worker\x18\x04 \x01(\tR\x06worker\x12\x1f\n\x0bassigned_ms\x18\x05 \x01(\x03R\nassignedMs\x12\x1d\n\nstarted_ms\x18\x06 \x01(\x03R\tstartedMs\x12\x19\n\x08ended_ms\x18\x07 \x01(\x03R\x07endedMs\x12/\n\x06ending\x18\x08 \x01(\x0b2\x17.neorion.iris.v1.EndingR\x06ending"\x1e\n\nGetRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job">\n\x0bWaitRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n\ntimeout_ms\x18\x02 \x01(\x03R\ttimeoutMs"\x94\x01\n\x0cWaitResponse\x12&\n\x03job\x18\x01 \x01(\x0b2\x14.neorion.iris.v1.JobR\x03job\x12+\n\x05tasks\x18\x02 \x03(\x0b2\x15.neorion.iris.v1.TaskR\x05tasks\x12/\n\x07results\x18\x03 \x03(\x0b2\x15.neorion.iris.v1.BlobR\x07results" \n\x0cWatchRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job"}\n\tJobChange\x12&\n\x03job\x18\x01 \x01(\x0b2\x14.neorion.iris.v1.JobR\x03job\x12+\n\x05tasks\x18\x02 \x03(\x0b2\x15.neorion.iris.v1.TaskR\x05tasks\x12\x1b\n\tcaught_up\x18\x03 \x01(\x08R\x08caughtUp"i\n\x0bListRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n\x05after\x18\x04 \x01(\tR\x05after"L\n\x0cListResponse\x12(\n\x04jobs\x18\x01 \x03(\x0b2\x14.neorion.iris.v1.JobR\x04jobs\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next"d\n\x0cTasksRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n\x05after\x18\x04 \x01(\x05R\x05after"<\n\rTasksResponse\x12+\n\x05tasks\x18\x01 \x03(\x0b2\x15.neorion.iris.v1.TaskR\x05tasks"7\n\x0fAttemptsRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n\x04task\x18\x02 \x01(\x05R\x04task"H\n\x10AttemptsResponse\x124\n\x08attempts\x18\x01 \x03(\x0b2\x18.neorion.iris.v1.AttemptR\x08attempts":\n\rCancelRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x17\n\x07dry_run\x18\x02 \x01(\x08R\x06dryRun"$\n\x0eCancelResponse\x12\x12\n\x04jobs\x18\x01 \x03(\tR\x04jobs"\x9c\x01\n\x0bLogsRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n\x04task\x18\x02 \x01(\x05R\x04task\x12\x18\n\x07attempt\x18\x03 \x01(\x05R\x07attempt\x12\x16\n\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x16\n\x06follow\x18\x05 \x01(\x08R\x06follow\x12\x1d\n\ntail_bytes\x18\x06 \x01(\x03R\ttailBytes"b\n\x08LogChunk\x12\x16\n\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n\x04text\x18\x02 \x01(\x0cR\x04text\x12\x18\n\x07attempt\x18\x03 \x01(\tR\x07attempt\x12\x10\n\x03gap\x18\x04 \x01(\x08R\x03gap"@\n\x0eGetBlobRequest\x12\x16\n\x06digest\x18\x01 \x01(\tR\x06digest\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset"2\n\x08BlobPart\x12\x12\n\x04body\x18\x01 \x01(\x0cR\x04body\x12\x12\n\x04size\x18\x02 \x01(\x03R\x04size"h\n\x0ePutBlobRequest\x12\x16\n\x06digest\x18\x01 \x01(\tR\x06digest\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x12\n\x04body\x18\x03 \x01(\x0cR\x04body\x12\x12\n\x04last\x18\x04 \x01(\x08R\x04last"\x11\n\x0fPutBlobResponse"\x0f\n\rStatusRequest"\xc1\x04\n\x0eStatusResponse\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12\x1d\n\nstarted_ms\x18\x02 \x01(\x03R\tstartedMs\x12=\n\x04jobs\x18\x03 \x03(\x0b2).neorion.iris.v1.StatusResponse.JobsEntryR\x04jobs\x12@\n\x05tasks\x18\x04 \x03(\x0b2*.neorion.iris.v1.StatusResponse.TasksEntryR\x05tasks\x12F\n\x07workers\x18\x05 \x03(\x0b2,.neorion.iris.v1.StatusResponse.WorkersEntryR\x07workers\x12C\n\x06slices\x18\x06 \x03(\x0b2+.neorion.iris.v1.StatusResponse.SlicesEntryR\x06slices\x1a7\n\tJobsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a8\n\nTasksEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a:\n\x0cWorkersEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a9\n\x0bSlicesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01"\x91\x03\n\x06Worker\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05slice\x18\x02 \x01(\tR\x05slice\x12\x12\n\x04host\x18\x03 \x01(\tR\x04host\x12\x14\n\x05state\x18\x04 \x01(\tR\x05state\x12\x1a\n\x08draining\x18\x05 \x01(\x08R\x08draining\x120\n\x05total\x18\x06 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\x05total\x12.\n\x04free\x18\x07 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\x04free\x12G\n\nattributes\x18\x08 \x03(\x0b2\'.neorion.iris.v1.Worker.AttributesEntryR\nattributes\x12\x14\n\x05tasks\x18\t \x01(\x05R\x05tasks\x12\x1b\n\tjoined_ms\x18\n \x01(\x03R\x08joinedMs\x1a=\n\x0fAttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x10\n\x0eWorkersRequest"D\n\x0fWorkersResponse\x121\n\x07workers\x18\x01 \x03(\x0b2\x17.neorion.iris.v1.WorkerR\x07workers"\x92\x01\n\x05Slice\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05group\x18\x02 \x01(\tR\x05group\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x19\n\x08since_ms\x18\x04 \x01(\x03R\x07sinceMs\x12\x18\n\x07message\x18\x05 \x01(\tR\x07message\x12\x18\n\x07workers\x18\x06 \x03(\tR\x07workers"\x0f\n\rSlicesRequest"@\n\x0eSlicesResponse\x12.\n\x06slices\x18\x01 \x03(\x0b2\x16.neorion.iris.v1.SliceR\x06slices":\n\x0cDrainRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12\x12\n\x04undo\x18\x02 \x01(\x08R\x04undo"\x0f\n\rDrainResponse"\'\n\rRevokeRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker"\x10\n\x0eRevokeResponse"N\n\x0cAuditRequest\x12\x10\n\x03who\x18\x01 \x01(\tR\x03who\x12\x14\n\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n\x06before\x18\x03 \x01(\x03R\x06before"\x95\x01\n\nAuditEntry\x12\x16\n\x06number\x18\x01 \x01(\x03R\x06number\x12\x17\n\x07when_ms\x18\x02 \x01(\x03R\x06whenMs\x12\x10\n\x03who\x18\x03 \x01(\tR\x03who\x12\x12\n\x04what\x18\x04 \x01(\tR\x04what\x12\x16\n\x06target\x18\x05 \x01(\tR\x06target\x12\x18\n\x07outcome\x18\x06 \x01(\tR\x07outcome"F\n\rAuditResponse\x125\n\x07entries\x18\x01 \x03(\x0b2\x1b.neorion.iris.v1.AuditEntryR\x07entries"\x8e\x02\n\x0bJoinRequest\x12\x14\n\x05slice\x18\x01 \x01(\tR\x05slice\x12\x12\n\x04host\x18\x02 \x01(\tR\x04host\x120\n\x05total\x18\x03 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\x05total\x12L\n\nattributes\x18\x04 \x03(\x0b2,.neorion.iris.v1.JoinRequest.AttributesEntryR\nattributes\x12\x16\n\x06worker\x18\x05 \x01(\tR\x06worker\x1a=\n\x0fAttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x93\x01\n\x0cJoinResponse\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12$\n\x0erenew_every_ms\x18\x02 \x01(\x03R\x0crenewEveryMs\x12\x19\n\x08lease_ms\x18\x03 \x01(\x03R\x07leaseMs\x12\x14\n\x05token\x18\x04 \x01(\tR\x05token\x12\x14\n\x05begun\x18\x05 \x03(\tR\x05begun"\'\n\rOrdersRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker"\x83\x04\n\x05Start\x12\x18\n\x07attempt\x18\x01 \x01(\tR\x07attempt\x124\n\x07command\x18\x02 \x01(\x0b2\x18.neorion.iris.v1.CommandH\x00R\x07command\x12+\n\x04call\x18\x03 \x01(\x0b2\x15.neorion.iris.v1.CallH\x00R\x04call\x12\x14\n\x05input\x18\x04 \x01(\tR\x05input\x12>\n\x0benvironment\x18\x05 \x01(\x0b2\x1c.neorion.iris.v1.EnvironmentR\x0benvironment\x12C\n\tvariables\x18\x06 \x03(\x0b2%.neorion.iris.v1.Start.VariablesEntryR\tvariables\x128\n\tresources\x18\x07 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\tresources\x12\x12\n\x04pool\x18\x08 \x01(\tR\x04pool\x12 \n\x0crun_limit_ms\x18\t \x01(\x03R\nrunLimitMs\x12+\n\x05blobs\x18\n \x03(\x0b2\x15.neorion.iris.v1.BlobR\x05blobs\x1a<\n\x0eVariablesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x07\n\x05entry"N\n\nOrderBatch\x12,\n\x05start\x18\x01 \x03(\x0b2\x16.neorion.iris.v1.StartR\x05start\x12\x12\n\x04stop\x18\x02 \x03(\tR\x04stop"\xf7\x01\n\x04Seen\x12\x18\n\x07attempt\x18\x01 \x01(\tR\x07attempt\x12\x14\n\x05phase\x18\x02 \x01(\tR\x05phase\x12\x12\n\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n\x04code\x18\x04 \x01(\x05R\x04code\x12\x18\n\x07message\x18\x05 \x01(\tR\x07message\x12-\n\x06result\x18\x06 \x01(\x0b2\x15.neorion.iris.v1.BlobR\x06result\x12!\n\x0cresult_bytes\x18\x07 \x01(\x03R\x0bresultBytes\x12+\n\x03log\x18\x08 \x01(\x0b2\x19.neorion.iris.v1.LogChunkR\x03log"R\n\rReportRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12)\n\x04seen\x18\x02 \x03(\x0b2\x15.neorion.iris.v1.SeenR\x04seen"(\n\x0eReportResponse\x12\x16\n\x06forget\x18\x01 \x03(\tR\x06forget"\\\n\x0fPushLogsRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x121\n\x06chunks\x18\x02 \x03(\x0b2\x19.neorion.iris.v1.LogChunkR\x06chunks"\x8c\x01\n\x10PushLogsResponse\x12?\n\x04kept\x18\x01 \x03(\x0b2+.neorion.iris.v1.PushLogsResponse.KeptEntryR\x04kept\x1a7\n\tKeptEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x9d\x06\n\nJobService\x12I\n\x06Submit\x12\x1e.neorion.iris.v1.SubmitRequest\x1a\x1f.neorion.iris.v1.SubmitResponse\x12C\n\x04Wait\x12\x1c.neorion.iris.v1.WaitRequest\x1a\x1d.neorion.iris.v1.WaitResponse\x128\n\x03Get\x12\x1b.neorion.iris.v1.GetRequest\x1a\x14.neorion.iris.v1.Job\x12C\n\x04List\x12\x1c.neorion.iris.v1.ListRequest\x1a\x1d.neorion.iris.v1.ListResponse\x12F\n\x05Tasks\x12\x1d.neorion.iris.v1.TasksRequest\x1a\x1e.neorion.iris.v1.TasksResponse\x12O\n\x08Attempts\x12 .neorion.iris.v1.AttemptsRequest\x1a!.neorion.iris.v1.AttemptsResponse\x12I\n\x06Cancel\x12\x1e.neorion.iris.v1.CancelRequest\x1a\x1f.neorion.iris.v1.CancelResponse\x12D\n\x05Watch\x12\x1d.neorion.iris.v1.WatchRequest\x1a\x1a.neorion.iris.v1.JobChange0\x01\x12A\n\x04Logs\x12\x1c.neorion.iris.v1.LogsRequest\x1a\x19.neorion.iris.v1.LogChunk0\x01\x12E\n\x07GetBlob\x12\x1f.neorion.iris.v1.GetBlobRequest\x1a\x19.neorion.iris.v1.BlobPart\x12L\n\x07PutBlob\x12\x1f.neorion.iris.v1.PutBlobRequest\x1a .neorion.iris.v1.PutBlobResponse2\xcf\x03\n\x0eClusterService\x12I\n\x06Status\x12\x1e.neorion.iris.v1.StatusRequest\x1a\x1f.neorion.iris.v1.StatusResponse\x12L\n\x07Workers\x12\x1f.neorion.iris.v1.WorkersRequest\x1a .neorion.iris.v1.WorkersResponse\x12I\n\x06Slices\x12\x1e.neorion.iris.v1.SlicesRequest\x1a\x1f.neorion.iris.v1.SlicesResponse\x12F\n\x05Drain\x12\x1d.neorion.iris.v1.DrainRequest\x1a\x1e.neorion.iris.v1.DrainResponse\x12I\n\x06Revoke\x12\x1e.neorion.iris.v1.RevokeRequest\x1a\x1f.neorion.iris.v1.RevokeResponse\x12F\n\x05Audit\x12\x1d.neorion.iris.v1.AuditRequest\x1a\x1e.neorion.iris.v1.AuditResponse2\xb9\x02\n\rWorkerService\x12C\n\x04Join\x12\x1c.neorion.iris.v1.JoinRequest\x1a\x1d.neorion.iris.v1.JoinResponse\x12G\n\x06Orders\x12\x1e.neorion.iris.v1.OrdersRequest\x1a\x1b.neorion.iris.v1.OrderBatch0\x01\x12I\n\x06Report\x12\x1e.neorion.iris.v1.ReportRequest\x1a\x1f.neorion.iris.v1.ReportResponse\x12O\n\x08PushLogs\x12 .neorion.iris.v1.PushLogsRequest\x1a!.neorion.iris.v1.PushLogsResponseb\x06proto3',
+    b'\n!neorion/iris/model/gen/iris.proto\x12\x0fneorion.iris.v1"\x9f\x01\n\tResources\x12\x1b\n\tcpu_milli\x18\x01 \x01(\x03R\x08cpuMilli\x12!\n\x0cmemory_bytes\x18\x02 \x01(\x03R\x0bmemoryBytes\x12\x1d\n\ndisk_bytes\x18\x03 \x01(\x03R\tdiskBytes\x12\x12\n\x04gpus\x18\x04 \x01(\x05R\x04gpus\x12\x1f\n\x0bgpu_variant\x18\x05 \x01(\tR\ngpuVariant"d\n\nConstraint\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x0e\n\x02op\x18\x02 \x01(\tR\x02op\x12\x16\n\x06values\x18\x03 \x03(\tR\x06values\x12\x1c\n\tpreferred\x18\x04 \x01(\x08R\tpreferred"\x1d\n\x07Command\x12\x12\n\x04argv\x18\x01 \x03(\tR\x04argv""\n\x04Call\x12\x1a\n\x08function\x18\x01 \x01(\tR\x08function"\xe0\x01\n\x0bEnvironment\x12I\n\tvariables\x18\x01 \x03(\x0b2+.neorion.iris.v1.Environment.VariablesEntryR\tvariables\x12\x16\n\x06bundle\x18\x02 \x01(\tR\x06bundle\x12\x1a\n\x08packages\x18\x03 \x03(\tR\x08packages\x12\x14\n\x05setup\x18\x04 \x03(\tR\x05setup\x1a<\n\x0eVariablesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xed\x05\n\x07JobSpec\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x124\n\x07command\x18\x02 \x01(\x0b2\x18.neorion.iris.v1.CommandH\x00R\x07command\x12+\n\x04call\x18\x03 \x01(\x0b2\x15.neorion.iris.v1.CallH\x00R\x04call\x128\n\tresources\x18\x04 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\tresources\x12\x1a\n\x08replicas\x18\x05 \x01(\x05R\x08replicas\x12\x16\n\x06inputs\x18\x06 \x03(\tR\x06inputs\x12>\n\x0benvironment\x18\x07 \x01(\x0b2\x1c.neorion.iris.v1.EnvironmentR\x0benvironment\x12=\n\x0bconstraints\x18\x08 \x03(\x0b2\x1b.neorion.iris.v1.ConstraintR\x0bconstraints\x12\x12\n\x04gang\x18\t \x01(\tR\x04gang\x12\x16\n\x06spread\x18\n \x01(\tR\x06spread\x12\x12\n\x04band\x18\x0b \x01(\tR\x04band\x127\n\x15retries_after_failure\x18\x0c \x01(\x05H\x01R\x13retriesAfterFailure\x88\x01\x01\x121\n\x12retries_after_loss\x18\r \x01(\x05H\x02R\x10retriesAfterLoss\x88\x01\x01\x12"\n\rwait_limit_ms\x18\x0e \x01(\x03R\x0bwaitLimitMs\x12 \n\x0crun_limit_ms\x18\x0f \x01(\x03R\nrunLimitMs\x12(\n\x10max_failed_tasks\x18\x10 \x01(\x05R\x0emaxFailedTasks\x12\x14\n\x05ports\x18\x11 \x03(\tR\x05ports\x12\x12\n\x04warm\x18\x12 \x01(\x08R\x04warmB\x07\n\x05entryB\x18\n\x16_retries_after_failureB\x15\n\x13_retries_after_loss"2\n\x04Blob\x12\x16\n\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body"\x95\x01\n\rSubmitRequest\x12,\n\x04spec\x18\x01 \x01(\x0b2\x18.neorion.iris.v1.JobSpecR\x04spec\x12\x10\n\x03key\x18\x02 \x01(\tR\x03key\x12+\n\x05blobs\x18\x03 \x03(\x0b2\x15.neorion.iris.v1.BlobR\x05blobs\x12\x17\n\x07dry_run\x18\x04 \x01(\x08R\x06dryRun"N\n\x0eSubmitResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n\x07existed\x18\x03 \x01(\x08R\x07existed"L\n\x06Reason\x12\x12\n\x04code\x18\x01 \x01(\tR\x04code\x12\x1a\n\x08sentence\x18\x02 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x03 \x01(\tR\x04hint"\x87\x01\n\x06Ending\x12\x14\n\x05cause\x18\x01 \x01(\tR\x05cause\x12\x12\n\x04code\x18\x02 \x01(\x05R\x04code\x12\x18\n\x07message\x18\x03 \x01(\tR\x07message\x12\x16\n\x06result\x18\x04 \x01(\tR\x06result\x12!\n\x0cresult_bytes\x18\x05 \x01(\x03R\x0bresultBytes"\xe0\x03\n\x03Job\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12!\n\x0csubmitted_ms\x18\x04 \x01(\x03R\x0bsubmittedMs\x12\x19\n\x08ended_ms\x18\x05 \x01(\x03R\x07endedMs\x12/\n\x06ending\x18\x06 \x01(\x0b2\x17.neorion.iris.v1.EndingR\x06ending\x125\n\x05tasks\x18\x07 \x03(\x0b2\x1f.neorion.iris.v1.Job.TasksEntryR\x05tasks\x12/\n\x06reason\x18\x08 \x01(\x0b2\x17.neorion.iris.v1.ReasonR\x06reason\x128\n\tresources\x18\t \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\tresources\x12\x14\n\x05entry\x18\n \x01(\tR\x05entry\x12\x12\n\x04band\x18\x0b \x01(\tR\x04band\x12\x16\n\x06parent\x18\x0c \x01(\tR\x06parent\x12\x12\n\x04gang\x18\r \x01(\tR\x04gang\x1a8\n\nTasksEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01"\xba\x02\n\x04Task\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n\x05index\x18\x02 \x01(\x05R\x05index\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x18\n\x07attempt\x18\x04 \x01(\tR\x07attempt\x12\x14\n\x05tries\x18\x05 \x01(\x05R\x05tries\x12\x1a\n\x08failures\x18\x06 \x01(\x05R\x08failures\x12\x16\n\x06losses\x18\x07 \x01(\x05R\x06losses\x12\x16\n\x06worker\x18\x08 \x01(\tR\x06worker\x12\x19\n\x08since_ms\x18\t \x01(\x03R\x07sinceMs\x12/\n\x06ending\x18\n \x01(\x0b2\x17.neorion.iris.v1.EndingR\x06ending\x12,\n\x05usage\x18\x0b \x01(\x0b2\x16.neorion.iris.v1.UsageR\x05usage"\xa8\x01\n\x05Usage\x12\x15\n\x06cpu_ms\x18\x01 \x01(\x03R\x05cpuMs\x12\x1b\n\tcpu_milli\x18\x02 \x01(\x03R\x08cpuMilli\x12!\n\x0cmemory_bytes\x18\x03 \x01(\x03R\x0bmemoryBytes\x12*\n\x11memory_peak_bytes\x18\x04 \x01(\x03R\x0fmemoryPeakBytes\x12\x1c\n\tprocesses\x18\x05 \x01(\x05R\tprocesses"\x99\x02\n\x07Attempt\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n\x06number\x18\x02 \x01(\x05R\x06number\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n\x06worker\x18\x04 \x01(\tR\x06worker\x12\x1f\n\x0bassigned_ms\x18\x05 \x01(\x03R\nassignedMs\x12\x1d\n\nstarted_ms\x18\x06 \x01(\x03R\tstartedMs\x12\x19\n\x08ended_ms\x18\x07 \x01(\x03R\x07endedMs\x12/\n\x06ending\x18\x08 \x01(\x0b2\x17.neorion.iris.v1.EndingR\x06ending\x12,\n\x05usage\x18\t \x01(\x0b2\x16.neorion.iris.v1.UsageR\x05usage"\x1e\n\nGetRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job">\n\x0bWaitRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x1d\n\ntimeout_ms\x18\x02 \x01(\x03R\ttimeoutMs"\x94\x01\n\x0cWaitResponse\x12&\n\x03job\x18\x01 \x01(\x0b2\x14.neorion.iris.v1.JobR\x03job\x12+\n\x05tasks\x18\x02 \x03(\x0b2\x15.neorion.iris.v1.TaskR\x05tasks\x12/\n\x07results\x18\x03 \x03(\x0b2\x15.neorion.iris.v1.BlobR\x07results" \n\x0cWatchRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job"}\n\tJobChange\x12&\n\x03job\x18\x01 \x01(\x0b2\x14.neorion.iris.v1.JobR\x03job\x12+\n\x05tasks\x18\x02 \x03(\x0b2\x15.neorion.iris.v1.TaskR\x05tasks\x12\x1b\n\tcaught_up\x18\x03 \x01(\x08R\x08caughtUp"i\n\x0bListRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n\x05after\x18\x04 \x01(\tR\x05after"L\n\x0cListResponse\x12(\n\x04jobs\x18\x01 \x03(\x0b2\x14.neorion.iris.v1.JobR\x04jobs\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next"d\n\x0cTasksRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n\x05after\x18\x04 \x01(\x05R\x05after"<\n\rTasksResponse\x12+\n\x05tasks\x18\x01 \x03(\x0b2\x15.neorion.iris.v1.TaskR\x05tasks"7\n\x0fAttemptsRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n\x04task\x18\x02 \x01(\x05R\x04task"H\n\x10AttemptsResponse\x124\n\x08attempts\x18\x01 \x03(\x0b2\x18.neorion.iris.v1.AttemptR\x08attempts":\n\rCancelRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x17\n\x07dry_run\x18\x02 \x01(\x08R\x06dryRun"$\n\x0eCancelResponse\x12\x12\n\x04jobs\x18\x01 \x03(\tR\x04jobs"\x9c\x01\n\x0bLogsRequest\x12\x10\n\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n\x04task\x18\x02 \x01(\x05R\x04task\x12\x18\n\x07attempt\x18\x03 \x01(\x05R\x07attempt\x12\x16\n\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x16\n\x06follow\x18\x05 \x01(\x08R\x06follow\x12\x1d\n\ntail_bytes\x18\x06 \x01(\x03R\ttailBytes"b\n\x08LogChunk\x12\x16\n\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n\x04text\x18\x02 \x01(\x0cR\x04text\x12\x18\n\x07attempt\x18\x03 \x01(\tR\x07attempt\x12\x10\n\x03gap\x18\x04 \x01(\x08R\x03gap"@\n\x0eGetBlobRequest\x12\x16\n\x06digest\x18\x01 \x01(\tR\x06digest\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset"2\n\x08BlobPart\x12\x12\n\x04body\x18\x01 \x01(\x0cR\x04body\x12\x12\n\x04size\x18\x02 \x01(\x03R\x04size"h\n\x0ePutBlobRequest\x12\x16\n\x06digest\x18\x01 \x01(\tR\x06digest\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x12\n\x04body\x18\x03 \x01(\x0cR\x04body\x12\x12\n\x04last\x18\x04 \x01(\x08R\x04last"\x11\n\x0fPutBlobResponse"\x0f\n\rStatusRequest"\xc1\x04\n\x0eStatusResponse\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12\x1d\n\nstarted_ms\x18\x02 \x01(\x03R\tstartedMs\x12=\n\x04jobs\x18\x03 \x03(\x0b2).neorion.iris.v1.StatusResponse.JobsEntryR\x04jobs\x12@\n\x05tasks\x18\x04 \x03(\x0b2*.neorion.iris.v1.StatusResponse.TasksEntryR\x05tasks\x12F\n\x07workers\x18\x05 \x03(\x0b2,.neorion.iris.v1.StatusResponse.WorkersEntryR\x07workers\x12C\n\x06slices\x18\x06 \x03(\x0b2+.neorion.iris.v1.StatusResponse.SlicesEntryR\x06slices\x1a7\n\tJobsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a8\n\nTasksEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a:\n\x0cWorkersEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a9\n\x0bSlicesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01"\x91\x03\n\x06Worker\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05slice\x18\x02 \x01(\tR\x05slice\x12\x12\n\x04host\x18\x03 \x01(\tR\x04host\x12\x14\n\x05state\x18\x04 \x01(\tR\x05state\x12\x1a\n\x08draining\x18\x05 \x01(\x08R\x08draining\x120\n\x05total\x18\x06 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\x05total\x12.\n\x04free\x18\x07 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\x04free\x12G\n\nattributes\x18\x08 \x03(\x0b2\'.neorion.iris.v1.Worker.AttributesEntryR\nattributes\x12\x14\n\x05tasks\x18\t \x01(\x05R\x05tasks\x12\x1b\n\tjoined_ms\x18\n \x01(\x03R\x08joinedMs\x1a=\n\x0fAttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x10\n\x0eWorkersRequest"D\n\x0fWorkersResponse\x121\n\x07workers\x18\x01 \x03(\x0b2\x17.neorion.iris.v1.WorkerR\x07workers"\x92\x01\n\x05Slice\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05group\x18\x02 \x01(\tR\x05group\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x19\n\x08since_ms\x18\x04 \x01(\x03R\x07sinceMs\x12\x18\n\x07message\x18\x05 \x01(\tR\x07message\x12\x18\n\x07workers\x18\x06 \x03(\tR\x07workers"\x0f\n\rSlicesRequest"@\n\x0eSlicesResponse\x12.\n\x06slices\x18\x01 \x03(\x0b2\x16.neorion.iris.v1.SliceR\x06slices":\n\x0cDrainRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12\x12\n\x04undo\x18\x02 \x01(\x08R\x04undo"\x0f\n\rDrainResponse"\'\n\rRevokeRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker"\x10\n\x0eRevokeResponse"N\n\x0cAuditRequest\x12\x10\n\x03who\x18\x01 \x01(\tR\x03who\x12\x14\n\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n\x06before\x18\x03 \x01(\x03R\x06before"\x95\x01\n\nAuditEntry\x12\x16\n\x06number\x18\x01 \x01(\x03R\x06number\x12\x17\n\x07when_ms\x18\x02 \x01(\x03R\x06whenMs\x12\x10\n\x03who\x18\x03 \x01(\tR\x03who\x12\x12\n\x04what\x18\x04 \x01(\tR\x04what\x12\x16\n\x06target\x18\x05 \x01(\tR\x06target\x12\x18\n\x07outcome\x18\x06 \x01(\tR\x07outcome"F\n\rAuditResponse\x125\n\x07entries\x18\x01 \x03(\x0b2\x1b.neorion.iris.v1.AuditEntryR\x07entries"\x8e\x02\n\x0bJoinRequest\x12\x14\n\x05slice\x18\x01 \x01(\tR\x05slice\x12\x12\n\x04host\x18\x02 \x01(\tR\x04host\x120\n\x05total\x18\x03 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\x05total\x12L\n\nattributes\x18\x04 \x03(\x0b2,.neorion.iris.v1.JoinRequest.AttributesEntryR\nattributes\x12\x16\n\x06worker\x18\x05 \x01(\tR\x06worker\x1a=\n\x0fAttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x93\x01\n\x0cJoinResponse\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12$\n\x0erenew_every_ms\x18\x02 \x01(\x03R\x0crenewEveryMs\x12\x19\n\x08lease_ms\x18\x03 \x01(\x03R\x07leaseMs\x12\x14\n\x05token\x18\x04 \x01(\tR\x05token\x12\x14\n\x05begun\x18\x05 \x03(\tR\x05begun"\'\n\rOrdersRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker"\x83\x04\n\x05Start\x12\x18\n\x07attempt\x18\x01 \x01(\tR\x07attempt\x124\n\x07command\x18\x02 \x01(\x0b2\x18.neorion.iris.v1.CommandH\x00R\x07command\x12+\n\x04call\x18\x03 \x01(\x0b2\x15.neorion.iris.v1.CallH\x00R\x04call\x12\x14\n\x05input\x18\x04 \x01(\tR\x05input\x12>\n\x0benvironment\x18\x05 \x01(\x0b2\x1c.neorion.iris.v1.EnvironmentR\x0benvironment\x12C\n\tvariables\x18\x06 \x03(\x0b2%.neorion.iris.v1.Start.VariablesEntryR\tvariables\x128\n\tresources\x18\x07 \x01(\x0b2\x1a.neorion.iris.v1.ResourcesR\tresources\x12\x12\n\x04pool\x18\x08 \x01(\tR\x04pool\x12 \n\x0crun_limit_ms\x18\t \x01(\x03R\nrunLimitMs\x12+\n\x05blobs\x18\n \x03(\x0b2\x15.neorion.iris.v1.BlobR\x05blobs\x1a<\n\x0eVariablesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x07\n\x05entry"N\n\nOrderBatch\x12,\n\x05start\x18\x01 \x03(\x0b2\x16.neorion.iris.v1.StartR\x05start\x12\x12\n\x04stop\x18\x02 \x03(\tR\x04stop"\xa5\x02\n\x04Seen\x12\x18\n\x07attempt\x18\x01 \x01(\tR\x07attempt\x12\x14\n\x05phase\x18\x02 \x01(\tR\x05phase\x12\x12\n\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n\x04code\x18\x04 \x01(\x05R\x04code\x12\x18\n\x07message\x18\x05 \x01(\tR\x07message\x12-\n\x06result\x18\x06 \x01(\x0b2\x15.neorion.iris.v1.BlobR\x06result\x12!\n\x0cresult_bytes\x18\x07 \x01(\x03R\x0bresultBytes\x12+\n\x03log\x18\x08 \x01(\x0b2\x19.neorion.iris.v1.LogChunkR\x03log\x12,\n\x05usage\x18\t \x01(\x0b2\x16.neorion.iris.v1.UsageR\x05usage"\x90\x01\n\x04Look\x126\n\x05usage\x18\x01 \x03(\x0b2 .neorion.iris.v1.Look.UsageEntryR\x05usage\x1aP\n\nUsageEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12,\n\x05value\x18\x02 \x01(\x0b2\x16.neorion.iris.v1.UsageR\x05value:\x028\x01"}\n\rReportRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x12)\n\x04seen\x18\x02 \x03(\x0b2\x15.neorion.iris.v1.SeenR\x04seen\x12)\n\x04look\x18\x03 \x01(\x0b2\x15.neorion.iris.v1.LookR\x04look"(\n\x0eReportResponse\x12\x16\n\x06forget\x18\x01 \x03(\tR\x06forget"\\\n\x0fPushLogsRequest\x12\x16\n\x06worker\x18\x01 \x01(\tR\x06worker\x121\n\x06chunks\x18\x02 \x03(\x0b2\x19.neorion.iris.v1.LogChunkR\x06chunks"\x8c\x01\n\x10PushLogsResponse\x12?\n\x04kept\x18\x01 \x03(\x0b2+.neorion.iris.v1.PushLogsResponse.KeptEntryR\x04kept\x1a7\n\tKeptEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x9d\x06\n\nJobService\x12I\n\x06Submit\x12\x1e.neorion.iris.v1.SubmitRequest\x1a\x1f.neorion.iris.v1.SubmitResponse\x12C\n\x04Wait\x12\x1c.neorion.iris.v1.WaitRequest\x1a\x1d.neorion.iris.v1.WaitResponse\x128\n\x03Get\x12\x1b.neorion.iris.v1.GetRequest\x1a\x14.neorion.iris.v1.Job\x12C\n\x04List\x12\x1c.neorion.iris.v1.ListRequest\x1a\x1d.neorion.iris.v1.ListResponse\x12F\n\x05Tasks\x12\x1d.neorion.iris.v1.TasksRequest\x1a\x1e.neorion.iris.v1.TasksResponse\x12O\n\x08Attempts\x12 .neorion.iris.v1.AttemptsRequest\x1a!.neorion.iris.v1.AttemptsResponse\x12I\n\x06Cancel\x12\x1e.neorion.iris.v1.CancelRequest\x1a\x1f.neorion.iris.v1.CancelResponse\x12D\n\x05Watch\x12\x1d.neorion.iris.v1.WatchRequest\x1a\x1a.neorion.iris.v1.JobChange0\x01\x12A\n\x04Logs\x12\x1c.neorion.iris.v1.LogsRequest\x1a\x19.neorion.iris.v1.LogChunk0\x01\x12E\n\x07GetBlob\x12\x1f.neorion.iris.v1.GetBlobRequest\x1a\x19.neorion.iris.v1.BlobPart\x12L\n\x07PutBlob\x12\x1f.neorion.iris.v1.PutBlobRequest\x1a .neorion.iris.v1.PutBlobResponse2\xcf\x03\n\x0eClusterService\x12I\n\x06Status\x12\x1e.neorion.iris.v1.StatusRequest\x1a\x1f.neorion.iris.v1.StatusResponse\x12L\n\x07Workers\x12\x1f.neorion.iris.v1.WorkersRequest\x1a .neorion.iris.v1.WorkersResponse\x12I\n\x06Slices\x12\x1e.neorion.iris.v1.SlicesRequest\x1a\x1f.neorion.iris.v1.SlicesResponse\x12F\n\x05Drain\x12\x1d.neorion.iris.v1.DrainRequest\x1a\x1e.neorion.iris.v1.DrainResponse\x12I\n\x06Revoke\x12\x1e.neorion.iris.v1.RevokeRequest\x1a\x1f.neorion.iris.v1.RevokeResponse\x12F\n\x05Audit\x12\x1d.neorion.iris.v1.AuditRequest\x1a\x1e.neorion.iris.v1.AuditResponse2\xb9\x02\n\rWorkerService\x12C\n\x04Join\x12\x1c.neorion.iris.v1.JoinRequest\x1a\x1d.neorion.iris.v1.JoinResponse\x12G\n\x06Orders\x12\x1e.neorion.iris.v1.OrdersRequest\x1a\x1b.neorion.iris.v1.OrderBatch0\x01\x12I\n\x06Report\x12\x1e.neorion.iris.v1.ReportRequest\x1a\x1f.neorion.iris.v1.ReportResponse\x12O\n\x08PushLogs\x12 .neorion.iris.v1.PushLogsRequest\x1a!.neorion.iris.v1.PushLogsResponseb\x06proto3',
     [],
     {
         "Resources": Resources,
@@ -2524,6 +2640,7 @@ _DESC = file_desc(
         "Ending": Ending,
         "Job": Job,
         "Task": Task,
+        "Usage": Usage,
         "Attempt": Attempt,
         "GetRequest": GetRequest,
         "WaitRequest": WaitRequest,
@@ -2565,6 +2682,7 @@ _DESC = file_desc(
         "Start": Start,
         "OrderBatch": OrderBatch,
         "Seen": Seen,
+        "Look": Look,
         "ReportRequest": ReportRequest,
         "ReportResponse": ReportResponse,
         "PushLogsRequest": PushLogsRequest,

@@ -3,10 +3,12 @@
 # ruff: noqa: PTH110, PTH123 -- see `files`: plain names, plain calls
 
 import os
+import resource
 import signal
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from neorion.iris.adapters.runtimes.process.files import Place
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
@@ -65,35 +67,42 @@ class Exit:
     code: int
     signal: int = 0
     cpu_ns: int = 0
+    memory: int = 0
     out_of_memory: bool = False
 
 
-def read_status(status: int, cpu_seconds: float) -> Exit:
-    cpu_ns = round(cpu_seconds * 1e9)
-    if os.WIFSIGNALED(status):
-        return Exit(0, os.WTERMSIG(status), cpu_ns)
-    return Exit(os.WEXITSTATUS(status), 0, cpu_ns)
+def read_status(status: int, usage: resource.struct_rusage) -> Exit:
+    killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    code = 0 if killed else os.WEXITSTATUS(status)
+    return Exit(code, killed, round((usage.ru_utime + usage.ru_stime) * 1e9), _own_memory(usage))
+
+
+def _own_memory(usage: resource.struct_rusage) -> int:
+    """What a process had in memory before its program began was ours: a peak below that says nothing of the program."""
+    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * 1024 if usage.ru_maxrss > ours else 0
 
 
 def verdict(attempt: Attempt, place: Place, ending: Exit) -> Ended:
+    return replace(_verdict(attempt, place, ending), cpu_ns=ending.cpu_ns, memory=ending.memory)
+
+
+def _verdict(attempt: Attempt, place: Place, ending: Exit) -> Ended:
     result = os.path.exists(place.result)
     code = ending.signal or ending.code
     if attempt.cause is not None:
-        return Ended(attempt.cause.kind, code, attempt.cause.message, result, ending.cpu_ns)
+        return Ended(attempt.cause.kind, code, attempt.cause.message, result)
     if not result and os.path.exists(place.refusal):
         code, sentence = _read_refusal(place.refusal)
-        return Ended(EndKind.NOT_STARTED, code, sentence, False, ending.cpu_ns)
+        return Ended(EndKind.NOT_STARTED, code, sentence)
     if ending.out_of_memory and code:
-        return Ended(
-            EndKind.OUT_OF_MEMORY, code, "It used more memory than it asked for.", result, ending.cpu_ns
-        )
+        return Ended(EndKind.OUT_OF_MEMORY, code, "It used more memory than it asked for.", result)
     if ending.signal:
         name = signal.strsignal(ending.signal) or "unknown"
-        return Ended(EndKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result, ending.cpu_ns)
+        return Ended(EndKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result)
     if attempt.job is not None and not attempt.job.argv and not result and not ending.code:
-        message = "The process ended before its function returned."
-        return Ended(EndKind.EXIT, NO_RESULT, message, False, ending.cpu_ns)
-    return Ended(EndKind.EXIT, ending.code, "", result, ending.cpu_ns)
+        return Ended(EndKind.EXIT, NO_RESULT, "The process ended before its function returned.")
+    return Ended(EndKind.EXIT, ending.code, "", result)
 
 
 def _read_refusal(path: str) -> tuple[int, str]:

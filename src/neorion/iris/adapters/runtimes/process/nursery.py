@@ -223,4 +223,4 @@ def _dead() -> Iterator[tuple[int, Exit]]:
             return
         if pid == 0:
             return
-        yield pid, read_status(status, usage.ru_utime + usage.ru_stime)
+        yield pid, read_status(status, usage)

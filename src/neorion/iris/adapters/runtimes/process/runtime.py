@@ -1,6 +1,6 @@
 """The worker's side: the runtime port, over the fork server's."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -109,19 +109,20 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._lease_until_ns = round(self._clock.monotonic() * 1e9) + life.ns
         await self._ask(Renew(self._link.next_id(), self._lease_until_ns))
 
-    async def stats(self, attempt: AttemptId) -> Stats:
-        state = self._states.get(attempt)
-        if state is None:
-            raise _unknown(attempt)
-        if state.ended is not None:
-            return Stats(state.ended.cpu_ns / 1e9, 0, 0)
+    async def stats(self) -> Mapping[AttemptId, Stats]:
+        running = {state.pid: AttemptId(state.attempt) for state in self._states.values() if state.pid}
+        if not running:
+            return {}
         # Reading /proc of a large machine takes longer than a loop may be held up.
-        found = await anyio.to_thread.run_sync(tree.below, [state.pid] if state.pid else [])
-        return Stats(
-            sum(process.cpu_seconds for process in found),
-            sum(process.memory_bytes for process in found),
-            len(found),
-        )
+        found = await anyio.to_thread.run_sync(tree.families, running)
+        return {
+            running[root]: Stats(
+                sum(process.cpu_seconds for process in family),
+                sum(process.memory_bytes for process in family),
+                len(family),
+            )
+            for root, family in found.items()
+        }
 
     def log(self, attempt: AttemptId) -> Path:
         return Path(self._files.attempt(attempt).log)
@@ -148,7 +149,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         end = None
         if (ended := state.ended) is not None:
             result = Path(self._files.attempt(state.attempt).result) if ended.result else None
-            end = End(ended.kind, ended.code, ended.message, result)
+            end = End(ended.kind, ended.code, ended.message, result, ended.cpu_ns / 1e9, ended.memory)
         return Seen(AttemptId(state.attempt), state.phase, end)
 
     async def _ask(self, request: Start | Stop | Forget | Renew) -> None:

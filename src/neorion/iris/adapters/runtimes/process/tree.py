@@ -56,17 +56,23 @@ def read(pid: int) -> Process | None:
 
 def below(roots: Iterable[int]) -> list[Process]:
     """The roots themselves and everything that descends from them, parents first; zombies apart."""
+    return [process for family in families(roots).values() for process in family]
+
+
+def families(roots: Iterable[int]) -> dict[int, list[Process]]:
+    """The same for each root that is there, from one look at all processes."""
     children: dict[int, list[Process]] = {}
-    found = list[Process]()
+    found: dict[int, list[Process]] = {}
     roots = set(roots)
     for process in _all():
         if process.pid in roots:
-            found.append(process)
+            found[process.pid] = [process]
         else:
             children.setdefault(process.parent, []).append(process)
-    for process in found:
-        found += children.get(process.pid, ())
-    return [process for process in found if not process.dead]
+    for family in found.values():
+        for process in family:
+            family.extend(children.get(process.pid, ()))
+    return {root: [process for process in family if not process.dead] for root, family in found.items()}
 
 
 def children(pid: int) -> set[int]:

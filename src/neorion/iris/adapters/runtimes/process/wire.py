@@ -50,13 +50,14 @@ class Job(Struct, frozen=True, array_like=True):
 
 
 class Ended(Struct, frozen=True, array_like=True):
-    """An end, with the processor time it took; `result` says whether there is a result file."""
+    """An end, with the processor time it took and the most memory that one process had; `result` says whether there is a result file."""
 
     kind: EndKind
     code: int = 0
     message: str = ""
     result: bool = False
     cpu_ns: int = 0
+    memory: int = 0
 
 
 class State(Struct, frozen=True, array_like=True):

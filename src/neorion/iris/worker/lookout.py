@@ -1,0 +1,69 @@
+"""What the attempts that run here use, looked at now and then."""
+
+from collections.abc import Mapping
+
+from neorion.iris.model import AttemptId
+from neorion.iris.model.usage import Usage
+from neorion.iris.ports import Runtime, Stats
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock
+
+EVERY = Duration.of(seconds=5)
+# A look goes through every process of the machine: of the time, it may take one part in so many.
+PARTS = 100
+
+
+class Lookout:
+    """Remembers the last look, and the most memory that each attempt was seen to have."""
+
+    def __init__(self, runtime: Runtime, clock: Clock) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._at = 0.0
+        self._stats: Mapping[AttemptId, Stats] = {}
+        self._peaks: dict[AttemptId, int] = {}
+        self._unsent: dict[AttemptId, Usage] | None = None
+
+    async def run(self) -> None:
+        wait = EVERY
+        while True:
+            await self._clock.sleep(wait)
+            began = self._clock.monotonic()
+            stats = await self._runtime.stats()
+            wait = max(EVERY, Duration.of(seconds=self._clock.monotonic() - began) * PARTS)
+            self._take(stats, began)
+
+    def news(self) -> dict[AttemptId, Usage] | None:
+        """The last look, unless it was asked for before."""
+        unsent, self._unsent = self._unsent, None
+        return unsent
+
+    def at_the_end(self, attempt: AttemptId, cpu_seconds: float, memory: int) -> Usage:
+        return Usage(cpu_ms=round(cpu_seconds * 1000), memory_peak=max(memory, self._peaks.get(attempt, 0)))
+
+    def forget(self, attempt: AttemptId) -> None:
+        self._peaks.pop(attempt, None)
+
+    def _take(self, stats: Mapping[AttemptId, Stats], at: float) -> None:
+        before, passed = self._stats, at - self._at
+        self._stats, self._at = stats, at
+        if not stats and not before:
+            return
+        for attempt, seen in stats.items():
+            self._peaks[attempt] = max(seen.memory_bytes, self._peaks.get(attempt, 0))
+        self._unsent = {
+            attempt: Usage(
+                cpu_milli=_rate(before.get(attempt), seen, passed),
+                memory=seen.memory_bytes,
+                memory_peak=self._peaks[attempt],
+                processes=seen.processes,
+            )
+            for attempt, seen in stats.items()
+        }
+
+
+def _rate(before: Stats | None, now: Stats, passed: float) -> int:
+    """Thousandths of a core; 0 at the first look. Time that a child took goes with it when nobody waits for it."""
+    if before is None or passed <= 0:
+        return 0
+    return max(0, round((now.cpu_seconds - before.cpu_seconds) / passed * 1000))
