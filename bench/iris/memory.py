@@ -83,7 +83,7 @@ async def _main(verb: str, folder: str, *counts: str) -> None:
     clock = SystemClock()
     async with (
         open_store(Path(folder) / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
-        Crew(clock, system_rng()) as crew,
+        Crew() as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), system_rng())
         crew.spawn("iris.journal", deck.journal.run)

@@ -63,7 +63,7 @@ async def controller(place: Place) -> AsyncGenerator[tuple[Deck, Store]]:
     lane = InlineLane() if isinstance(place, MemoryDisk) else None
     async with (
         open_store(place, migrations=migrations_in(SCHEMA), clock=clock, lane=lane) as store,
-        Crew(clock, rng) as crew,
+        Crew() as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), rng)
         await load(store, deck.book)

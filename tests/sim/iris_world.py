@@ -229,7 +229,7 @@ class Iris:
         settings.folder.mkdir(parents=True, exist_ok=True)
         async with (
             open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
-            Crew(host.clock, host.rng) as crew,
+            Crew() as crew,
         ):
             deck = Deck.over(store, host.clock, host.ids, host.rng)
             desk = self.desk = await start(settings, deck, store, crew, _unwatched)

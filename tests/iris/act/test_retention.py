@@ -31,7 +31,7 @@ async def controller(folder: Path, settings: Settings | None = None) -> AsyncGen
     clock, rng = SystemClock(), system_rng()
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
-        Crew(clock, rng) as crew,
+        Crew() as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), rng)
         yield await start(settings or Settings(folder), deck, store, crew, unwatched)

@@ -118,7 +118,7 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
     settings = replace(settings or Settings(folder, secret="a secret"), by_hand=HandedOn())
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
-        Crew(clock, rng) as crew,
+        Crew() as crew,
     ):
         metrics = Metrics()
         deck = Deck.over(store, clock, ids, rng, Measured(metrics))

@@ -58,7 +58,7 @@ async def test_what_is_durable_is_in_the_store_and_what_gathered_went_together(w
             await notes.durable()
             assert await store.read(written) == [(1, "first, again"), (2, "second")]
 
-        async with Crew(world.clock, world.rng) as crew:
+        async with Crew() as crew:
             async with anyio.create_task_group() as readers:
                 readers.start_soon(reader)
                 readers.start_soon(reader)

@@ -132,7 +132,7 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
             # The autoscaler looks at the reasons too, when it has looked at the demand.
             desk.scheduler.after = scaling.wake
             # A crew of its own, which ends before the platform it listens to.
-            async with Crew(clock, rng) as parts:
+            async with Crew() as parts:
                 parts.spawn("iris.scale.watch", scaler.watch)
                 parts.spawn("iris.scale.work", scaler.work)
                 parts.loop(scaling)

@@ -113,7 +113,7 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         metrics = Metrics()
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
-        async with Crew(clock, rng) as crew:
+        async with Crew() as crew:
             deck = Deck.over(store, clock, ids, rng, Measured(metrics))
             desk = await start(settings, deck, store, crew, watch)
             accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)

@@ -96,31 +96,6 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
     )
 
 
-def spec_message(value: JobSpec) -> pb.JobSpec:
-    return pb.JobSpec(
-        name=value.name,
-        entry=entry_message(value.entry),
-        resources=resources_message(value.resources),
-        replicas=value.replicas,
-        inputs=list(value.inputs),
-        environment=environment_message(value.environment),
-        constraints=[
-            pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required)
-            for c in value.placement.constraints
-        ],
-        gang=value.placement.gang,
-        spread=value.placement.spread,
-        band=value.band.name.lower(),
-        retries_after_failure=value.budget.failures,
-        retries_after_loss=value.budget.losses,
-        wait_limit_ms=_ms(value.limits.wait),
-        run_limit_ms=_ms(value.limits.run),
-        max_failed_tasks=value.max_failed_tasks,
-        ports=list(value.ports),
-        warm=value.warm,
-    )
-
-
 def said(message: pb.JobSpec) -> bytes:
     """What a user said about a job, to compare two submissions.
 
@@ -271,7 +246,3 @@ def _texts(what: str, values: "list[str]") -> tuple[str, ...]:
 
 def _span(milliseconds: int) -> Duration | None:
     return Duration(milliseconds * 1_000_000) if milliseconds else None
-
-
-def _ms(span: Duration | None) -> int:
-    return span.ns // 1_000_000 if span else 0

@@ -1,6 +1,6 @@
 """What a program may know of time, chance and identity. Pure, so that `decide` can name these types."""
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from neorion.keel.base.ids import Id
@@ -36,8 +36,6 @@ class Rng(Protocol):
     def randrange(self, start: int, stop: int, /) -> int: ...
 
     def choice(self, seq: Sequence[T], /) -> T: ...
-
-    def shuffle(self, x: MutableSequence[T], /) -> None: ...
 
 
 class Ids(Protocol):

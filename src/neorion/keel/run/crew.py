@@ -8,14 +8,8 @@ from typing import Any, Protocol, Self, TypeVar
 import anyio
 from anyio.abc import TaskStatus
 
-from neorion.keel.base.errors import Terminal
 from neorion.keel.base.units import Duration
-from neorion.keel.clock.protocols import Clock, Rng
-from neorion.keel.run.backoff import Backoff
 from neorion.keel.run.loop import Loop
-from neorion.keel.telemetry import logger
-
-log = logger(__name__)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -36,10 +30,8 @@ class Crew(AbstractAsyncContextManager["Crew"]):
     Cancellation is delivered again and again until a task has ended: one swallowed CancelledError does not save it.
     """
 
-    def __init__(self, clock: Clock, rng: Rng, grace: Duration = Duration.of(seconds=10)) -> None:
+    def __init__(self, grace: Duration = Duration.of(seconds=10)) -> None:
         self.stopping = anyio.Event()
-        self._clock = clock
-        self._rng = rng
         self._grace = grace
         self._group = anyio.create_task_group()
         self._loops: list[Loop] = []
@@ -55,29 +47,6 @@ class Crew(AbstractAsyncContextManager["Crew"]):
     def loop(self, loop: Loop) -> None:
         self._loops.append(loop)
         self.spawn(loop.name, loop.run)
-
-    def supervise(self, name: str, work: Work, backoff: Backoff = Backoff()) -> None:
-        """Begun again whenever it fails, later and later; a Terminal error ends the crew: trying again cannot help."""
-
-        async def again() -> None:
-            failures = 0
-            while True:
-                began = self._clock.monotonic()
-                try:
-                    return await work()
-                except Terminal:
-                    raise
-                except Exception as error:  # noqa: BLE001 -- this is the place that outlives it
-                    # Work that went well for longer than the longest wait starts with a clean record.
-                    healthy = self._clock.monotonic() - began > backoff.most.seconds
-                    failures = 1 if healthy else failures + 1
-                    wait = backoff.wait(failures, self._rng)
-                    log.failure(
-                        "begun again after a failure", error, task=name, failures=failures, wait=str(wait)
-                    )
-                    await self._clock.sleep(wait)
-
-        self.spawn(name, again)
 
     def stop(self) -> None:
         if self.stopping.is_set():

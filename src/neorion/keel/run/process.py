@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from neorion.keel.base.units import Duration
-from neorion.keel.clock.protocols import Clock, Rng
-from neorion.keel.clock.system import SystemClock, system_rng
 from neorion.keel.run.crew import Crew
 from neorion.keel.telemetry import logger
 
@@ -23,8 +21,6 @@ HANG_S_MAX = 5.0
 def run_process(
     main: Callable[[Crew], Awaitable[None]],
     grace: Duration = Duration.of(seconds=10),
-    clock: Clock | None = None,
-    rng: Rng | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> None:
     """Runs `main` until it returns, fails, or SIGTERM or SIGINT arrives. When it returns, the rest of its crew is cancelled.
@@ -34,11 +30,11 @@ def run_process(
     `loop_factory` makes another event loop than asyncio's own.
     """
     options = {"loop_factory": loop_factory} if loop_factory else {}
-    anyio.run(_main, main, grace, clock or SystemClock(), rng or system_rng(), backend_options=options)
+    anyio.run(_main, main, grace, backend_options=options)
 
 
-async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration, clock: Clock, rng: Rng) -> None:
-    crew = Crew(clock, rng, grace)
+async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration) -> None:
+    crew = Crew(grace)
 
     async def main_then_end() -> None:
         await main(crew)

@@ -96,7 +96,7 @@ class Plane:
 async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerator[Plane]:
     """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
     watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
-    async with Crew(parts.clock, parts.rng) as crew:
+    async with Crew() as crew:
         fleet = await _fleet(settings, world, parts, crew)
         orders, sweep = Orders(fleet), Sweep(fleet)
         keys = Keys(fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token)

@@ -94,7 +94,7 @@ async def kubernetes(
         rules = DrainRules(section.grace_period, LocalData(section.empty_dir))
         scheduler = KubeScheduler(api, informers, rules, lambda pool: dict(specs[pool].labels), clock, rng)
         demand = KubeDemand(informers, kueue=await has_kueue(api))
-        crew = await stack.enter_async_context(Crew(clock, rng))
+        crew = await stack.enter_async_context(Crew())
         stack.callback(crew.cancel)
         crew.spawn("navarch.kube.mirrors", informers.run)
         crew.spawn("navarch.kube.marks", scheduler.run)

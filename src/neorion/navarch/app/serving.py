@@ -68,7 +68,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
         where = file.server.store or state / "navarch.db"
         door = Door(host, port, _tls(file, folder))
-        own = await stack.enter_async_context(reign(where, door, clock, rng, ids))
+        own = await stack.enter_async_context(reign(where, door, clock, ids))
         judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
         around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
         setup = outfitter(file, specs, folder)
@@ -81,7 +81,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
         # Last, so that it ends first: the agents in it must not speak into a transport that is gone.
-        crew = await stack.enter_async_context(Crew(clock, rng))
+        crew = await stack.enter_async_context(Crew())
         stack.callback(crew.cancel)
         _leave_token(env, server.port, token)
         for one in fakes.values():

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Retry
-from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.clock import Clock, Ids
 from neorion.keel.rpc import ANYONE, App, Principal, Request, Response, Route, ServerTls, Service, serve
 from neorion.keel.run import Crew
 from neorion.keel.store import Store, open_store
@@ -55,10 +55,10 @@ class Reign:
 
 
 @asynccontextmanager
-async def reign(where: str | Path, door: Door, clock: Clock, rng: Rng, ids: Ids) -> AsyncGenerator[Reign]:
+async def reign(where: str | Path, door: Door, clock: Clock, ids: Ids) -> AsyncGenerator[Reign]:
     """Returns when this process owns the store: at once, or after the one that does has ended."""
     async with AsyncExitStack() as stack:
-        crew = await stack.enter_async_context(Crew(clock, rng))
+        crew = await stack.enter_async_context(Crew())
         stack.callback(crew.cancel)
         waiting: _Waiting | None = None
         while True:
