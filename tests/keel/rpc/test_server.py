@@ -158,6 +158,32 @@ async def test_a_call_in_flight_is_answered_although_the_server_goes_down() -> N
     assert answers == ["late"]
 
 
+async def test_a_server_whose_process_fails_answers_what_is_in_flight_and_is_gone_at_once() -> None:
+    echo, app = make_app()
+    answers: list[str] = []
+
+    async def call(address: str) -> None:
+        async with connect(address, ids=SystemIds(), token=TOKEN) as channel:
+            answers.append((await channel.client(EchoClient).wait(Ping(text="late"))).text)
+
+    async def release_once_draining() -> None:
+        while not app.draining:
+            await anyio.lowlevel.checkpoint()
+        echo.go.set()
+
+    # Half of what it takes to give up on a server of which nothing is heard.
+    with anyio.fail_after(app.limits.header_time.seconds / 2):
+        async with anyio.create_task_group() as outside:
+            with anyio.CancelScope() as life:
+                async with serve(app) as server:
+                    outside.start_soon(call, server.address)
+                    await echo.begun.wait()
+                    outside.start_soon(release_once_draining)
+                    life.cancel()
+                    await anyio.sleep_forever()
+    assert answers == ["late"]
+
+
 async def test_streams_are_told_to_reconnect_when_the_server_goes_down() -> None:
     _, app = make_app()
     ends: list[str] = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
+from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Invalid, Terminal
 from neorion.keel.rpc.app import App
@@ -67,15 +68,19 @@ async def serve(
         listener = Listener(app, bound, app.limits, tls)
         failure: Exception | None = None
         stopped = anyio.Event()
+        # Whatever ends the block, calls are answered to their end, and it is heard when the server has stopped.
+        running = anyio.CancelScope(shield=True)
 
-        async def run() -> None:
-            await listener.serve()
-            stopped.set()
-            if not app.draining:
-                raise Terminal("rpc.stopped", "The HTTP server stopped by itself.")
+        async def run(*, task_status: TaskStatus[None]) -> None:
+            with running:
+                task_status.started()
+                await listener.serve()
+                stopped.set()
+                if not app.draining:
+                    raise Terminal("rpc.stopped", "The HTTP server stopped by itself.")
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run)
+            await tasks.start(run)
             try:
                 yield Server(address, chosen, tls is not None)
             except Exception as error:  # noqa: BLE001 -- raised below, outside of the task group's wrapping
@@ -86,7 +91,7 @@ async def serve(
                     await app.drain(grace)
                     with anyio.move_on_after(app.limits.header_time.seconds + _STOP_S):
                         await stopped.wait()
-                tasks.cancel_scope.cancel()
+                running.cancel()
         if failure is not None:
             raise failure
 
