@@ -66,6 +66,11 @@ class Program:
         """Asks it to end, as a supervisor does; its exit code."""
         assert self._process is not None
         self._process.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Until it has ended by itself; its exit code."""
+        assert self._process is not None
         code = self._process.wait(timeout=120)
         self.kill()
         return code

@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from neorion.iris.client import IrisClient
@@ -42,3 +43,14 @@ def test_jobs_and_running_tasks_outlive_a_killed_controller(server: PostgresServ
     assert badges
     for secret in ((home / "admin.token").read_text(), (home / "worker.token").read_text(), *badges):
         assert secret.rpartition(".")[2] not in said
+
+
+def test_a_controller_that_was_succeeded_ends_though_nobody_asks_it_anything(
+    server: PostgresServer, tmp_path: Path
+):
+    schema = server.new_schema()
+    with Cluster(tmp_path, workers=0, more=f"storage: {{ database: '{schema}' }}\n") as cluster:
+        with psycopg.connect(schema) as successor:
+            successor.execute("UPDATE store_owner SET epoch = epoch + 1")
+        assert cluster.controller.wait() != 0
+    assert "store.fenced" in (tmp_path / "controller" / "stderr").read_text()

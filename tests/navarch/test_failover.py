@@ -192,6 +192,24 @@ async def test_a_killed_leader_loses_nothing_and_its_replacement_is_finished_onc
         assert await to_thread.run_sync(_bought, url) == ["running", "running", "terminated"]
 
 
+@pytest.mark.needs("postgres")
+async def test_a_leader_that_slept_and_was_succeeded_ends_when_it_wakes(tmp_path: Path):
+    with postgres_server() as server:
+        store = server.new_schema()
+        async with ec2() as rig:
+            with replica("first", tmp_path, rig.gate.url, store) as first:
+                fleet = Fleet([first])
+                await fleet.leader()
+                with replica("second", tmp_path, rig.gate.url, store) as second:
+                    first.process.send_signal(signal.SIGSTOP)
+                    fleet.replicas = [second]
+                    await fleet.leader()
+                    first.process.send_signal(signal.SIGCONT)
+                    # Before it has anything to write: until then whoever came to it would hear what was true once.
+                    assert await to_thread.run_sync(first.process.wait, 30) != 0
+    assert "store.fenced" in (tmp_path / "first" / "log").read_text()
+
+
 async def _stands_by(fleet: Fleet, second: Replica) -> None:
     """Alive, not ready, and whoever calls is sent to wait rather than away."""
     with anyio.fail_after(PATIENCE_S):

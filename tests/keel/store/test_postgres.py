@@ -99,7 +99,9 @@ async def test_an_idle_owner_learns_that_it_was_overtaken(server: PostgresServer
     async with opened(url, Duration.of(seconds=1)) as store:
         with psycopg.connect(url) as other:
             other.execute("UPDATE store_owner SET epoch = epoch + 1")
-        assert (await store.until_lost()).code == "store.fenced"
+        with pytest.raises(Conflict) as caught:
+            await store.until_lost()
+        assert caught.value.code == "store.fenced"
 
 
 async def test_a_server_that_crashes_under_load_loses_nothing_acknowledged(own_server: PostgresServer):

@@ -134,6 +134,7 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
 
 async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch: Watch) -> Desk:
     """Reads what is known and sets the loops going."""
+    crew.spawn("iris.store", store.until_lost)
     crew.spawn("iris.journal", deck.journal.run)
     await load(store, deck.book)
     desk = assemble(settings, deck, store, await last_number(store))

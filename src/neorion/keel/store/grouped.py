@@ -108,11 +108,9 @@ class GroupedStore:
     async def check(self) -> list[Finding]:
         return await self._look(lambda reader: reader.findings())
 
-    async def until_lost(self) -> Error:
+    async def until_lost(self) -> None:
         await self._lost.wait()
-        if self._refusal is None:
-            raise AssertionError("lost without a reason")
-        return copy(self._refusal)
+        raise copy(self._refusal) if self._refusal else AssertionError("lost without a reason")
 
     async def renew_forever(self) -> None:
         """Keeps ownership for as long as it lasts."""

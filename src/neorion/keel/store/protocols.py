@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from neorion.keel.base import Error, Finding
+from neorion.keel.base import Finding
 
 T = TypeVar("T")
 Value = None | int | float | str | bytes
@@ -52,8 +52,8 @@ class Store(Protocol):
         """What a doctor finds: nothing, if all is well. Reads everything."""
         ...
 
-    async def until_lost(self) -> Error:
-        """Waits until this owner can write no more (another took over, or the storage failed), and says why."""
+    async def until_lost(self) -> None:
+        """Waits until this owner can write no more (another took over, or the storage failed), and raises why."""
         ...
 
     async def aclose(self) -> None:

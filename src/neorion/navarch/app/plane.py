@@ -116,6 +116,7 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
 
 async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> Fleet:
     journal = Journal(parts.store, parts.clock, parts.rng)
+    crew.spawn("navarch.store", parts.store.until_lost)
     crew.spawn("navarch.journal", journal.run)
     book = Book(journal)
     now = parts.clock.now()
