@@ -1,16 +1,18 @@
 """A controller that is told to stop lets go of whoever waits, and the next one goes on."""
 
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
 from neorion.iris.client import IrisClient, connection
-from neorion.keel.base import Deadline, Retry
+from neorion.keel.base import Deadline, Error, Retry, Terminal
 from neorion.keel.run import Backoff
-from tests.iris.processes import Cluster
+from tests.iris.processes import Cluster, kill, processes_in
 
 
 @pytest.mark.timeout(240)
@@ -91,3 +93,27 @@ def test_ctrl_c_ends_the_waiting_and_not_the_cluster_of_ones_own(tmp_path: Path)
         start_new_session=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
+
+
+@pytest.mark.timeout(240)
+def test_a_cluster_of_ones_own_that_is_killed_is_missed_at_once_and_leaves_no_process(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    with tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with IrisClient.local(workers=1) as client:
+            job = client.submit("echo up; sleep 1000", "long")
+            assert next(job.follow()) == "up\n"
+            (controller,) = (pid for pid in processes_in(Path(folder)) if _is_ours(pid))
+            kill(controller)
+            for ask in (lambda: client.wait(job), lambda: client.submit("true", "more")):
+                with pytest.raises(Error) as missed:
+                    ask()
+                assert (type(missed.value), missed.value.code) == (Terminal, "iris.embedded_ended")
+        # Its task ends with the lease, and what ran it a moment later.
+        while processes_in(Path(folder)):
+            pass
+
+
+def _is_ours(pid: int) -> bool:
+    return f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{pid}/status").read_text()

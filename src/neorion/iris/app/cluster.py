@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,13 @@ import anyio.to_thread
 
 from neorion.iris.act.scale import Autoscaler, Home
 from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, caps, scale_groups
-from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
+from neorion.iris.adapters.platforms.local import (
+    Launch,
+    LocalPlatform,
+    LocalSettings,
+    Machine,
+    worker_command,
+)
 from neorion.iris.app.controller import Settings, controller
 from neorion.iris.app.secrets import SecretFile, write_secret
 from neorion.iris.app.served import check_served
@@ -75,7 +81,7 @@ async def run_cluster(
     leash: bool,
 ) -> None:
     """Runs until the crew is to stop; on a leash, until standard input ends too, and its slices end with it."""
-    async with cluster(file, folder, place) as running:
+    async with cluster(file, folder, place, _leashed if leash else worker_command) as running:
         tell(running.address)
         if leash:
             crew.spawn("iris.leash", lambda: _end_with_stdin(crew))
@@ -85,7 +91,9 @@ async def run_cluster(
 
 
 @asynccontextmanager
-async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> AsyncGenerator[Cluster]:
+async def cluster(
+    file: ClusterFile, folder: Path, place: tuple[str, int], launch: Launch = worker_command
+) -> AsyncGenerator[Cluster]:
     local_platform = check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +126,7 @@ async def cluster(file: ClusterFile, folder: Path, place: tuple[str, int]) -> As
             behaviours(file),
             local_platform.stop_grace,
         )
-        async with LocalPlatform(local, worker_command, clock) as platform:
+        async with LocalPlatform(local, launch, clock) as platform:
             desk = running.desk
             home = Home(running.address, desk.badges.of_slice)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
@@ -152,6 +160,10 @@ async def _token_left(address: str, secret: str) -> AsyncGenerator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
+
+
+def _leashed(machine: Machine) -> Sequence[str]:
+    return [*worker_command(machine), "--leash"]
 
 
 async def _end_with_stdin(crew: Crew) -> None:

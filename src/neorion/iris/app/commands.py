@@ -10,6 +10,7 @@ import click
 
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName
 from neorion.iris.adapters.cluster_file.sections import LocalController
+from neorion.iris.adapters.runtimes.process.kernel import die_with_parent
 from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.worker import run_worker
 from neorion.iris.model import Resources
@@ -88,10 +89,13 @@ def controller_serve(
 @click.option("--gpu-variant", default="", help="What kind of GPUs.")
 @click.option("--attribute", "attributes", multiple=True, help="KEY=VALUE, for constraints.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
+@click.option("--leash", is_flag=True, help="End with the process that starts it, however that ends.")
 @_log
 @_log_file
 def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Run a worker until it is told to stop."""
+    if options["leash"]:
+        die_with_parent(os.getppid())
     setup(Form(options["log"]), own_file=options["log_file"])
     if options["runtime"] != RuntimeName.PROCESS:
         raise Invalid(

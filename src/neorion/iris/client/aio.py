@@ -58,15 +58,15 @@ class AsyncIrisClient(Connection):
         embedded = Embedded(workers)
         try:
             await run_sync(embedded.__enter__)
-            async with cls.at(own_home(embedded.url, os.environ)) as client:
+            async with cls.at(own_home(embedded.url, os.environ), embedded.check) as client:
                 yield client
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(embedded.__exit__, None, None, None)
 
     @classmethod
-    def at(cls, place: Home) -> Self:
-        return cls(connect(place.url, ids=SystemIds(), token=place.token), place.prefix)
+    def at(cls, place: Home, check: Callable[[], None] = lambda: None) -> Self:
+        return cls(connect(place.url, ids=SystemIds(), token=place.token), place.prefix, check)
 
     async def submit(
         self,

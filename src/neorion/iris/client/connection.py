@@ -83,11 +83,15 @@ class AsyncJob:
 
 
 class Connection:
-    """What can be asked of a controller. Use it as an async context manager, or close it when done."""
+    """What can be asked of a controller. Use it as an async context manager, or close it when done.
 
-    def __init__(self, channel: Channel, prefix: str) -> None:
+    `check` raises where a controller that does not answer never will again.
+    """
+
+    def __init__(self, channel: Channel, prefix: str, check: Callable[[], None] = lambda: None) -> None:
         self._channel = channel
         self._prefix = prefix
+        self._check = check
         self._ids = SystemIds()
         self._clock = SystemClock()
         self._rng = system_rng()
@@ -245,7 +249,8 @@ class Connection:
 
     async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
         """A controller that starts anew is asked anew."""
-        answer = await retry(call, _PATIENCE if self._reached else _FIRST, self._clock, self._rng)
+        patience = _PATIENCE if self._reached else _FIRST
+        answer = await retry(lambda: self._checked(call), patience, self._clock, self._rng)
         self._reached = True
         return answer
 
@@ -257,7 +262,14 @@ class Connection:
             if not self._reached:
                 raise
             log.warning("the controller does not answer; still waiting", why=error.sentence)
-        return await retry(call, _WAITING, self._clock, self._rng)
+        return await retry(lambda: self._checked(call), _WAITING, self._clock, self._rng)
+
+    async def _checked(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await call()
+        except Retry:
+            self._check()
+            raise
 
     def path(self, name: str) -> str:
         """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""

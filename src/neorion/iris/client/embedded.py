@@ -43,6 +43,16 @@ class Embedded(AbstractContextManager["Embedded"]):
             )
         return self
 
+    def check(self) -> None:
+        """Nobody starts it again when it has ended."""
+        code = self._process.poll() if self._process is not None else 0
+        if code is not None:
+            raise Terminal(
+                "iris.embedded_ended",
+                f"The local cluster has ended, {f'by signal {-code}' if code < 0 else f'with exit code {code}'}.",
+                hint="make another client; its jobs went with it",
+            )
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

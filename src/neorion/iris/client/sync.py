@@ -105,7 +105,7 @@ class IrisClient:
         """A controller and workers of its own on this machine, which end with this client."""
         stack = ExitStack()
         embedded = stack.enter_context(Embedded(workers))
-        return cls(lambda: AsyncIrisClient.at(own_home(embedded.url, os.environ)), stack)
+        return cls(lambda: AsyncIrisClient.at(own_home(embedded.url, os.environ), embedded.check), stack)
 
     def submit(
         self,
