@@ -1,5 +1,6 @@
 """What a task raises is raised where it is waited for, also what ends programs; and the client goes on."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -20,13 +21,27 @@ from tests.iris.processes import Cluster
 pytestmark = pytest.mark.timeout(240)
 
 
+class Halt(BaseException):
+    """As those by which test runners skip, and servers stop."""
+
+
+def throw(error: BaseException) -> NoReturn:
+    raise error
+
+
 @pytest.mark.parametrize(
     ("end", "argument", "raised"),
-    [(sys.exit, 7, SystemExit), (signal.raise_signal, signal.SIGINT, KeyboardInterrupt)],
-    ids=["exit", "interrupt"],
+    [
+        (sys.exit, 7, SystemExit),
+        (signal.raise_signal, signal.SIGINT, KeyboardInterrupt),
+        (throw, Halt(), Halt),
+        (throw, GeneratorExit(), GeneratorExit),
+        (throw, asyncio.CancelledError(), asyncio.CancelledError),
+    ],
+    ids=["exit", "interrupt", "own", "generator", "cancelled"],
 )
 def test_what_ends_programs_ends_no_client(
-    client: IrisClient, end: Callable[[int], None], argument: int, raised: type[BaseException]
+    client: IrisClient, end: Callable[[Any], None], argument: object, raised: type[BaseException]
 ):
     with pytest.raises(raised):
         client.wait(client.submit(end, "ends", args=(argument,)), timeout=60)

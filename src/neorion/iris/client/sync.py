@@ -260,8 +260,10 @@ class IrisClient:
                 begun.append(scope)
                 try:
                     return await work(), None
-                except (KeyboardInterrupt, SystemExit) as raised:
-                    # A task's own. They would end the loop in here, so they are raised where they were asked for.
+                except BaseException as raised:
+                    if scope.cancel_called:
+                        raise
+                    # A task's own may be of any kind, and many would end the loop in here: raised where it was asked for.
                     return None, raised
                 finally:
                     over.set()
