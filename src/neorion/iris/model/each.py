@@ -37,7 +37,10 @@ class Each:
             if isinstance(item, Args):
                 return self._function(*item.args, **item.kwargs)
             return self._function(item)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            if isinstance(error, SystemExit) and not error.code:
+                # It ended well, and said nothing: as a function that is not mapped.
+                return None
             error.add_note(f"In item {number} of the map: {_shown(item)}")
             if not self._keep_errors:
                 raise
@@ -51,7 +54,7 @@ def _shown(item: object) -> str:
         return f"a {type(item).__qualname__}"
 
 
-def _portable(error: Exception) -> Exception:
+def _portable(error: BaseException) -> BaseException:
     """The error itself if it comes back from a pickle, otherwise one that says what it was."""
     try:
         back = pickle.loads(cloudpickle.dumps(error))  # noqa: S301  # pyright: ignore[reportUnknownMemberType] -- made in the same line; it has no types
