@@ -1,6 +1,7 @@
 """What a task raises is raised where it is waited for, also what ends programs; and the client goes on."""
 
 import asyncio
+import importlib
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from anyio.from_thread import BlockingPortal
 from neorion.iris.client import IrisClient, JobFailed
 from neorion.iris.model import Cause
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.base import Error
+from neorion.keel.base import Error, Terminal
 from tests.iris.processes import Cluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -49,6 +50,27 @@ def test_what_ends_programs_ends_no_client(
         client.map(end, [argument], "ends-map")
     assert client.wait(client.submit(abs, "goes-on", args=(-1,)), timeout=60) == 1
     assert client.wait("goes-on") == client.wait(client.path("goes-on")) == 1
+
+
+def of_the_task_alone(end: str) -> object:
+    """Something of a module that nobody has but the task."""
+    Path("onlythere.py").write_text("class Full(Exception): pass\n")
+    full: type[Exception] = importlib.import_module("onlythere").Full
+    if end == "raise":
+        raise full("80 GiB are not enough")
+    return full("of memory")
+
+
+def test_what_cannot_be_unpickled_here_does_not_pass_for_the_tasks_own_error(client: IrisClient):
+    with pytest.raises(Terminal, match=r"The error of the task .* No module named 'onlythere'") as caught:
+        client.wait(client.submit(of_the_task_alone, "raises-there", args=("raise",)), timeout=60)
+    assert caught.value.code == "iris.unreadable"
+    assert "onlythere.Full: 80 GiB are not enough" in caught.value.__notes__[-1]
+    with pytest.raises(Terminal, match=r"The value of the task .* No module named 'onlythere'"):
+        client.wait(client.submit(of_the_task_alone, "returns-there", args=("return",)), timeout=60)
+    with pytest.raises(Terminal) as caught:
+        client.map(of_the_task_alone, ["raise"])
+    assert "onlythere.Full: 80 GiB are not enough" in caught.value.__notes__[-1]
 
 
 def test_ctrl_c_ends_a_wait_that_has_only_begun(

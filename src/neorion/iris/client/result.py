@@ -105,8 +105,20 @@ async def _failure(ended: Results, fetch: Fetch) -> BaseException:
 def load(body: bytes) -> Any:
     """The value; an error is raised as the task raised it, with the task's traceback as a note."""
     outcome = parse(body)
-    found: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
-    if outcome.status is Status.VALUE:
+    failed = outcome.status is Status.ERROR
+    try:
+        found: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
+    except Exception as why:  # noqa: BLE001 -- whatever a class that is another here, or missing, makes of it
+        # Left as it is, it would pass for what the task raised.
+        found = Terminal(
+            "iris.unreadable",
+            f"The {'error' if failed else 'value'} of the task cannot be unpickled here: {type(why).__name__}: {why}.",
+            hint="install here what the task has; or let it return plain data",
+        )
+        found.__cause__ = why
+        failed = True
+    if not failed:
         return found
-    found.add_note(f"In the task:\n{outcome.text}")
+    if outcome.text:
+        found.add_note(f"In the task:\n{outcome.text}")
     raise found
