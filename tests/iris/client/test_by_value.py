@@ -1,6 +1,8 @@
 """What travels with a function: the user's own files, and no installed package, wherever it is installed."""
 
+import importlib
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import pytest
 
 from neorion.iris.client.by_value import own_modules_by_value
+from neorion.iris.client.options import Payload
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,25 @@ def test_a_package_that_is_installed_anywhere_goes_by_its_name(
                 cloudpickle.dumps(module.work)
         else:
             assert cloudpickle.loads(cloudpickle.dumps(module.work)) is module.work
+
+
+def test_threads_pickle_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each client has a thread of its own, and what one of them chose to pickle whole is whole for its time alone."""
+    (tmp_path / "own_files.py").write_text("def work():\n    return 42\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("own_files")
+    monkeypatch.setitem(sys.modules, "own_files", module)
+
+    def pickled(_: int) -> bytes:
+        payload = Payload()
+        return payload.blobs[payload.pickled(module.work, "The function work")]
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            pickles = set(threads.map(pickled, range(400)))
+    finally:
+        sys.setswitchinterval(often)
+    # By its name it would be a few bytes.
+    assert all(len(one) > 300 for one in pickles), pickles

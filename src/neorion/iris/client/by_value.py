@@ -5,6 +5,7 @@ import sysconfig
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
+from threading import RLock
 from types import ModuleType
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
@@ -13,23 +14,28 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 _OURS = ("neorion", "iris")
 # Where installers put packages, besides where this Python says: for one user alone, or of the system.
 _PACKAGES = ("/site-packages/", "/dist-packages/")
+# Cloudpickle's list of modules is one for all threads, and each client has a thread of its own.
+_ONE_AT_A_TIME = RLock()
 
 
 @contextmanager
 def own_modules_by_value() -> Generator[None]:
     """While the block runs, whatever is defined in a file that is not installed is pickled whole, not by its name."""
-    # What somebody else registered is left to them.
-    known: set[str] = cloudpickle.list_registry_pickle_by_value()  # pyright: ignore[reportUnknownVariableType] -- it has no types
-    chosen = [
-        module for name, module in list(sys.modules.items()) if name not in known and _is_own(name, module)
-    ]
-    for module in chosen:
-        cloudpickle.register_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
-    try:
-        yield
-    finally:
+    with _ONE_AT_A_TIME:
+        # What somebody else registered is left to them.
+        known: set[str] = cloudpickle.list_registry_pickle_by_value()  # pyright: ignore[reportUnknownVariableType] -- it has no types
+        chosen = [
+            module
+            for name, module in list(sys.modules.items())
+            if name not in known and _is_own(name, module)
+        ]
         for module in chosen:
-            cloudpickle.unregister_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
+            cloudpickle.register_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
+        try:
+            yield
+        finally:
+            for module in chosen:
+                cloudpickle.unregister_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
 
 
 def _is_own(name: str, module: ModuleType) -> bool:
