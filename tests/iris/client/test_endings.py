@@ -4,9 +4,11 @@ import asyncio
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -124,6 +126,46 @@ def test_a_client_that_is_closed_says_so(cluster: Cluster):
     assert refused.value.code == "iris.closed"
     # In a notebook the job shows its name.
     assert job._repr_html_() is None
+
+
+def test_a_client_that_another_thread_closes_waits_no_longer(
+    cluster: Cluster, client: IrisClient, tmp_path: Path
+):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    job = client.submit(f"echo > {gate}; sleep infinity", "outlives-a-waiting-client")
+    gate.read_text()
+    with ThreadPoolExecutor(1) as threads, IrisClient.remote(cluster.url) as closed:
+        following = iter(closed.watch(job.id))
+        next(following)
+        waiting = threads.submit(next, following)
+    with pytest.raises(Error) as refused:
+        waiting.result(timeout=60)
+    assert refused.value.code == "iris.closed"
+    assert client.get(job).state == "running"
+    client.cancel(job)
+
+
+FORKED = """
+import os, sys
+from iris.client import IrisClient
+with IrisClient.local(workers=1) as client:
+    for end in (os._exit, sys.exit):
+        if not os.fork():
+            try:
+                client.submit("true", "of-the-fork")
+            except Exception as refused:
+                end(refused.code == "iris.forked" and 7)
+        print(os.waitstatus_to_exitcode(os.wait()[1]))
+    print(client.wait(client.submit(lambda: "well", "of-its-own"), timeout=60))
+"""
+
+
+def test_a_fork_is_told_to_make_a_client_and_ends_no_cluster():
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], stdout=subprocess.PIPE, text=True, timeout=120, check=True
+    )
+    assert done.stdout.split() == ["7", "7", "well"]
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.DONE])

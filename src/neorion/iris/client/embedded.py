@@ -1,5 +1,6 @@
 """A controller and workers of one's own on this machine, for as long as a client needs them."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,13 +17,14 @@ class Embedded(AbstractContextManager["Embedded"]):
     def __init__(self, workers: int) -> None:
         _check(workers)
         self._workers = workers
-        self._folder = tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True)
+        # Not one that vanishes by itself: that would also vanish at the end of a fork of this process.
+        self._folder = tempfile.mkdtemp(prefix="iris-")
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "neorion.iris", "local", "--leash", "--port", "0"]
-        command += ["--folder", self._folder.name, "--workers", str(self._workers)]
+        command += ["--folder", self._folder, "--workers", str(self._workers)]
         # Its standard input is a leash: when this process ends, however it ends, the other sees the end of it and goes.
         self._process = subprocess.Popen(  # noqa: S603 -- our own program
             command,
@@ -33,14 +35,18 @@ class Embedded(AbstractContextManager["Embedded"]):
             start_new_session=True,
         )
         assert self._process.stdout is not None  # noqa: S101 -- a pipe was asked for
-        self.url = self._process.stdout.readline().strip()
-        if not self.url:
+        try:
+            self.url = self._process.stdout.readline().strip()
+            if not self.url:
+                raise Terminal(
+                    "iris.embedded",
+                    "The local cluster did not start.",
+                    hint="pip install 'neorion[server]' brings what it needs",
+                )
+        except BaseException:
+            # Ctrl-C too: a cluster that nobody got is ended by nobody else.
             self.__exit__(None, None, None)
-            raise Terminal(
-                "iris.embedded",
-                "The local cluster did not start.",
-                hint="pip install 'neorion[server]' brings what it needs",
-            )
+            raise
         return self
 
     def check(self) -> None:
@@ -59,7 +65,7 @@ class Embedded(AbstractContextManager["Embedded"]):
         if self._process is not None:
             self._process.terminate()
             self._process.communicate()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _check(workers: object) -> None:

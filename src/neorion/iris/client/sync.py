@@ -4,7 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack, cast, overload
 
@@ -83,9 +83,10 @@ class IrisClient:
         with before or ExitStack() as stack:
             self._portal: BlockingPortal = stack.enter_context(start_blocking_portal())
             self._inner = self._portal.call(make)
-            stack.callback(self._portal.call, self._inner.aclose)
+            stack.callback(self._portal.call, _end, self._portal, self._inner)
+            self._owner = os.getpid()
             # Not before all of it is there: the loop of a client that was never made would hold up the program's end.
-            self._finalizer = weakref.finalize(self, stack.pop_all().close)
+            self._finalizer = weakref.finalize(self, _close, self._owner, self._portal, stack.pop_all())
 
     @classmethod
     def remote(cls, url: str | None = None, *, token: str | None = None, user: str = "") -> Self:
@@ -248,10 +249,15 @@ class IrisClient:
 
     def _call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Ctrl-C ends the work too, and lets it clear up behind itself."""
-        if not self._finalizer.alive:
+        if os.getpid() != self._owner:
+            # Its loop runs there: here nobody would answer.
             raise Invalid(
-                "iris.closed", "The client is closed.", hint="make another, or stay inside of its with"
+                "iris.forked",
+                f"The client is of process {self._owner}, from which this one was forked.",
+                hint="make a client in each process, after the fork",
             )
+        if not self._finalizer.alive:
+            raise _closed()
         begun: list[anyio.CancelScope] = []
         over = threading.Event()
 
@@ -278,6 +284,9 @@ class IrisClient:
                 over.wait(_CLEAR_UP_S)
             raise
         if raised is not None:
+            if not self._finalizer.alive:
+                # Another thread closed it meanwhile.
+                raise _closed() from raised
             raise raised
         return cast("T", value)
 
@@ -291,6 +300,25 @@ class IrisClient:
                 yield value
         finally:
             self._call(values.aclose)
+
+
+async def _end(portal: BlockingPortal, client: AsyncIrisClient) -> None:
+    """What other threads wait for here is called off: nobody could hear of it any more."""
+    await client.aclose()
+    await portal.stop(cancel_remaining=True)
+
+
+def _close(owner: int, portal: BlockingPortal, stack: ExitStack) -> None:
+    if os.getpid() == owner:
+        stack.close()
+        return
+    # A fork has neither the loop nor a right to the cluster. It only must not wait for a loop that is not there.
+    with suppress(StopIteration):
+        portal.stop().send(None)
+
+
+def _closed() -> Invalid:
+    return Invalid("iris.closed", "The client is closed.", hint="make another, or stay inside of its with")
 
 
 def _cancel(scopes: Iterable[anyio.CancelScope]) -> None:
