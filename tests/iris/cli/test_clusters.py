@@ -10,10 +10,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from neorion.iris.cli import app
+from neorion.iris.cli import app, local
 from neorion.iris.client import IrisClient
 from neorion.keel.cli import Exit, run
 from neorion.keel.telemetry.setup import FILE_BYTES_MAX
@@ -164,6 +165,25 @@ def test_a_cluster_in_the_foreground_ends_with_its_command(folder: Path):
         assert process.wait() == Exit.INTERRUPTED
     assert select.select([handle], [], [], 10)[0]
     os.close(handle)
+
+
+def test_ctrl_c_while_a_cluster_starts_leaves_none(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    handles: list[int] = []
+    said = local._said
+
+    async def interrupted(pid: int, *args: Any) -> NoReturn:
+        handles.append(os.pidfd_open(pid))
+        await said(pid, *args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local, "_said", interrupted)
+    start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
+    assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
+    assert select.select(handles, [], [], 0)[0] == handles
+    os.close(handles[0])
+    assert not list((folder / "slices").glob("slice-*"))
 
 
 def test_a_cluster_that_cannot_start_says_why(folder: Path, capfd: pytest.CaptureFixture[str]):

@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
+
+import anyio
 
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
 from neorion.keel.base import Deadline, Duration, Terminal
@@ -95,10 +97,18 @@ async def start(wanted: Wanted, clock: Clock) -> LocalCluster:
     try:
         known = log.stat().st_size if log.exists() else 0
         pid = _spawn([*wanted.command, "--log-file", str(log)], said, log)
-        address = await _said(pid, said, (log, known), clock)
+        cluster = LocalCluster("", pid, _began(pid), str(folder), str(log))
+        try:
+            cluster = replace(cluster, address=await _said(pid, said, (log, known), clock))
+        except BaseException:
+            # Ctrl-C too. It stands in no record yet: nobody could end it later.
+            if _began(pid):
+                with anyio.CancelScope(shield=True):
+                    _end(cluster)
+                    await _end_slices(folder, clock)
+            raise
     finally:
         said.unlink()
-    cluster = LocalCluster(address, pid, _began(pid), str(folder), str(log))
     partial = _record(folder).with_suffix(".part")
     partial.write_text(json.dumps(asdict(cluster)))
     partial.replace(_record(folder))
@@ -113,7 +123,6 @@ async def _said(pid: int, said: Path, words: tuple[Path, int], clock: Clock) -> 
         if not _began(pid):
             raise _ended(*words)
         if clock.monotonic() > until:
-            os.kill(pid, signal.SIGTERM)
             raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"see {log}")
         await clock.sleep(_LOOK_EVERY)
     return address.strip()
@@ -169,12 +178,16 @@ async def stop(folder: Path, clock: Clock) -> LocalCluster | None:
     cluster = found(folder)
     if cluster is not None:
         _end(cluster)
+    await _end_slices(folder, clock)
+    _record(folder).unlink(missing_ok=True)
+    return cluster
+
+
+async def _end_slices(folder: Path, clock: Clock) -> None:
     if (folder / "slices").exists():
         settings = LocalSettings(folder / "slices", "", {})
         async with LocalPlatform(settings, worker_command, clock) as platform:
             await platform.shutdown()
-    _record(folder).unlink(missing_ok=True)
-    return cluster
 
 
 def _end(cluster: LocalCluster) -> None:
