@@ -94,3 +94,21 @@ def test_lines_stay_whole_however_they_come(chunks: list[tuple[int, bytes]]):
         mark = b"[%d] " % index
         mine = [line.removeprefix(mark) for line in shown.splitlines() if line.startswith(mark)]
         assert mine == b"".join(text for who, text in chunks if who == index).splitlines()
+
+
+def test_of_a_line_that_is_written_over_the_last_is_shown():
+    written: list[bytes] = []
+    lines = Lines(written.append)
+    for text in (b"0%\r", b"50%\r9", b"9%", b"\r", b"\ndos\r\n", b"\r1%\r2%", b"\r3%"):
+        lines.show(0, text)
+    lines.close()
+    assert b"".join(written) == b"[0] 99%\n[0] dos\n[0] 3%\n"
+
+
+def test_what_has_no_end_of_line_is_not_kept_for_ever():
+    written: list[bytes] = []
+    lines = Lines(written.append)
+    for _ in range(5000):
+        lines.show(7, b"." * 1000)
+    assert 4_000_000 < sum(map(len, written)) < 5_000_100
+    assert all(line.startswith(b"[7] .") for line in written)

@@ -18,6 +18,8 @@ T = TypeVar("T")
 TASKS_MAX: Final = 32
 # A stream that ended too soon is opened again after this.
 _AGAIN: Final = Duration.of(ms=100)
+# What is longer is no line that somebody reads, and is cut into several.
+_LINE_BYTES_MAX: Final = 1 << 20
 # A controller that restarts is back long before that.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=100)
 
@@ -43,7 +45,9 @@ class Follow:
         show: Callable[[int, bytes], None],
         tell: Callable[[str], None],
         only: int | None = None,
+        name: str = "",
     ) -> None:
+        self.name = name
         self._client = client
         self._job = job
         self._show = show
@@ -68,6 +72,9 @@ class Follow:
             if self._wanted(task) and task.tries:
                 await self._steady(lambda task=task: self._write(task.index, task.tries, follow=False))
         return answer.job or pb.Job()
+
+    async def cancel(self) -> None:
+        await self._steady(lambda: self._client.cancel(self._job))
 
     async def _watch(self, group: TaskGroup) -> pb.WaitResponse:
         while not await self._steady(lambda: self._attend(group)):
@@ -154,21 +161,32 @@ class Follow:
 
 
 class Lines:
-    """Output of several tasks at once: whole lines, each after the number of its task."""
+    """Output of several tasks at once: whole lines, each after the number of its task.
+
+    A line that was written over, as progress bars do, is shown as a terminal would show it last.
+    """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
         self._open: dict[int, bytes] = {}
 
     def show(self, index: int, text: bytes) -> None:
-        whole, newline, rest = (self._open.get(index, b"") + text).rpartition(b"\n")
-        self._open[index] = rest
+        whole, newline, rest = text.rpartition(b"\n")
         if newline:
-            mark = b"[%d] " % index
-            self._write(b"".join(mark + line + b"\n" for line in whole.split(b"\n")))
+            mark, whole = b"[%d] " % index, self._open.pop(index, b"") + whole
+            self._write(b"".join(mark + _last(line.rstrip(b"\r")) + b"\n" for line in whole.split(b"\n")))
+        # Bars go on for days: what is written over is not kept.
+        self._open[index] = _last(self._open.get(index, b"") + rest)
+        if len(self._open[index]) > _LINE_BYTES_MAX:
+            self.show(index, b"\n")
 
     def close(self) -> None:
         """What the tasks left without an end of line."""
         for index in sorted(self._open):
             if self._open[index]:
                 self.show(index, b"\n")
+
+
+def _last(line: bytes) -> bytes:
+    """What is left of a line once all of it is written; what ends it may still be followed by a newline."""
+    return line[line.rfind(b"\r", 0, len(line.rstrip(b"\r"))) + 1 :]
