@@ -4,6 +4,7 @@ import json
 import os
 import select
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,49 @@ def test_a_signal_cancels_the_job_and_its_process_ends(start: Start, iris: Iris,
     assert process.wait() == code
     assert ends(handle)
     assert json.loads(iris("job", "describe", f"signal-{number}", "-o", "json").out)["state"] == "cancelled"
+
+
+def test_a_second_ctrl_c_leaves_a_controller_that_does_not_answer(
+    cluster: dict[str, str], start: Start, iris: Iris, monkeypatch: pytest.MonkeyPatch
+):
+    port = int(cluster["IRIS_CONTROLLER"].rpartition(":")[2])
+    monkeypatch.setenv("IRIS_TOKEN", Path(token_file(cluster, port)).read_text())
+    with Wire(port) as wire:
+        where = ("--controller", f"http://127.0.0.1:{wire.port}", "--no-bundle")
+        process = start("run", *where, "--name", "unheard", "--", "sh", "-c", "echo up; exec sleep infinity")
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "up\n"
+        wire.hold()
+        process.send_signal(signal.SIGINT)
+        assert any(line.startswith("cancelling /") for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        # Its own patience with the controller is half a minute.
+        assert process.wait(timeout=20) == Exit.INTERRUPTED
+    iris("job", "cancel", "unheard", "--yes")
+
+
+def test_ctrl_c_is_heard_while_a_job_is_submitted(start: Start):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = start("run", "--no-bundle", "--controller", address, "--", "true")
+        assert process.stderr is not None
+        with silent.accept()[0] as asked:
+            assert asked.recv(1)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.readline() == "cancelling it once it is submitted\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == Exit.INTERRUPTED
+
+
+def test_a_job_whose_words_nobody_reads_is_cancelled(start: Start, iris: Iris):
+    process = start("run", "--name", "unread", "--", "sh", "-c", "while echo $$; do sleep 0.1; done")
+    assert process.stdout is not None
+    handle = os.pidfd_open(int(process.stdout.readline()))
+    process.stdout.close()
+    assert process.wait() == Exit.BROKEN_PIPE
+    assert ends(handle)
+    assert json.loads(iris("job", "describe", "unread", "-o", "json").out)["state"] == "cancelled"
 
 
 def test_some_tasks_may_fail_where_that_is_said(iris: Iris):

@@ -1,4 +1,4 @@
-"""A wire to a server that a test can cut: connections end, and new ones are taken."""
+"""A wire to a server that a test can cut (connections end, and new ones are taken), or hold (nothing comes through)."""
 
 import contextlib
 import socket
@@ -13,6 +13,8 @@ class Wire:
         self.port: int = self._listener.getsockname()[1]
         self._ends: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
+        self._through = threading.Event()
+        self._through.set()
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -22,6 +24,7 @@ class Wire:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()
         self._listener.close()
+        self._through.set()
         self.cut()
         for thread in self._threads[1:]:
             thread.join()
@@ -32,6 +35,9 @@ class Wire:
         for end in self._ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def hold(self) -> None:
+        self._through.clear()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -46,6 +52,7 @@ class Wire:
     def _pump(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                self._through.wait()
                 target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_RDWR)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio.abc import TaskGroup
 
 from neorion.iris.cli.bundle import Bundle, bundle
 from neorion.iris.cli.ending import exit_code, why
 from neorion.iris.cli.follow import TASKS_MAX, Follow
-from neorion.iris.cli.logs import shown
+from neorion.iris.cli.logs import Show, shown
 from neorion.iris.cli.run import Wanted
 from neorion.iris.cli.words import amounts, resources, size
 from neorion.iris.client import AsyncIrisClient, Options
@@ -64,50 +65,71 @@ async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], want
     )
     if packed.digest and not wanted["dry_run"]:
         await _send(client, out, packed)
+    if wanted["dry_run"] or wanted["detach"]:
+        answer = await client.calls.submit(request)
+        out.say("It would be accepted." if wanted["dry_run"] else f"submitted {answer.name}")
+        out.show_one(_submitted(answer, spec, packed), _SUBMITTED)
+        return Exit.OK
     # From here on a signal is about the job.
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        answer = await client.calls.submit(request)
-        if wanted["dry_run"] or wanted["detach"]:
-            out.say("It would be accepted." if wanted["dry_run"] else f"submitted {answer.name}")
-            out.show_one(_submitted(answer, spec, packed), _SUBMITTED)
-            return Exit.OK
-        out.say(f"submitted {answer.name} ({answer.id})")
-        return await _attached(client, out, answer, spec.replicas, signals)
+        return await _Attached(client, out, request).run(spec.replicas, signals)
 
 
-async def _attached(
-    client: AsyncIrisClient,
-    out: Output,
-    job: pb.SubmitResponse,
-    replicas: int,
-    signals: AsyncIterable[signal.Signals],
-) -> int:
-    """Follows the job to its end. The first signal cancels it, a second one leaves it to itself."""
-    caught: list[int] = []
-    ended: list[pb.Job] = []
+class _Attached:
+    """Follows a job to its end. The first signal cancels it, a second one leaves it to itself."""
 
-    async def listen() -> None:
+    def __init__(self, client: AsyncIrisClient, out: Output, request: pb.SubmitRequest) -> None:
+        self._client = client
+        self._out = out
+        self._request = request
+        self._caught: list[int] = []
+        # Once it is submitted.
+        self._following: Follow | None = None
+
+    async def run(self, replicas: int, signals: AsyncIterable[signal.Signals]) -> int:
+        ended = pb.Job()
+        if replicas > TASKS_MAX:
+            self._out.warn(
+                f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task"
+            )
+        try:
+            with shown(self._out, several=replicas > 1) as show:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._listen, signals, group)
+                    ended = await self._follow(show, group)
+                    group.cancel_scope.cancel()
+        except* BrokenPipeError:
+            # As if it ran here, where its next word would end it.
+            self._caught[:] = [signal.SIGPIPE]
+            if self._following is not None:
+                await self._following.cancel()
+        if ended.state not in ("", "succeeded"):
+            self._out.say(why(ended).sentence)
+        return 128 + self._caught[0] if self._caught else exit_code(ended)
+
+    async def _follow(self, show: Show, group: TaskGroup) -> pb.Job:
+        job = await self._client.calls.submit(self._request)
+        self._following = Follow(self._client, job.id, show, self._out.say, name=job.name)
+        self._out.say(f"submitted {job.name} ({job.id})")
+        if self._caught:
+            group.start_soon(self._cancel)
+        return await self._following.run()
+
+    async def _listen(self, signals: AsyncIterable[signal.Signals], group: TaskGroup) -> None:
         async for number in signals:
-            if caught:
+            if self._caught:
                 break
-            caught.append(number)
-            out.say(f"cancelling {job.name}")
-            await client.cancel(job.id)
+            self._caught.append(number)
+            # Beside this, which is to hear the second one.
+            group.start_soon(self._cancel)
         group.cancel_scope.cancel()
 
-    if replicas > TASKS_MAX:
-        out.warn(
-            f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task"
-        )
-    with shown(out, several=replicas > 1) as show:
-        async with anyio.create_task_group() as group:
-            group.start_soon(listen)
-            ended.append(await Follow(client, job.id, show, out.say).run())
-            group.cancel_scope.cancel()
-    for one in ended:
-        if one.state != "succeeded":
-            out.say(why(one).sentence)
-    return 128 + caught[0] if caught else exit_code(ended[0])
+    async def _cancel(self) -> None:
+        if self._following is None:
+            self._out.say("cancelling it once it is submitted")
+        else:
+            self._out.say(f"cancelling {self._following.name}")
+            await self._following.cancel()
 
 
 def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packed: Bundle) -> pb.JobSpec:
