@@ -34,15 +34,8 @@ class Embedded(AbstractContextManager["Embedded"]):
             # Ctrl-C is for whoever waits here, and so is a notebook's interrupt: the cluster has other jobs.
             start_new_session=True,
         )
-        assert self._process.stdout is not None  # noqa: S101 -- a pipe was asked for
         try:
-            self.url = self._process.stdout.readline().strip()
-            if not self.url:
-                raise Terminal(
-                    "iris.embedded",
-                    "The local cluster did not start.",
-                    hint="pip install 'neorion[server]' brings what it needs",
-                )
+            self.url = _told(self._process)
         except BaseException:
             # Ctrl-C too: a cluster that nobody got is ended by nobody else.
             self.__exit__(None, None, None)
@@ -66,6 +59,18 @@ class Embedded(AbstractContextManager["Embedded"]):
             self._process.terminate()
             self._process.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _told(process: "subprocess.Popen[str]") -> str:
+    """Where it answers."""
+    assert process.stdout is not None  # noqa: S101 -- a pipe was asked for
+    if url := process.stdout.readline().strip():
+        return url
+    raise Terminal(
+        "iris.embedded",
+        "The local cluster did not start.",
+        hint="pip install 'neorion[server]' brings what it needs",
+    )
 
 
 def _check(workers: object) -> None:
