@@ -186,6 +186,38 @@ async def test_threads_pools_of_processes_and_loops_work_inside(runtime: Process
     assert value_of(await run(runtime, orders.call(busy))) == [3, 7, 5, 4, 0]
 
 
+@pytest.mark.parametrize("pool", ["", "warm"])
+async def test_a_task_with_threads_forks_as_any_program(runtime: ProcessRuntime, orders: Orders, pool: str):
+    def forks() -> tuple[int, int]:
+        handler = logging.StreamHandler()
+        logging.getLogger().addHandler(handler)
+        held, over = threading.Event(), threading.Event()
+
+        def writes() -> None:
+            with handler.lock or threading.Lock():
+                held.set()
+                over.wait()
+
+        thread = threading.Thread(target=writes)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            # The thread that holds the lock is not here.
+            logging.getLogger("task").warning("said by the fork")
+            os._exit(threading.active_count())
+        status = os.waitpid(child, 0)[1]
+        over.set()
+        thread.join()
+        logging.getLogger().removeHandler(handler)
+        return os.waitstatus_to_exitcode(status), threading.active_count()
+
+    order = orders.call(forks, pool=pool)
+    assert value_of(await run(runtime, order)) == (1, 1)
+    assert "said by the fork" in log_of(runtime, order)
+
+
 async def test_a_thread_that_outlives_the_function_is_waited_for(runtime: ProcessRuntime, orders: Orders):
     def leaves_a_thread() -> None:
         atexit.register(print, "at exit")

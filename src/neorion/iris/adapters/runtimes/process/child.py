@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from neorion.iris.adapters.runtimes.process import kernel, limits, outcome, surroundings
+from neorion.iris.adapters.runtimes.process import hooks, kernel, limits, outcome, surroundings
 from neorion.iris.adapters.runtimes.process.files import Files, Place
 from neorion.iris.adapters.runtimes.process.surroundings import NOT_RUNNABLE, NotStarted
 from neorion.iris.adapters.runtimes.process.wire import Job, frame, jobs
@@ -83,6 +83,7 @@ def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
         home = f"{host.files.pools}/{group}"
         os.mkdir(home)
         os.chdir(home)
+        hooks.give()
         codec = jobs()
         pool = _Pool(host, group, home, line)
         while data := line.recv(_READ_BYTES):
@@ -169,6 +170,7 @@ def _task(one: Ready, host: Host) -> int:
     if path:
         _execute(path, job.argv, found)
     variables.put()
+    hooks.give()
     code = _call(job, place, lambda: _function(one))
     _wind_up()
     return code

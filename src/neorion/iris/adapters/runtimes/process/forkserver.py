@@ -6,21 +6,9 @@ It ends when its fork server listens, and leaves two processes behind: the guard
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-
-def no_hooks(
-    *,
-    before: Callable[[], object] | None = None,
-    after_in_parent: Callable[[], object] | None = None,
-    after_in_child: Callable[[], object] | None = None,
-) -> None:
-    """Modules register here what repairs their locks and lists of threads after a fork.
-
-    The fork server has one thread, which holds no lock when it forks: there is nothing to repair, and trying to costs each
-    child a third of its start.
-    """
+from neorion.iris.adapters.runtimes.process import hooks
 
 
 def heed_all_signals() -> None:
@@ -34,7 +22,7 @@ def heed_all_signals() -> None:
 
 def main() -> int:
     heed_all_signals()
-    register, os.register_at_fork = os.register_at_fork, no_hooks
+    register, os.register_at_fork = os.register_at_fork, hooks.hold
     # Everything that tasks find loaded is loaded here.
     from neorion.iris.adapters.runtimes.process.birth import bear  # noqa: PLC0415 -- not before the line above
 
