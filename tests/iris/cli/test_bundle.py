@@ -82,6 +82,25 @@ def test_a_file_that_cannot_be_sent_is_named_before_anything_is(tmp_path: Path, 
     assert names(tmp_path, "no*", "back*") == ["a.py"]
 
 
+@pytest.mark.parametrize("trouble", ["distrust", "absence"])
+def test_what_git_ignores_stays_behind_where_git_does_not_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+):
+    files(tmp_path, "sub/a.py", "sub/secret.key", ".gitignore")
+    (tmp_path / ".gitignore").write_text("*.key\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert names(tmp_path / "sub") == ["a.py"]
+    if trouble == "distrust":
+        # As with a folder of somebody else, mounted into a container.
+        monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Invalid) as refused:
+        bundle(tmp_path / "sub", ())
+    assert refused.value.code == "iris.bundle_git"
+    assert ("dubious ownership" if trouble == "distrust" else "no git") in refused.value.sentence
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"\n", b"bc\nd", b"", b"\n\n"]))))
 def test_lines_stay_whole_however_they_come(chunks: list[tuple[int, bytes]]):
     written: list[bytes] = []

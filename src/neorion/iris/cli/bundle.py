@@ -83,9 +83,24 @@ def _git_names(folder: Path) -> list[str] | None:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=True)  # noqa: S603 -- no input of others
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.CalledProcessError) as error:
+        if any((place / ".git").exists() for place in (folder, *folder.parents)):
+            raise _unlisted(folder, error) from None
         return None
     return sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
+
+
+def _unlisted(folder: Path, error: OSError | subprocess.CalledProcessError) -> Invalid:
+    """What git ignores, secrets among it, must not go along because git does not run, or does not trust the folder."""
+    said: str = (
+        error.stderr.decode(errors="replace") if isinstance(error, subprocess.CalledProcessError) else ""
+    )
+    why = said.partition("\n")[0] or "there is no git on this machine"
+    return Invalid(
+        "iris.bundle_git",
+        f"{folder} is in a git repository, and git does not say what belongs to it: {why}.",
+        hint="let git ls-files work here; or send nothing along: --no-bundle",
+    )
 
 
 def _walk(folder: Path) -> Iterator[str]:
