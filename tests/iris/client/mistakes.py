@@ -34,6 +34,21 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a function that cannot be pickled": (submit(lambda: LOCK), "iris.unpicklable", PLAIN),
     "an argument that cannot be pickled": (submit(print, args=(LOCK,)), "iris.unpicklable", PLAIN),
     "an item that cannot be pickled": (lambda client: client.map(print, [LOCK]), "iris.unpicklable", PLAIN),
+    "a chunk of less than nothing": (
+        lambda client: client.map(print, [1, 2], chunk=-1),
+        "iris.chunk",
+        "take 1 or more, or leave chunk out",
+    ),
+    "more chunks than one message names": (
+        lambda client: client.start_map(print, [LOCK] * 120_001, chunk=1),
+        "iris.chunk",
+        "take 3 or more, or leave chunk out",
+    ),
+    "more arguments than one message names": (
+        submit(print, args=(1,), replicas=100_000),
+        "iris.arguments",
+        "put the arguments into the function: functools.partial(function, …)",
+    ),
     "arguments for a command": (submit(args=(1,)), "iris.arguments", "put them into the command"),
     "arguments that are no tuple": (submit(print, args=5), "iris.arguments", "of one: args=(value,)"),
     "arguments that are a text": (submit(print, args="ab"), "iris.arguments", "of one: args=(value,)"),

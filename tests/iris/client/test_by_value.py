@@ -5,10 +5,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import pytest
 
+from neorion.iris.client import by_value
 from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.client.options import Payload
 
@@ -57,3 +59,17 @@ def test_threads_pickle_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyP
         sys.setswitchinterval(often)
     # By its name it would be a few bytes.
     assert all(len(one) > 300 for one in pickles), pickles
+
+
+def test_for_many_items_the_users_own_modules_are_looked_for_once(monkeypatch: pytest.MonkeyPatch):
+    looked: list[str] = []
+    look = by_value._is_own
+
+    def noted(name: str, module: ModuleType) -> bool:
+        looked.append(name)
+        return look(name, module)
+
+    monkeypatch.setattr(by_value, "_is_own", noted)
+    payload = Payload()
+    assert len(set(payload.pickled_each(range(1000), "An item"))) == 1000
+    assert len(looked) == len(set(looked))

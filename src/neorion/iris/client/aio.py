@@ -14,6 +14,7 @@ from neorion.iris.client.home import Home, home, own_home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
 from neorion.iris.client.names import made_name
 from neorion.iris.client.options import (
+    GIVEN_MAX,
     MapOptions,
     Options,
     Payload,
@@ -120,6 +121,12 @@ class AsyncIrisClient(Connection):
                 raise Invalid(
                     "iris.arguments", "Only a function takes arguments.", hint="put them into the command"
                 )
+            if replicas > GIVEN_MAX:
+                raise Invalid(
+                    "iris.arguments",
+                    f"{replicas} tasks cannot be given arguments; {GIVEN_MAX} can.",
+                    hint="put the arguments into the function: functools.partial(function, …)",
+                )
             spec.inputs = [payload.pickled(given, "An argument")] * replicas
         return spec
 
@@ -189,10 +196,9 @@ class AsyncIrisClient(Connection):
             # A task that dies costs its own items, not those of the others.
             spec.max_failed_tasks = len(chunks)
         nothing: dict[str, Any] = {}
-        spec.inputs = [
-            payload.pickled(((part.start, items[part.start : part.stop]), nothing), "An item")
-            for part in chunks
-        ]
+        spec.inputs = payload.pickled_each(
+            (((part.start, items[part.start : part.stop]), nothing) for part in chunks), "An item"
+        )
         return await self.send(spec, payload, key)
 
     async def _map(

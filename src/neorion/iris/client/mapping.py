@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from neorion.iris.client.options import GIVEN_MAX
 from neorion.iris.client.result import Fetch, JobFailed, failure_of, value_of_task
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Invalid
 
 # Enough chunks to share the work evenly, few enough that none is mostly overhead.
 CHUNKS: Final = 64
@@ -20,6 +22,14 @@ class Chunks:
 
     @classmethod
     def of(cls, total: int, size: int) -> "Chunks":
+        """Refused where it is no size, or gives more tasks than can be submitted at once."""
+        least = -(-total // GIVEN_MAX)
+        if size < 0 or 0 < size < least:
+            raise Invalid(
+                "iris.chunk",
+                f"{total} items cannot go in chunks of {size}.",
+                hint=f"take {max(1, least)} or more, or leave chunk out",
+            )
         return cls(total, size or max(1, -(-total // CHUNKS)))
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
@@ -18,6 +18,9 @@ from neorion.iris.model.wire import Entry
 from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_mean
 
 Work = Callable[..., Any] | str | Sequence[str | os.PathLike[str]]
+
+# Of so many tasks the names of their arguments fit into one message.
+GIVEN_MAX: Final = 60_000
 
 _OPTIONS: Final = "the options stand in docs/guides/iris.md"
 _MISFIT: Final = re.compile(r"Expected `(.+)`, got `(.+)` - at `\$\.(.+)`")
@@ -83,9 +86,13 @@ class Payload:
         return digest
 
     def pickled(self, value: object, what: str) -> str:
+        return self.pickled_each((value,), what)[0]
+
+    def pickled_each(self, values: Iterable[object], what: str) -> list[str]:
+        """Which modules are the user's own is found out once for all of them: it takes longer than to pickle an item."""
         try:
             with own_modules_by_value():
-                return self.add(cloudpickle.dumps(value))  # pyright: ignore[reportUnknownMemberType] -- it has no types
+                return [self.add(cloudpickle.dumps(value)) for value in values]  # pyright: ignore[reportUnknownMemberType] -- it has no types
         except Exception as error:
             raise Invalid(
                 "iris.unpicklable",
