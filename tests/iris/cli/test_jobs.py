@@ -197,6 +197,14 @@ def test_an_unknown_job_is_answered_with_the_nearest(iris: Iris, ended: str):
         assert done.out == ""
 
 
+def test_a_job_that_stands_elsewhere_is_named_as_it_is_found(iris: Iris):
+    assert iris("run", "--no-bundle", "--name", "sweep/first/warmup", "--", "true").code == 0
+    hint = iris("job", "describe", "warmup").err.splitlines()[1]
+    whole = hint.split('"')[1]
+    assert whole.endswith("/sweep/first/warmup")
+    assert iris("job", "describe", whole).code == 0
+
+
 @pytest.mark.parametrize(
     "command",
     [

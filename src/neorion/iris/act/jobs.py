@@ -1,9 +1,11 @@
 """Accepting work: a submission becomes a job and its tasks, once."""
 
+from collections.abc import Collection
+
 from neorion.iris.act.deck import Deck
 from neorion.iris.model import AttemptId, AttemptState, Cause, Digest, JobId, JobName, JobSpec
 from neorion.iris.model.record import Job, Task
-from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean
+from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean, nearest
 
 # Live tasks of one user: above it one person's mistake becomes everybody's wait.
 USER_TASKS_MAX = 100_000
@@ -66,12 +68,21 @@ def find(deck: Deck, text: str) -> Job:
     book = deck.book
     job = book.jobs.get(JobId(text)) or book.jobs.get(book.names.get(JobName.known(text), JobId("")))
     if job is None:
-        last = text.rpartition("/")[2]
-        near = did_you_mean(last, {name.last: None for name in book.names})
         raise NotFound(
-            "iris.no_job", f"There is no job {text[:120]}.", hint=near or "see them with: iris job list --all"
+            "iris.no_job",
+            f"There is no job {text[:120]}.",
+            hint=_near(text, book.names) or "see them with: iris job list --all",
         )
     return job
+
+
+def _near(text: str, names: Collection[JobName]) -> str:
+    """Beside it the last part of a name is enough; of another user, or of a task's child, it takes all of it."""
+    folder, _, last = text.rpartition("/")
+    by_last = {name.last: name for name in names}
+    beside = [name.last for name in names if name.rpartition("/")[0] == folder]
+    elsewhere = None if nearest(last, beside) else nearest(last, by_last)
+    return f'did you mean "{by_last[elsewhere]}"?' if elsewhere else did_you_mean(last, beside)
 
 
 def _died_with_another(job: Job, owner: AttemptId | None) -> bool:
