@@ -14,7 +14,7 @@ import pytest
 from neorion.iris.adapters.runtimes.process import tree
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import Environment
-from neorion.iris.ports import EndKind
+from neorion.iris.ports import EndKind, Order
 from neorion.iris.testing.runtime import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
@@ -55,6 +55,20 @@ async def test_other_pools_and_other_surroundings_have_other_processes(
     ]
     pids = [value_of(await run(runtime, order))[0] for order in (same, *others)]
     assert len(set(pids)) == 4
+
+
+async def test_an_idle_process_does_not_keep_gpus_that_are_anothers(runtime: ProcessRuntime, orders: Orders):
+    def with_gpus(gpus: str, pool: str = "") -> Order:
+        return replace(orders.call(os.getpid, pool=pool), variables=(("CUDA_VISIBLE_DEVICES", gpus),))
+
+    first, second = [value_of(await run(runtime, with_gpus(gpu, f"map/{gpu}"))) for gpu in "01"]
+    handle = os.pidfd_open(first)
+    await run(runtime, with_gpus("2,0"))
+    # It would wait for half a minute; of a process that has ended one can read.
+    with anyio.fail_after(20):
+        await anyio.wait_readable(handle)
+    os.close(handle)
+    assert value_of(await run(runtime, with_gpus("1", "map/1"))) == second
 
 
 async def test_each_attempt_has_its_own_variables(runtime: ProcessRuntime, orders: Orders):

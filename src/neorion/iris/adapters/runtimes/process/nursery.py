@@ -10,7 +10,7 @@ from neorion.iris.adapters.runtimes.process.attempt import Attempt, Exit, read_s
 from neorion.iris.adapters.runtimes.process.child import RUNNING, Host, Ready
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
 from neorion.iris.adapters.runtimes.process.loop import Loop
-from neorion.iris.adapters.runtimes.process.pools import Pools, Warm, key_of
+from neorion.iris.adapters.runtimes.process.pools import Pools, Warm, gpus_of, key_of
 from neorion.iris.adapters.runtimes.process.surroundings import NotStarted
 from neorion.iris.adapters.runtimes.process.wire import Job
 from neorion.iris.ports import Phase
@@ -50,6 +50,7 @@ class Nursery:
         failed: dict[Attempt, NotStarted] = {}
         forks: list[tuple[Attempt, Ready]] = []
         for attempt, job in jobs.items():
+            self._pools.make_way(job)
             try:
                 if (job.pool and not job.argv) or launch.spawns(job):
                     self._start_at_once(attempt, job)
@@ -130,7 +131,7 @@ class Nursery:
             attempt.group = group
             self._host.groups.make(group, job.asked)
         pid, line = launch.fork_pool(self._host, group, fd)
-        warm = Warm(pid, key, group, line)
+        warm = Warm(pid, key, group, line, gpus_of(job))
         self._mains[pid] = warm
         self._pools.add(warm)
         self._pools.give(warm, attempt, job)

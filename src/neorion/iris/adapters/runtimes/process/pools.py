@@ -22,6 +22,10 @@ def key_of(job: Job) -> Key:
     return (job.pool, job.bundle, str(job.memory), str(job.cpu_milli), *job.packages, "|", *job.setup)
 
 
+def gpus_of(job: Job) -> frozenset[str]:
+    return frozenset(filter(None, dict(job.variables).get("CUDA_VISIBLE_DEVICES", "").split(",")))
+
+
 @dataclass(slots=True, eq=False)
 class Warm:
     """One process; `attempt` is what it was given last. It is `proven` once an attempt has ended in it."""
@@ -30,6 +34,7 @@ class Warm:
     key: Key
     group: str
     line: socket.socket
+    gpus: frozenset[str] = frozenset()
     attempt: Attempt | None = None
     begun: bool = False
     proven: bool = False
@@ -53,6 +58,15 @@ class Pools:
         warm = idle.pop()
         self._busy(warm)
         return warm
+
+    def make_way(self, job: Job) -> None:
+        """An idle process keeps the memory of the GPUs it has opened: it ends when they are another's."""
+        if not self._idle or not (wanted := gpus_of(job)):
+            return
+        key = key_of(job)
+        for warm in [one for idle in self._idle.values() for one in idle]:
+            if warm.key != key and not wanted.isdisjoint(warm.gpus):
+                self.remove(warm)
 
     def add(self, warm: Warm) -> None:
         warm.line.setblocking(False)
