@@ -1,6 +1,7 @@
 """What travels with a function: the user's own files, and no installed package, wherever it is installed."""
 
 import importlib
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import module_from_spec, spec_from_file_location
@@ -10,9 +11,10 @@ from types import ModuleType
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import pytest
 
-from neorion.iris.client import by_value
+from neorion.iris.client import IrisClient, by_value
 from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.client.options import Payload
+from neorion.iris.model.pickles import dumps
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,52 @@ def test_a_package_that_is_installed_anywhere_goes_by_its_name(
                 cloudpickle.dumps(module.work)
         else:
             assert cloudpickle.loads(cloudpickle.dumps(module.work)) is module.work
+
+
+OWN = """
+import functools
+
+@functools.lru_cache(maxsize=9)
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+@functools.singledispatch
+def kind(value):
+    return "something"
+
+@kind.register
+def _(value: int):
+    return "a number"
+
+class Model:
+    @functools.cached_property
+    def size(self):
+        return fib(10)
+
+    @functools.cache
+    def twice(self):
+        return 2 * self.size
+
+def work():
+    model = Model()
+    return model.twice(), kind(1), kind(""), fib.cache_parameters(), model
+"""
+
+
+def test_what_functools_wraps_around_a_users_own_travels_too(
+    client: IrisClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "wrapped_own.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = importlib.import_module("wrapped_own")
+    twice, number, other, how, model = client.wait(client.submit(own.work, "wrapped"), timeout=60)
+    assert (twice, number, other, how) == (110, "a number", "something", {"maxsize": 9, "typed": False})
+    assert isinstance(model, own.Model)
+    assert client.map(own.fib, [10, 20]) == [55, 6765]
+    # Of an installed module it is the one that the module has.
+    installed = vars(re)["_compile_repl"]
+    with own_modules_by_value():
+        assert cloudpickle.loads(dumps(installed)) is installed
 
 
 def test_threads_pickle_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
-import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import msgspec
 from protobuf import Oneof
 
 from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.pickles import dumps
 from neorion.iris.model.wire import Entry
 from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_mean
 
@@ -92,7 +92,7 @@ class Payload:
         """Which modules are the user's own is found out once for all of them: it takes longer than to pickle an item."""
         try:
             with own_modules_by_value():
-                return [self.add(cloudpickle.dumps(value)) for value in values]  # pyright: ignore[reportUnknownMemberType] -- it has no types
+                return [self.add(dumps(value)) for value in values]
         except Exception as error:
             raise Invalid(
                 "iris.unpicklable",

@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+from neorion.iris.model.pickles import dumps
 
 # As much of an item as tells it from others.
 _SHOWN_CHARS: Final = 200
@@ -57,7 +57,7 @@ def _shown(item: object) -> str:
 def _portable(error: BaseException) -> BaseException:
     """The error itself if it comes back from a pickle, otherwise one that says what it was."""
     try:
-        back = pickle.loads(cloudpickle.dumps(error))  # noqa: S301  # pyright: ignore[reportUnknownMemberType] -- made in the same line; it has no types
+        back = pickle.loads(dumps(error))  # noqa: S301 -- made in the same line
     except Exception:  # noqa: BLE001 -- whatever `__reduce__` raises
         back = None
     if isinstance(back, type(error)):

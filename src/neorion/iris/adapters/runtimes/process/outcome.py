@@ -9,15 +9,13 @@ never unpickles it. Behind the head stand a text for people (the traceback of an
 import os
 import pickle
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, cast
-
-import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+from typing import BinaryIO
 
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
 from neorion.iris.model.outcome import HEAD, MAGIC, Status
+from neorion.iris.model.pickles import dump, dumps
 from neorion.keel.base import Invalid, Terminal
 
 _NOHEAD = bytes(HEAD.size)
@@ -26,8 +24,6 @@ _VALUE = int(Status.VALUE)
 UNFINISHED = ".unfinished"
 # Empty if it is there (`spares`): ext4 would flush a file that is truncated, written and closed.
 _MAKING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-_dump: Callable[[object, BinaryIO], None] = cast("Any", cloudpickle).dump
-_dumps: Callable[[object], bytes] = cast("Any", cloudpickle).dumps
 # Most functions return nothing or little: that needs no cloudpickle and no buffers, whose pages would have to be copied.
 _SMALL = {type(None), bool, int, float}
 # A traceback longer than this helps nobody: its end, where the error is, is kept.
@@ -58,7 +54,7 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
     with _unfinished(path) as out:
         out.write(_NOHEAD)
         try:
-            _dump(value, out)
+            dump(value, out)
         except BaseException as error:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
             failure = Terminal(
                 "runtime.unpicklable",
@@ -142,7 +138,7 @@ def _sync(out: BinaryIO, *, flush: bool) -> None:
 def _pickled(error: BaseException) -> bytes:
     """The error's own pickle if it comes back as an error, otherwise one that says what it was."""
     try:
-        data = _dumps(error)
+        data = dumps(error)
         if isinstance(pickle.loads(data), BaseException):  # noqa: S301 -- made one line above
             return data
         why = "it is unpickled as something else"
@@ -153,7 +149,7 @@ def _pickled(error: BaseException) -> bytes:
         f"The task raised {_one_line(error)}",
         hint=f"the error itself cannot be pickled: {why}",
     )
-    return _dumps(stand_in)
+    return dumps(stand_in)
 
 
 def _one_line(error: BaseException) -> str:

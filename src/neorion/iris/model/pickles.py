@@ -1,0 +1,74 @@
+"""Pickles of functions and values: as cloudpickle makes them, and of what functools wraps around a user's own besides.
+
+Cloudpickle takes a cached function for one of an installed module, and stumbles over the lock of a cached property and the
+cache of a generic function. Tasks have this loaded already.
+"""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, cast
+from weakref import WeakKeyDictionary
+
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
+
+_whole: Any = cloudpickle
+
+
+def _cached(function: Callable[..., Any], how: dict[str, Any]) -> object:
+    return functools.lru_cache(**how)(function)
+
+
+def _cached_property(function: Callable[[Any], Any], name: str | None) -> object:
+    made: Any = functools.cached_property(function)
+    # Classes say it to what stands in them when they are made; in an unpickled one it is put there later.
+    made.attrname = name
+    return made
+
+
+def _reduce_cached(found: Any) -> object:  # noqa: ANN401 -- its type has no public name
+    # Of an installed module it is the module's own, by its name; a user's own has none in a task.
+    module: str = found.__module__
+    own = module in _whole.list_registry_pickle_by_value() or module not in sys.modules
+    if own or module == "__main__" or "<locals>" in found.__qualname__:
+        return _cached, (found.__wrapped__, found.cache_parameters())
+    return found.__reduce__()
+
+
+def _reduce_property(found: Any) -> object:  # noqa: ANN401 -- any function's
+    return _cached_property, (found.func, found.attrname)
+
+
+def _reduce_weak(found: "WeakKeyDictionary[Any, Any]") -> object:
+    return WeakKeyDictionary, (dict(found.items()),)
+
+
+class _Pickler(_whole.Pickler):
+    dispatch_table: ClassVar[Any] = _whole.Pickler.dispatch_table.new_child(
+        {
+            type(functools.cache(print)): _reduce_cached,
+            functools.cached_property: _reduce_property,
+            WeakKeyDictionary: _reduce_weak,
+        }
+    )
+
+
+class Sink(Protocol):
+    """Where a pickle is written to: a file, or what gathers it."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class _Parts(list[bytes]):
+    def write(self, data: bytes) -> None:
+        self.append(data)
+
+
+def dump(value: object, sink: Sink) -> None:
+    cast("Any", _Pickler)(sink).dump(value)
+
+
+def dumps(value: object) -> bytes:
+    parts = _Parts()
+    dump(value, parts)
+    return b"".join(parts)
