@@ -21,7 +21,7 @@ from neorion.iris.model import (
 )
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Conflict, Invalid
-from tests.iris.serve.office import asking, office
+from tests.iris.serve.office import asking, joining, office
 
 pytestmark = pytest.mark.anyio
 
@@ -112,6 +112,32 @@ async def test_what_never_fits_is_refused_with_what_would(tmp_path: Path):
                 await there.jobs("ada").submit(request)
             assert (refused.value.code, refused.value.sentence) == ("iris.infeasible", says)
             assert refused.value.hint
+
+
+async def test_a_gang_is_let_in_where_it_fits_and_not_where_it_never_will(tmp_path: Path):
+    """One task of it fills a worker: machines started by hand as one slice hold a gang, and those of a group count once."""
+
+    def gang(key: str, replicas: int) -> pb.SubmitRequest:
+        request = asking(f"/ada/{key}-{replicas}", replicas=replicas, cpu_milli=4000)
+        assert request.spec is not None
+        request.spec.gang = key
+        request.dry_run = True
+        return request
+
+    shapes = [WorkerShape(Resources(4000, 2**32, 2**32), {"zone": "a"}, slices=4)]
+    async with office(tmp_path, Settings(tmp_path, secret="a secret", shapes=shapes)) as there:
+        for _ in range(3):
+            await there.join("by-hand", "rack-1")
+        await there.jobs("ada").submit(gang("slice", 3))
+        piece = there.slice("group-1")
+        made = joining("group-1")
+        made.attributes = {"zone": "a"}
+        await there.worker(piece).join(made)
+        await there.jobs("ada").submit(gang("zone", 4))
+        for key, most in (("slice", 3), ("zone", 4)):
+            with pytest.raises(Invalid) as refused:
+                await there.jobs("ada").submit(gang(key, most + 1))
+            assert refused.value.sentence.endswith(f"one {key} never holds more than {most} of them.")
 
 
 async def test_a_key_used_again_is_the_same_job_if_the_same_is_said_about_it(tmp_path: Path):

@@ -33,8 +33,10 @@ def feasible(
 
 
 def _empty_worker(number: int, shape: WorkerShape) -> WorkerView:
+    """A worker that exists says of which slice it is; one that could be created stands for slices of its own."""
     name = f"{number:06}"
-    return WorkerView(WorkerId(name), SliceId(name), shape.attributes, shape.total, shape.total)
+    home = SliceId(shape.attributes.get(SLICE, name))
+    return WorkerView(WorkerId(name), home, shape.attributes, shape.total, shape.total)
 
 
 def _largest_gang(pool: Pool, kind: Kind, shapes: list[WorkerShape]) -> int:

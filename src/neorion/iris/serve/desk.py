@@ -80,10 +80,16 @@ class Desk:
         """Refuses at once what could never run here."""
         user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
         self._refuse(beyond_cap(self.caps.of(user), user, spec.resources, together))
-        present = [WorkerShape(w.total, w.attributes) for w in self.deck.book.workers.values()]
-        if not present and not self.shapes:
-            return
-        self._refuse(feasible(spec.resources, spec.placement, spec.replicas, [*self.shapes, *present]))
+        book = self.deck.book
+        present = {w.id: WorkerShape(w.total, w.attributes) for w in book.workers.values()}
+        # What scale groups have made is among what they may make, and is not counted twice.
+        by_hand = [
+            shape for worker, shape in present.items() if book.workers[worker].slice not in book.slices
+        ]
+        offers = [offer for offer in ([*self.shapes, *by_hand], [*present.values()]) if offer]
+        refusals = [feasible(spec.resources, spec.placement, spec.replicas, offer) for offer in offers]
+        if refusals and None not in refusals:
+            self._refuse(refusals[0])
 
     def _refuse(self, reason: Reason | None) -> None:
         if reason is not None:
