@@ -56,6 +56,40 @@ def test_a_gang_is_bought_whole_or_not_at_all():
     assert autoscale([PAIR], [wants(2, whole, placement(gang="rack"))], NOW).creates == []
 
 
+def test_a_gang_across_slices_is_bought_beside_what_is_there():
+    whole, within = resources("1", gpus=8), placement(gang="zone")
+    two = replace(PAIR, slices=[slice_in(SliceState.READY, "2h", idle="1h", name=f"s{n}") for n in range(2)])
+    gang = wants(8, whole, within)._replace(there={"a": 4, "b": 7})
+    assert autoscale([two], [gang], NOW).creates == [Create("pair", 2)]
+    coming = replace(two, slices=[*two.slices, *(slice_in(SliceState.CREATING, "1s", name=n) for n in "cd")])
+    assert autoscale([coming], [gang], NOW).creates == []
+    assert autoscale([coming], [gang], NOW).reasons[JobId("j")].code is WaitCode.BOOTING
+
+
+def test_a_gang_gets_all_slices_it_needs_although_others_use_some_of_them():
+    """Only then can a place be held for it."""
+    whole, within = resources("1", gpus=8), placement(gang="zone")
+    busy = replace(PAIR, slices=[slice_in(SliceState.READY, "2h", name=f"s{n}") for n in range(2)])
+    assert autoscale([busy], [wants(8, whole, within)], NOW).creates == [Create("pair", 2)]
+    assert autoscale([busy], [wants(8, whole, within, since="1s")], NOW).creates == []
+    coming = replace(
+        busy, slices=[*busy.slices, *(slice_in(SliceState.CREATING, "1s", name=n) for n in "cd")]
+    )
+    assert autoscale([coming], [wants(8, whole, within)], NOW).creates == []
+    roomy = replace(busy, shape=replace(PAIR.shape, slices=6))
+    assert autoscale([roomy], [wants(8, whole, within)], NOW).creates == [Create("pair", 4)]
+
+
+def test_a_gang_across_slices_is_begun_with_the_one_that_is_tried_after_a_trouble():
+    gang = wants(4, resources("1", gpus=8), placement(gang="zone"))
+    probing = replace(PAIR, trouble=Trouble(TroubleKind.FAILED, 1, ago("1m")))
+    assert autoscale([probing], [gang], NOW).creates == [Create("pair", 1)]
+    tried = replace(probing, slices=[slice_in(SliceState.CREATING, "10s")])
+    assert autoscale([tried], [gang], NOW).creates == []
+    whole = replace(SPARE, shape=replace(SPARE.shape, attributes={"zone": "a"}))
+    assert autoscale([probing, whole], [gang], NOW).creates == [Create("spare", 4)]
+
+
 @pytest.mark.parametrize(
     ("short", "idle", "fails", "wake"),
     [("9m", "1m", [], Duration.of(minutes=1)), ("10m", "1m", ["s"], None), ("10m", None, [], None)],

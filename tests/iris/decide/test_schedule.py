@@ -322,3 +322,12 @@ def test_a_gang_waits_until_its_last_attempts_are_gone():
     found = plan(there, job("j", ONE_GPU, 2, where=placement(gang="slice")), runs=[stopping])
     assert (found.assignments, found.demand) == ([], [])
     assert found.reasons[JobId("j")].code is WaitCode.SETTLING
+
+
+def test_the_demand_of_a_gang_across_slices_says_what_is_there_of_it():
+    there = [worker(f"w{n}", CPU, attributes={"zone": "a" if n < 2 else "b"}) for n in range(3)]
+    gang = job("gang", CPU, 4, where=placement(gang="zone"))
+    (demand,) = schedule(ClusterView(there, [gang]), NOW).demand
+    assert (demand.tasks, demand.there) == (4, {"a": 2, "b": 1})
+    (alone,) = schedule(ClusterView(there, [replace(gang, placement=placement(gang="slice"))]), NOW).demand
+    assert alone.there == {}

@@ -313,6 +313,13 @@ def test_demand_is_what_found_neither_place_nor_claim(view: ClusterView):
 
 @LAW
 @given(clusters())
+def test_what_is_there_of_a_gang_is_never_all_of_it(view: ClusterView):
+    for each in schedule(view, NOW).demand:
+        assert all(0 < room < each.tasks for room in each.there.values())
+
+
+@LAW
+@given(clusters())
 def test_slices_with_a_promise_are_named(view: ClusterView):
     world = planned(view)
     named = {one.worker for one in (*world.plan.assignments, *world.plan.claims)}

@@ -91,8 +91,9 @@ class _Scaling:
         gang, left = each.placement.gang, each.tasks
         suited, filled = self._groups_for(each)
         for group in filled:
-            served = group.bins.fill(each.resources, gang, left)
-            left -= served
+            beside = _beside(each, group)
+            served = group.bins.fill(each.resources, gang, left - beside)
+            left -= served + beside if served else 0
             group.wanted |= served > 0
             if not left:
                 self._comes(each, group)
@@ -102,8 +103,10 @@ class _Scaling:
     def _buy(self, each: Demand, left: int, suited: Sequence[Group]) -> None:
         gang = each.placement.gang
         obstacle: Reason | None = None
+        begun: tuple[Group, int] | None = None
         for group in suited:
-            wanted = group.bins.missing(each.resources, gang, left)
+            lacks = left - _beside(each, group)
+            wanted = group.bins.missing(each.resources, gang, lacks)
             if wanted is None or (gang and wanted > group.view.shape.slices):
                 continue
             group.wanted = True
@@ -111,19 +114,28 @@ class _Scaling:
             if not may or (gang and may < wanted):
                 obstacle = obstacle or group.obstacle()
                 self._wake_after_trouble(group)
+                begun = begun or _part(each, group, may)
                 continue
-            ripe = each.since + group.view.patience.up
-            if ripe > self._now:
-                self._wakes.append(ripe)
+            if self._unripe(each, group):
                 obstacle = Reason(WaitCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
                 break
             group.create(min(wanted, may))
-            left -= group.bins.fill(each.resources, gang, left)
+            left = lacks - group.bins.fill(each.resources, gang, lacks)
             if not left:
                 self._comes(each, group)
                 return
             obstacle = obstacle or group.obstacle()
+        if begun is not None and not self._unripe(each, begun[0]):
+            begun[0].create(begun[1])
         self.reasons[each.job] = obstacle or Reason(WaitCode.NO_GROUP)
+
+    def _unripe(self, each: Demand, group: Group) -> bool:
+        """Whether the demand is too young for this group to grow."""
+        ripe = each.since + group.view.patience.up
+        if ripe <= self._now:
+            return False
+        self._wakes.append(ripe)
+        return True
 
     def deletes(self, promised: Collection[SliceId]) -> list[Delete]:
         found: list[Delete] = []
@@ -170,6 +182,24 @@ class _Scaling:
     def _wake_after_trouble(self, group: Group) -> None:
         if group.view.trouble is not None:
             self._wakes.append(paused_until(group.view.trouble))
+
+
+def _beside(each: Demand, group: Group) -> int:
+    """How many tasks of a gang would find room beside those that this group's new slices took."""
+    return each.there.get(group.view.shape.attributes.get(each.placement.gang, ""), 0)
+
+
+def _part(each: Demand, group: Group, may: int) -> tuple[Group, int] | None:
+    """What a group that cannot be grown by a whole gang buys of it all the same, or the gang would wait for ever.
+
+    After a trouble that is the one slice that is tried. Where others use some of its slices, it is what the gang lacks beside
+    all of them: only when everything is there can a place for it be held.
+    """
+    if group.view.trouble is not None:
+        return (group, may) if may else None
+    lacks = each.tasks - group.bins.hold(each.resources, len(group.ready))
+    least = group.bins.missing(each.resources, each.placement.gang, lacks) if lacks > 0 else 0
+    return (group, least) if least and least <= may else None
 
 
 def _gpus(group: Group) -> int:

@@ -41,6 +41,10 @@ class Bins:
             tasks -= sum(_room(needs, part, tasks) for part in self._parts[SLICE])
         return max(0, -(-tasks // one_slice))
 
+    def hold(self, asks: Resources, slices: int) -> int:
+        """How many such tasks so many slices have room for when nothing else runs there."""
+        return count(amounts(asks), amounts(self._shape.total), 1 << 31) * self._shape.per_slice * slices
+
     def fill(self, asks: Resources, gang: str, tasks: int) -> int:
         """Takes room for as many of the tasks as there is, for a gang for all or none; says for how many."""
         needs = amounts(asks)

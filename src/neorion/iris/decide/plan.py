@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from neorion.iris.model import AttemptId, JobId, Placement, Reason, Resources, SliceId, WorkerId
 from neorion.keel.base import Instant
+
+_NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
 # Assignments and demands come in tens of thousands per pass, and named tuples are made in a third of the time.
@@ -18,13 +21,17 @@ class Assignment(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Tasks for which there was no room, since when they wait, for whoever can make room."""
+    """Tasks for which there was no room, since when they wait, for whoever can make room.
+
+    Of a gang across slices, `there` is how many of its tasks would find room now, by the value of the attribute it shares.
+    """
 
     job: JobId
     resources: Resources
     placement: Placement
     tasks: int
     since: Instant
+    there: Mapping[str, int] = _NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,12 @@ class Kind:
 
     `rows` are the same workers, divided by the attribute that a gang shares or that spread tasks differ in. `starts` says
     per size of gang how many of these rows were found too small for it. Tasks that are `weightless` ask for nothing, so that
-    nothing but taking turns, counted in `turns`, would keep all of them from one worker.
+    nothing but taking turns, counted in `turns`, would keep all of them from one worker. A gang `across` slices shares an
+    attribute that more than one slice may have.
     """
 
     __slots__ = (
+        "across",
         "cost",
         "hopeless",
         "needs",
@@ -66,6 +68,7 @@ class Kind:
             not together and not any(self.needs) and all(c.required for c in placement.constraints)
         )
         self.simple = not (together or self.weightless)
+        self.across = placement.gang not in ("", SLICE, WORKER)
         self.cost = cost
         self.row = row
         self.rows: list[Row] = []

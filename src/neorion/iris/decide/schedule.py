@@ -60,13 +60,14 @@ class _Pass:
             take_turns([each for each in jobs if each.left], self._shares, self._push_on)
 
     def plan(self, waiting: Sequence[Waiting]) -> Plan:
+        unserved = [each for each in waiting if each.left]
+        rooms = {each.kind: self._rooms(each.kind) for each in unserved if each.kind.across}
         # Reasons speak of what is free, kept or not.
         for spot, free in self._kept.items():
             self.pool.free[spot] = free
         offers, explained = Offers(self.pool), dict[tuple[Kind, int], Reason]()
         reasons = self._reasons
         demand: list[Demand] = []
-        unserved = [each for each in waiting if each.left]
         for each in unserved:
             job = each.job
             reason = reasons.get(job.id)
@@ -78,7 +79,8 @@ class _Pass:
                 reasons[job.id] = reason
             wanted = self._fillable(each) if self._capped else each.left
             if wanted and reason.code not in _NOT_FOR_WORKERS:
-                demand.append(Demand(job.id, job.resources, job.placement, wanted, job.submitted))
+                lacking = Demand(job.id, job.resources, job.placement, wanted, job.submitted)
+                demand.append(lacking._replace(there=rooms[each.kind]) if each.kind.across else lacking)
                 if self._capped:
                     self._allowances.take(job.user, job.resources, wanted)
         overdue = self._overdue.ns
@@ -93,6 +95,13 @@ class _Pass:
             frozenset(self.pool.workers[spot].slice for spot in self._promised),
             Instant(min(upcoming)) + HOLD_AFTER if upcoming else None,
         )
+
+    def _rooms(self, kind: Kind) -> dict[str, int]:
+        """For how many tasks there is room now within each group of workers that a gang may share."""
+        free = {
+            row.value: sum(self.pool.room(kind, spot, 1 << 31) for spot in row.spots) for row in kind.rows
+        }
+        return {value: room for value, room in free.items() if room}
 
     def _fillable(self, each: Waiting) -> int:
         """For how many of the tasks workers are worth having: more than the user may fill would stand idle."""
