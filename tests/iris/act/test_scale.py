@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from neorion.iris.act.scale import Autoscaler, Home
+from neorion.iris.adapters.platforms.faults import Behaviour
 from neorion.iris.app.controller import Settings
 from neorion.iris.model import JobId, Resources, SliceState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
@@ -177,3 +178,20 @@ async def test_a_slice_whose_worker_was_revoked_is_replaced(tmp_path: Path):
         await here.scaler.tick()
         (new,) = here.slices
         assert new.id != old.id
+
+
+async def test_a_quota_that_refused_many_slices_at_once_is_tried_again_as_soon_as_one_that_refused_one(
+    tmp_path: Path,
+):
+    clock = ManualClock()
+    platform = MemoryPlatform(clock, {"pairs": Behaviour(quota=0)})
+    async with scaled(tmp_path, platform, [replace(PAIRS, min_slices=6, max_slices=6)]) as here:
+        here.there.desk.deck.clock = clock
+        await here.scaler.tick()
+        await here.until(lambda: all(piece.state is SliceState.FAILED for piece in here.slices))
+        await here.scaler.tick()
+        await here.until(lambda: not here.slices)
+        platform.behave("pairs", Behaviour())
+        clock.advance(Duration.of(minutes=5))
+        await here.scaler.tick()
+        assert len(here.slices) == 1

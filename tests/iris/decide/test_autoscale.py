@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from neorion.iris.decide import PAUSE_MAX, Create, DeleteCause, Demand, autoscale, paused_until
+from neorion.iris.decide import PAUSE_MAX, Create, DeleteCause, Demand, after_trouble, autoscale, paused_until
 from neorion.iris.model import (
     GroupView,
     JobId,
@@ -171,6 +171,15 @@ def test_pauses_double_up_to_a_limit():
         PAUSE_MAX,
         PAUSE_MAX,
     ]
+
+
+def test_what_is_refused_together_counts_once():
+    trouble = after_trouble(None, TroubleKind.QUOTA, NOW)
+    for _ in range(5):
+        trouble = after_trouble(trouble, TroubleKind.QUOTA, NOW)
+    assert paused_until(trouble) == NOW + Duration.of(minutes=5)
+    again = after_trouble(trouble, TroubleKind.QUOTA, paused_until(trouble))
+    assert (again.times, after_trouble(again, TroubleKind.FAILED, NOW).times) == (2, 1)
 
 
 def test_after_the_pause_one_slice_is_tried_and_the_rest_goes_elsewhere():

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from neorion.iris.act.deck import Deck
 from neorion.iris.act.reports import Reports
 from neorion.iris.act.schedule import Scheduler
-from neorion.iris.decide import ScalePlan, autoscale
+from neorion.iris.decide import ScalePlan, after_trouble, autoscale
 from neorion.iris.model import (
     SLICE,
     GroupView,
@@ -266,8 +266,7 @@ class Autoscaler:
         self._deck.meters.scaled(piece.group, f"refused_{kind}" if kind else "lost")
         if kind is not None:
             before = self._troubles.get(piece.group)
-            times = before.times + 1 if before is not None and before.kind is kind else 1
-            self._troubles[piece.group] = Trouble(kind, times, self._deck.clock.now())
+            self._troubles[piece.group] = after_trouble(before, kind, self._deck.clock.now())
         self._move(replace(piece, message=why), SliceState.FAILED)
 
     def _gone(self, piece: Slice) -> None:

@@ -8,7 +8,7 @@ from neorion.iris.decide.autoscale import Create, Delete, DeleteCause, ScalePlan
 from neorion.iris.decide.cap import beyond_cap
 from neorion.iris.decide.deadline import Deadlines, Timed, deadlines
 from neorion.iris.decide.feasible import feasible
-from neorion.iris.decide.group import PAUSE_MAX, paused_until
+from neorion.iris.decide.group import PAUSE_MAX, after_trouble, paused_until
 from neorion.iris.decide.hold import HOLD_AFTER
 from neorion.iris.decide.lifecycle import (
     Ending,
@@ -46,6 +46,7 @@ __all__ = [
     "Timed",
     "Verdict",
     "after_end",
+    "after_trouble",
     "after_wait",
     "autoscale",
     "beyond_cap",

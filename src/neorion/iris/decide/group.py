@@ -30,6 +30,13 @@ def paused_until(trouble: Trouble) -> Instant:
     return trouble.at + min(pause, PAUSE_MAX)
 
 
+def after_trouble(before: Trouble | None, kind: TroubleKind, now: Instant) -> Trouble:
+    """One time more in a row. What goes wrong within a pause was asked for before it began, and counts as the same time."""
+    if before is None or before.kind is not kind:
+        return Trouble(kind, 1, now)
+    return Trouble(kind, before.times + (now >= paused_until(before)), now)
+
+
 class Group:
     """Every slice that still exists counts against the most; only those that serve or will serve count as the least."""
 
