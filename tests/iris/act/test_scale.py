@@ -19,8 +19,9 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.group import ScaleGroup
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.record import Slice
+from neorion.iris.ports import SliceOrder
 from neorion.iris.testing.platform import MemoryPlatform
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, Error, QuotaExceeded, Retry
 from tests.iris.manual_clock import ManualClock
 from tests.iris.serve.office import Office, asking, office
 
@@ -195,3 +196,44 @@ async def test_a_quota_that_refused_many_slices_at_once_is_tried_again_as_soon_a
         clock.advance(Duration.of(minutes=5))
         await here.scaler.tick()
         assert len(here.slices) == 1
+
+
+class Busy(MemoryPlatform):
+    """A cloud that answers `busy` until it is told what else to do."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.answer: Error | None = Retry("cloud.busy", "The cloud is busy.", after=Duration(1))
+        self.asked = asyncio.Event()
+
+    async def create_slice(self, order: SliceOrder) -> None:
+        self.asked.set()
+        if self.answer is not None:
+            raise self.answer
+        await super().create_slice(order)
+
+
+@pytest.mark.parametrize(
+    "answer", [None, QuotaExceeded("cloud.quota", "The quota is used up.", scope="pairs")], ids=str
+)
+async def test_a_slice_that_was_given_up_while_the_cloud_was_busy_is_not_made(
+    tmp_path: Path, answer: Error | None
+):
+    clock = ManualClock()
+    platform = Busy(clock)
+    async with scaled(tmp_path, platform, [PAIRS]) as here:
+        here.there.desk.deck.clock = clock
+        await here.scaler.tick()
+        await platform.asked.wait()
+        (late,) = here.slices
+        clock.advance(PAIRS.boot_timeout + PAIRS.init_timeout)
+        for _ in range(2):
+            await here.scaler.tick()
+        await here.until(lambda: not here.slices)
+        platform.answer = answer
+        clock.advance(LONG)
+        await here.scaler.tick()
+        (fresh,) = here.slices
+        await here.until(lambda: here.slices[0].state is not SliceState.CREATING)
+        made = [] if answer else [fresh.id]
+        assert [seen.id for seen in await platform.list_all_slices()] == made, f"{late.id} is nobody's"

@@ -36,6 +36,10 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 _LONG_AGO = Instant(0)
+_TROUBLES: dict[type[Error], TroubleKind] = {
+    QuotaExceeded: TroubleKind.QUOTA,
+    NoCapacity: TroubleKind.NO_CAPACITY,
+}
 
 Effect = Callable[[], Awaitable[None]]
 
@@ -168,18 +172,24 @@ class Autoscaler:
         )
 
         async def ask() -> None:
+            # While the platform was busy its time may have run out: nobody would know of it any more.
+            if not self._still_wanted(piece):
+                return
             try:
                 await self._platform.create_slice(order)
-            except (QuotaExceeded, NoCapacity) as error:
-                kind = TroubleKind.QUOTA if isinstance(error, QuotaExceeded) else TroubleKind.NO_CAPACITY
-                self._fail(self._book.slices[piece.id], error.sentence, kind)
             except Retry:
                 raise
             except Error as error:
-                self._fail(self._book.slices[piece.id], error.sentence, TroubleKind.FAILED)
+                if self._still_wanted(piece):
+                    kind = _TROUBLES.get(type(error), TroubleKind.FAILED)
+                    self._fail(self._book.slices[piece.id], error.sentence, kind)
             self.wake()
 
         self._effects.put_nowait(ask)
+
+    def _still_wanted(self, piece: Slice) -> bool:
+        known = self._book.slices.get(piece.id)
+        return known is not None and known.state is SliceState.CREATING
 
     def _give_back(self, piece: Slice) -> None:
         """Until the platform knows nothing of it any more its machines may run tasks, so these are not tried elsewhere."""
