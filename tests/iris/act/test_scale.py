@@ -237,3 +237,21 @@ async def test_a_slice_that_was_given_up_while_the_cloud_was_busy_is_not_made(
         await here.until(lambda: here.slices[0].state is not SliceState.CREATING)
         made = [] if answer else [fresh.id]
         assert [seen.id for seen in await platform.list_all_slices()] == made, f"{late.id} is nobody's"
+
+
+async def test_what_became_of_slices_that_nobody_recorded_is_learnt_at_the_start(tmp_path: Path):
+    """The controller was killed after the cloud had said it, and before it was written down."""
+    platform = MemoryPlatform(ManualClock())
+    async with scaled(tmp_path, platform, [PAIRS]) as before:
+        await before.scaler.tick()
+        await before.until(lambda: before.slices[0].state is SliceState.BOOTSTRAPPING)
+        (piece,) = before.slices
+        before.there.desk.deck.book.put_slice(structs.replace(piece, state=SliceState.CREATING))
+    async with scaled(tmp_path, platform, [PAIRS]) as after:
+        for _ in range(PAIRS.machines):
+            await after.there.join(platform.order(piece.id).token, piece.id)
+        await after.scaler.tick()
+        assert [(one.id, one.state) for one in after.slices] == [(piece.id, SliceState.READY)]
+    await platform.lose(piece.id)
+    async with scaled(tmp_path, platform, [PAIRS]) as again:
+        assert again.slices[0].state is SliceState.FAILED

@@ -101,8 +101,11 @@ class Autoscaler:
             elif piece.group not in self._groups:
                 log.info("slice given back", slice=piece.id, why=f"there is no group {piece.group} any more")
                 self._give_back(self._move(piece, SliceState.DELETING))
-            elif piece.state is SliceState.CREATING:
+            elif piece.id not in there:
                 self._ask_for(piece)
+            else:
+                # What happened to it while nobody listened is not told again.
+                self._heed(there[piece.id])
         for stray in there.keys() - self._book.slices.keys():
             log.warning("slice without a record", slice=stray)
             self._effects.put_nowait(lambda stray=stray: self._platform.terminate(stray))
