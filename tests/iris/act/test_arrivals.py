@@ -88,11 +88,25 @@ async def test_what_nobody_goes_on_with_is_let_go(tmp_path: Path):
     async with controller(tmp_path) as desk:
         found = arrivals.Arrivals(tmp_path / "spool", desk.blobs, VirtualClock(lambda: now[0]))
         await found.take("ann", DIGEST, *PARTS[0], last=False)
-        await found.expire()
+        found.expire()
         assert len(list((tmp_path / "spool").iterdir())) == 1
         now[0] += 2 * arrivals._IDLE_MOST.seconds
-        await found.expire()
+        found.expire()
         assert list((tmp_path / "spool").iterdir()) == []
+
+
+async def test_transfers_that_were_broken_off_do_not_keep_others_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(arrivals, "ARRIVALS_MAX", 2)
+    now = [0.0]
+    async with controller(tmp_path) as desk:
+        found = arrivals.Arrivals(tmp_path / "spool", desk.blobs, VirtualClock(lambda: now[0]))
+        for sender in ("ann", "bob"):
+            await found.take(sender, DIGEST, *PARTS[0], last=False)
+        now[0] += 2 * arrivals._IDLE_MOST.seconds
+        await found.take("eve", DIGEST, *PARTS[0], last=False)
+        assert len(list((tmp_path / "spool").iterdir())) == 1
 
 
 def looker(desk: Desk) -> Orphans:

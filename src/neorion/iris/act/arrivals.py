@@ -1,5 +1,6 @@
 """Blobs that arrive in parts: each is gathered in a file, whatever its size, and kept when it is whole."""
 
+import errno
 import hashlib
 from itertools import count
 from pathlib import Path
@@ -10,7 +11,7 @@ from anyio.to_thread import run_sync
 
 from neorion.iris.act.blobs import SMALL_BYTES_MAX, Blobs, wrong_hash
 from neorion.iris.model import Digest
-from neorion.keel.base import Duration, Invalid, Retry
+from neorion.keel.base import Duration, Invalid, NoCapacity, Retry
 from neorion.keel.clock import Clock
 
 # What is larger belongs into storage of its own: this disk is everybody's.
@@ -65,13 +66,13 @@ class Arrivals:
                 await self._append(arrival, offset, body)
                 if last:
                     await self._finish(arrival, digest)
-            except Invalid:
+            except (Invalid, NoCapacity, OSError):
                 self._drop(key)
                 raise
             if last:
                 self._drop(key)
 
-    async def expire(self) -> None:
+    def expire(self) -> None:
         """Lets go of what nobody goes on with."""
         limit = self._clock.monotonic() - _IDLE_MOST.seconds
         for key, arrival in list(self._open.items()):
@@ -79,6 +80,8 @@ class Arrivals:
                 self._drop(key)
 
     def _begin(self, key: tuple[str, Digest]) -> _Arrival:
+        if len(self._open) >= ARRIVALS_MAX:
+            self.expire()
         if len(self._open) >= ARRIVALS_MAX:
             raise Retry(
                 "iris.blobs_arriving",
@@ -106,7 +109,17 @@ class Arrivals:
                 hint="write it to storage, and send where it is",
             )
         if fresh:
-            await run_sync(arrival.append, fresh)
+            try:
+                await run_sync(arrival.append, fresh)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise NoCapacity(
+                    "iris.blobs_full",
+                    "The disk where the controller gathers blobs is full.",
+                    hint="free some space there, or end jobs that are no longer needed",
+                    scope="blobs",
+                ) from error
 
     async def _finish(self, arrival: _Arrival, digest: Digest) -> None:
         if arrival.hash.hexdigest() != digest:

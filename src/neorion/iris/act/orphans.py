@@ -20,7 +20,7 @@ class Orphans:
         self._before: set[Digest] = set()
 
     async def tick(self) -> None:
-        await self._arrivals.expire()
+        self._arrivals.expire()
         known = await self._blobs.known()
         # Read after the rows: a job that came in between is seen with the blobs it names.
         named = {digest for job in self._book.jobs.values() for digest in digests_of(self._book, job)}

@@ -1,8 +1,10 @@
 """Blobs on the worker's disk: fetched once, named by their hash, checked before they are used, and not more than there is room for."""
 
+import errno
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +43,9 @@ class BlobCache:
         for digest, body in blobs:
             if digest not in self._sizes:
                 _check(digest, hashlib.sha256(body).hexdigest())
-                self._partial(digest).write_bytes(body)
-                self._settle(digest)
+                with self._room_for(digest):
+                    self._partial(digest).write_bytes(body)
+                    self._settle(digest)
 
     async def path(self, digest: Digest, attempt: AttemptId) -> Path:
         """The blob's file, which stays until the attempt is let go."""
@@ -57,28 +60,43 @@ class BlobCache:
     def let_go(self, attempt: AttemptId) -> None:
         """The attempt has ended, and with it what its blobs were kept for."""
         if self._used_by.pop(attempt, None) and self._bytes > self._most:
-            self._make_room()
+            self._make_room(self._most)
 
     async def _download(self, digest: Digest) -> None:
         found = hashlib.sha256()
-        with self._partial(digest).open("wb") as file:
-            async for part in self._fetch(digest):
-                file.write(part)
-                found.update(part)
-        _check(digest, found.hexdigest())
-        self._settle(digest)
+        with self._room_for(digest):
+            with self._partial(digest).open("wb") as file:
+                async for part in self._fetch(digest):
+                    file.write(part)
+                    found.update(part)
+            _check(digest, found.hexdigest())
+            self._settle(digest)
+
+    @contextmanager
+    def _room_for(self, digest: Digest) -> Generator[None]:
+        """A full disk is no reason to end: whatever else runs here goes on, and what nobody uses makes way."""
+        try:
+            yield
+        except OSError as error:
+            self._partial(digest).unlink(missing_ok=True)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._make_room(0)
+            raise Retry(
+                "iris.worker_disk", "There is no room for a task's blobs.", hint="free space on the worker"
+            ) from error
 
     def _settle(self, digest: Digest) -> None:
         path = self._folder / digest
         self._partial(digest).replace(path)
         self._sizes[digest] = path.stat().st_size
         self._bytes += self._sizes[digest]
-        self._make_room()
+        self._make_room(self._most)
 
-    def _make_room(self) -> None:
-        used = set[Digest]().union(*self._used_by.values()) if self._bytes > self._most else ()
+    def _make_room(self, most: int) -> None:
+        used = set[Digest]().union(*self._used_by.values()) if self._bytes > most else ()
         for digest in list(self._sizes):
-            if self._bytes <= self._most:
+            if self._bytes <= most:
                 return
             if digest not in used:
                 self._bytes -= self._sizes.pop(digest)

@@ -19,7 +19,17 @@ from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
 from neorion.iris.worker.lookout import Lookout
-from neorion.keel.base import Conflict, Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
+from neorion.keel.base import (
+    Conflict,
+    Denied,
+    Duration,
+    Error,
+    Invalid,
+    NoCapacity,
+    NotFound,
+    Retry,
+    Unauthenticated,
+)
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, only_error
@@ -35,6 +45,9 @@ INLINE_BYTES_MAX = 1024 * 1024
 REPORT_BYTES_MAX = 2 * 1024 * 1024
 # An order may be on its way twice; this many ended attempts are remembered so that its twin is not taken for a new one.
 ENDED_MAX = 10_000
+# Want of room is no reason to lose touch, and none to fail a task: another end makes some.
+_NO_ROOM = ("runtime.disk", "iris.worker_disk")
+_ROOM_EVERY = Duration.of(seconds=10)
 _STOP_GRACE = Duration.of(seconds=10)
 _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
 
@@ -78,6 +91,10 @@ class Worker:
         self._outbox: dict[AttemptId, tuple[Seen, pb.Seen]] = {}
         self._ready = asyncio.Event()
         self._ended: OrderedDict[AttemptId, None] = OrderedDict()
+        # Ends whose values the controller has no room for, and orders that this disk has no room for.
+        self._unkept: dict[AttemptId, Seen] = {}
+        self._unbegun: dict[AttemptId, pb.Start] = {}
+        self._obeying = anyio.Lock()
         self._leased_until = 0.0
         self._trouble = ""
         self.id = ""
@@ -139,6 +156,8 @@ class Worker:
         # All that runs here, so that the controller finds its attempts again or tells us to end them.
         seen = await self._runtime.seen()
         self._outbox.clear()
+        self._unkept.clear()
+        self._unbegun.clear()
         self._hear(seen)
         known = {one.attempt for one in seen}
         gone = End(EndKind.LOST, message="its worker has forgotten it")
@@ -149,6 +168,7 @@ class Worker:
             group.start_soon(self._logs.run, self.id)
             group.start_soon(self._prepare)
             group.start_soon(self._report)
+            group.start_soon(self._try_again)
             await self._beat(joined)
 
     async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
@@ -174,13 +194,27 @@ class Worker:
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
-            # All at once: the runtime forks best when it is asked for many, and none waits for another's answer.
-            async with anyio.create_task_group() as group:
-                for start in batch.start:
-                    group.start_soon(self._start, start)
-            for attempt in batch.stop:
-                await self._stop(AttemptId(attempt))
+            async with self._obeying:
+                await self._start_all(batch.start)
+                for attempt in batch.stop:
+                    await self._stop(AttemptId(attempt))
         raise Retry("iris.orders_ended", "The controller closed the stream of orders.")
+
+    async def _start_all(self, starts: Iterable[pb.Start]) -> None:
+        """All at once: the runtime forks best when it is asked for many, and none waits for another's answer."""
+        async with anyio.create_task_group() as group:
+            for start in starts:
+                group.start_soon(self._start, start)
+
+    async def _try_again(self) -> None:
+        """What there was no room for, on this disk or on the controller's: room comes when something else goes."""
+        while True:
+            await self._clock.sleep(_ROOM_EVERY)
+            if self._unkept:
+                self._hear(list(self._unkept.values()))
+            if self._unbegun:
+                async with self._obeying:
+                    await self._start_all(list(self._unbegun.values()))
 
     async def _beat(self, joined: pb.JoinResponse) -> None:
         while True:
@@ -214,7 +248,10 @@ class Worker:
                     # The runtime tells again what it tells, when it is found again; this was settled.
                     await self._runtime.forget(attempt)
                     continue
-                self._outbox[attempt] = (seen, await self._message(seen))
+                try:
+                    self._outbox[attempt] = (seen, await self._message(seen))
+                except NoCapacity as error:
+                    self._put_off(seen, error)
                 self._ready.set()
 
     async def _report(self) -> None:
@@ -223,9 +260,25 @@ class Worker:
             await self._ready.wait()
             self._ready.clear()
             while batch := self._batch():
-                messages = [message for _, message in batch]
-                answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
-                await self._settle([seen for seen, _ in batch], answer)
+                await self._send(batch)
+
+    async def _send(self, batch: list[tuple[Seen, pb.Seen]]) -> None:
+        messages = [message for _, message in batch]
+        try:
+            answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
+        except NoCapacity as error:
+            # For one of them; the others are told without it.
+            for one in batch if len(batch) > 1 else ():
+                await self._send([one])
+            if len(batch) == 1:
+                self._put_off(batch[0][0], error)
+            return
+        await self._settle([seen for seen, _ in batch], answer)
+
+    def _put_off(self, seen: Seen, error: NoCapacity) -> None:
+        if seen.attempt not in self._unkept:
+            log.warning("an end waits for room for its value", attempt=seen.attempt, why=error.sentence)
+        self._unkept[seen.attempt] = seen
 
     def _batch(self) -> list[tuple[Seen, pb.Seen]]:
         """Taken for good: if the report fails, the next session begins with all that the runtime knows."""
@@ -246,6 +299,7 @@ class Worker:
                 self._ended[seen.attempt] = None
                 if len(self._ended) > ENDED_MAX:
                     self._ended.popitem(last=False)
+                self._unkept.pop(seen.attempt, None)
                 self._logs.forget(seen.attempt)
                 self._lookout.forget(seen.attempt)
                 self._cache.let_go(seen.attempt)
@@ -262,10 +316,15 @@ class Worker:
         attempt = AttemptId(start.attempt)
         if attempt in self._ended:
             return
+        known = self._unbegun.pop(attempt, None)
         try:
             await self._runtime.start(await self._order(attempt, start))
-        except Retry:
-            raise
+        except Retry as error:
+            if error.code not in _NO_ROOM:
+                raise
+            if known is None:
+                log.warning("a task waits for room on the disk", attempt=attempt, why=error.sentence)
+            self._unbegun[attempt] = start
         except Conflict as error:
             # Out of touch for too long: the next session begins with a lease and with the same order.
             raise Retry("iris.no_lease", error.sentence) from error
@@ -274,6 +333,7 @@ class Worker:
             self._hear([Seen(attempt, Phase.ENDED, End(EndKind.NOT_STARTED, message=error.sentence))])
 
     async def _stop(self, attempt: AttemptId) -> None:
+        self._unbegun.pop(attempt, None)
         try:
             await self._runtime.stop(attempt, _STOP_GRACE)
         except NotFound:

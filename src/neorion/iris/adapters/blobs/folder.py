@@ -1,5 +1,6 @@
 """Blobs as files of one folder: `ab/cd/abcd…`, whole and on the disk, or not there."""
 
+import errno
 import os
 import shutil
 from itertools import count
@@ -10,6 +11,7 @@ from anyio.to_thread import run_sync
 
 from neorion.iris.adapters.blobs.check import check_body, check_name
 from neorion.iris.model import Digest
+from neorion.keel.base import NoCapacity
 
 _COPY_BYTES: Final = 4 * 1024 * 1024
 
@@ -47,19 +49,35 @@ class FolderBlobs:
     def _put(self, path: Path, body: bytes | PurePath) -> None:
         if not path.exists():
             partial = self._incoming / f"{path.name}-{next(self._numbers)}"
-            with partial.open("xb") as file:
-                if isinstance(body, bytes):
-                    file.write(body)
-                else:
-                    with Path(body).open("rb") as source:
-                        shutil.copyfileobj(source, file, _COPY_BYTES)
-                file.flush()
-                os.fsync(file.fileno())
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.replace(path)
+            try:
+                _write(partial, body)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial.replace(path)
+            except OSError as error:
+                # The store may be on the same disk: half a blob must not keep it from writing.
+                partial.unlink(missing_ok=True)
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise NoCapacity(
+                    "iris.blobs_full",
+                    "The disk where the controller keeps blobs is full.",
+                    hint="free some space there, or end jobs that are no longer needed",
+                    scope="blobs",
+                ) from error
         # Also of a file that was there: whoever renamed it may have died before its name was on the disk.
         for folder in (path.parent, path.parent.parent, self._folder):
             _sync(folder)
+
+
+def _write(path: Path, body: bytes | PurePath) -> None:
+    with path.open("xb") as file:
+        if isinstance(body, bytes):
+            file.write(body)
+        else:
+            with Path(body).open("rb") as source:
+                shutil.copyfileobj(source, file, _COPY_BYTES)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _get(path: Path) -> bytes | None:
