@@ -1,8 +1,10 @@
 """Changes that gather in memory, under virtual time and in every order that chance can make of it."""
 
+import logging
 from dataclasses import dataclass, field
 
 import anyio
+import pytest
 
 from neorion.keel.base import Retry
 from neorion.keel.run import Crew
@@ -73,3 +75,22 @@ async def test_what_is_durable_is_in_the_store_and_what_gathered_went_together(w
             await world.sleep(10)
             assert notes.commits == 2, "nothing is written while nothing changes"
             crew.cancel()
+
+
+@seeds(1)
+async def test_a_store_that_takes_nothing_is_told_once_and_so_is_its_return(
+    world: World, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    disk, lane = MemoryDisk(), InlineLane()
+    async with open_store(disk, migrations=ALL, clock=world.clock, lane=lane) as store:
+        notes = Notes(store, world, refusals=5)
+        async with Crew(world.clock, world.rng) as crew:
+            crew.spawn("writer", notes.run)
+            for number in range(1, 4):
+                notes.note(number, "line")
+                await notes.durable()
+            crew.cancel()
+    told = [record.message for record in caplog.records if "the store takes" in record.message]
+    assert told == ["the store takes no changes", "the store takes changes again"]

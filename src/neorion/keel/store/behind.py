@@ -2,10 +2,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.run import Backoff, retry
 from neorion.keel.store.protocols import Store, Tx
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
 
 # Rows are written again until the store takes them: an upsert may be repeated, and memory cannot take back what it knows.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
@@ -36,6 +39,7 @@ class WriteBehind(Generic[B]):
         self._noted = 0
         self._written = 0
         self._dirty = asyncio.Event()
+        self._trouble = ""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     @property
@@ -62,7 +66,20 @@ class WriteBehind(Generic[B]):
             self._tell(goal)
 
     async def _commit(self, batch: B) -> None:
-        await retry(lambda: self._store.write(batch.write), _PATIENCE, self._clock, self._rng)
+        await retry(lambda: self._write(batch), _PATIENCE, self._clock, self._rng)
+        if self._trouble:
+            log.info("the store takes changes again")
+            self._trouble = ""
+
+    async def _write(self, batch: B) -> None:
+        try:
+            await self._store.write(batch.write)
+        except Retry as error:
+            # Once for each reason: everybody waits for this, and nobody else knows what for.
+            if error.sentence != self._trouble:
+                self._trouble = error.sentence
+                log.warning("the store takes no changes", why=error.sentence, hint=error.hint)
+            raise
 
     def _changed(self) -> None:
         self._noted += 1
