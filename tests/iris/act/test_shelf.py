@@ -1,11 +1,15 @@
 """What attempts wrote is kept once, in order, across restarts of either side."""
 
+import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from neorion.iris.act.shelf import CHUNK_BYTES, LOG_BYTES_MAX, PART_BYTES, LogShelf
 from neorion.iris.model import AttemptId, JobId
+from neorion.keel.base import NoCapacity
 
 pytestmark = pytest.mark.anyio
 JOB, ATTEMPT = JobId("job-1"), AttemptId("attempt-1")
@@ -64,3 +68,22 @@ async def test_who_follows_is_told_what_was_dropped_and_goes_on_behind_it(tmp_pa
     assert place + len(chunk) == 100
     assert [each async for each in shelf.read(JOB, ATTEMPT, 100, follow=False)] == [(100, b"late\n")]
     assert shelf.append(JOB, ATTEMPT, 105, b"later\n") == 111
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], check=True)
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.needs("root")
+async def test_what_a_full_disk_did_not_take_follows_in_its_place(small_disk: Path):
+    shelf, lines = LogShelf(small_disk), b"".join(b"%07d\n" % number for number in range(20_000))
+    kept = shelf.append(JOB, ATTEMPT, 0, lines[:10])
+    with pytest.raises(NoCapacity) as full:
+        shelf.append(JOB, ATTEMPT, kept, lines[kept:])
+    assert full.value.code == "iris.logs_full"
+    await anyio.run_process(["mount", "-o", "remount,size=1m", str(small_disk)])
+    assert shelf.append(JOB, ATTEMPT, kept, lines[kept:]) == len(lines)
+    assert await text(shelf) == lines

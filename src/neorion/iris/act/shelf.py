@@ -1,12 +1,14 @@
 """Where the controller keeps what attempts wrote: the newest of each, read by anybody, followed as it grows."""
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from neorion.iris.model import AttemptId, JobId
+from neorion.keel.base import NoCapacity
 
 CHUNK_BYTES = 256 * 1024
 # Per attempt. A log that fills the disk would take every job with it; the newest stays, because people look for how it ended.
@@ -38,15 +40,35 @@ class _Log:
         start = next(reversed(self._parts), None)
         if start is None or offset > self.end or self._parts[start] >= PART_BYTES:
             start = offset
-        path = self._path(start)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(text)
+        try:
+            self._write(start, text)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise NoCapacity(
+                "iris.logs_full",
+                "The disk where the controller keeps logs is full.",
+                hint="free some space there: what is missing follows",
+                scope="logs",
+            ) from error
         self._parts[start] = self._parts.get(start, 0) + len(text)
         while sum(self._parts.values()) > LOG_BYTES_MAX:
             oldest = next(iter(self._parts))
             del self._parts[oldest]
             self._path(oldest).unlink(missing_ok=True)
+
+    def _write(self, start: int, text: bytes) -> None:
+        """In its place: what a full disk took of an earlier write is written over."""
+        path = self._path(start)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        place = self._parts.get(start, 0)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            done = 0
+            while done < len(text):
+                done += os.pwrite(file, text[done:], place + done)
+        finally:
+            os.close(file)
 
     def read(self, offset: int) -> tuple[int, bytes]:
         """What there is from `offset` on, or a line in the place of what is gone."""

@@ -7,12 +7,13 @@ from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerServiceClient
 from neorion.iris.ports import Phase, Runtime, Seen
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, NoCapacity
 from neorion.keel.clock import Clock
 
 CHUNK_BYTES_MAX = 256 * 1024
 # How far behind a follower may be; short enough to feel live.
 SHIP_EVERY = Duration.of(ms=200)
+_FULL_PAUSE = Duration.of(seconds=5)
 
 
 class LogShipper:
@@ -34,9 +35,14 @@ class LogShipper:
 
     async def run(self, worker: str) -> None:
         while True:
-            for attempt in list(self._live):
-                await self._ship(worker, attempt, leave=0)
-            await self._clock.sleep(SHIP_EVERY)
+            pause = SHIP_EVERY
+            try:
+                for attempt in list(self._live):
+                    await self._ship(worker, attempt, leave=0)
+            except NoCapacity:
+                # It stays here until there is room; the controller says what it lacks.
+                pause = _FULL_PAUSE
+            await self._clock.sleep(pause)
 
     async def rest(self, worker: str, attempt: AttemptId) -> pb.LogChunk | None:
         """What is left of an ended attempt's log, short enough to ride along with the report of its end."""
