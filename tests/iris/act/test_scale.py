@@ -21,7 +21,7 @@ from neorion.iris.model.lease import Lease
 from neorion.iris.model.record import Slice
 from neorion.iris.ports import SliceOrder
 from neorion.iris.testing.platform import MemoryPlatform
-from neorion.keel.base import Duration, Error, QuotaExceeded, Retry
+from neorion.keel.base import Conflict, Duration, Error, QuotaExceeded, Retry
 from tests.iris.manual_clock import ManualClock
 from tests.iris.serve.office import Office, asking, office
 
@@ -255,3 +255,24 @@ async def test_what_became_of_slices_that_nobody_recorded_is_learnt_at_the_start
     await platform.lose(piece.id)
     async with scaled(tmp_path, platform, [PAIRS]) as again:
         assert again.slices[0].state is SliceState.FAILED
+
+
+async def test_a_worker_that_goes_is_not_given_work_again(tmp_path: Path):
+    platform = MemoryPlatform(ManualClock(), end_delay=ENDING)
+    async with scaled(tmp_path, platform, [PAIRS]) as here:
+        await here.scaler.tick()
+        await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
+        (piece,), root = here.slices, here.there.cluster("root")
+        stays, goes = [
+            await here.there.join(platform.order(piece.id).token, piece.id) for _ in range(PAIRS.machines)
+        ]
+        await root.drain(pb.DrainRequest(worker=stays.worker))
+        await root.drain(pb.DrainRequest(worker=stays.worker, undo=True))
+        await root.revoke(pb.RevokeRequest(worker=goes.worker))
+        await platform.lose(piece.id)
+        await here.until(lambda: here.slices[0].state is SliceState.FAILED)
+        for one, why in ((stays, "goes with its slice"), (goes, "was revoked")):
+            with pytest.raises(Conflict, match=why) as refused:
+                await root.drain(pb.DrainRequest(worker=one.worker, undo=True))
+            assert refused.value.code == "iris.worker_goes"
+        assert all(worker.draining for worker in here.there.desk.deck.book.workers.values())

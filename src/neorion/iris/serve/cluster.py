@@ -5,14 +5,14 @@ from importlib.metadata import version
 
 from msgspec.structs import replace
 
-from neorion.iris.model import WorkerId, wire
+from neorion.iris.model import SliceState, WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
 from neorion.iris.model.record import Deed, Worker
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.rights import check_admin
 from neorion.iris.state import deeds_before
-from neorion.keel.base import NotFound, did_you_mean
+from neorion.keel.base import Conflict, NotFound, did_you_mean
 from neorion.keel.rpc import caller
 
 # Rows of one page, and of one look at the store.
@@ -82,6 +82,8 @@ class Cluster(ClusterService):
         async with self._desk.audit.entry(caller().name, what, request.worker) as entry:
             check_admin()
             worker = self._worker(request.worker)
+            if request.undo:
+                self._check_stays(worker)
             self._book.put_worker(replace(worker, draining=not request.undo))
             entry.done()
             self._desk.deck.wake()
@@ -116,6 +118,17 @@ class Cluster(ClusterService):
             number = page[-1].number
             entries += [_entry(deed) for deed in page if request.who in ("", deed.who)]
         return pb.AuditResponse(entries=entries[:limit])
+
+    def _check_stays(self, worker: Worker) -> None:
+        """Whoever goes takes no more work, whatever anybody wishes: it would be lost."""
+        piece = self._book.slices.get(worker.slice)
+        if worker.revoked or (piece is not None and piece.state in (SliceState.FAILED, SliceState.DELETING)):
+            why = "was revoked" if worker.revoked else "goes with its slice"
+            raise Conflict(
+                "iris.worker_goes",
+                f"{worker.id} {why}, and takes no more work.",
+                hint="see what there is with: iris slice list, iris worker list",
+            )
 
     def _worker(self, name: str) -> Worker:
         worker = self._book.workers.get(WorkerId(name))
