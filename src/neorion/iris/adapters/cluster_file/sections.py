@@ -258,5 +258,6 @@ class Retention(Model):
     """How long the controller remembers what is over."""
 
     jobs: DurationField = Field(
-        default=Duration.of(hours=7 * 24), description="Ended jobs, their results and logs."
+        default=Duration.of(hours=7 * 24),
+        description="Ended jobs, their results and logs; of more than 10,000 the newest.",
     )
