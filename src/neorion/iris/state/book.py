@@ -186,7 +186,15 @@ class Book:
         return ClusterView(workers, jobs, running, caps)
 
     def free(self, worker: WorkerId) -> Resources:
-        return self.workers[worker].total - self._used[worker]
+        """Never less than nothing: one that came back smaller still runs what it had room for before."""
+        left = self.workers[worker].total - self._used[worker]
+        return Resources(
+            max(0, left.cpu_milli),
+            max(0, left.memory),
+            max(0, left.disk),
+            max(0, left.gpus),
+            left.gpu_variant,
+        )
 
     def waiting(self) -> Iterator[JobId]:
         """Jobs with tasks that wait for a place."""
