@@ -276,3 +276,26 @@ async def test_a_worker_that_goes_is_not_given_work_again(tmp_path: Path):
                 await root.drain(pb.DrainRequest(worker=one.worker, undo=True))
             assert refused.value.code == "iris.worker_goes"
         assert all(worker.draining for worker in here.there.desk.deck.book.workers.values())
+
+
+async def test_nothing_is_bought_for_a_job_that_was_cancelled_before_its_time_had_come(tmp_path: Path):
+    clock = ManualClock()
+    patient = replace(PAIRS, min_slices=0, scale_up_delay=ENDING)
+    async with scaled(tmp_path, MemoryPlatform(clock), [patient]) as here:
+        desk = here.there.desk
+        desk.deck.clock = clock
+        passed = asyncio.Event()
+        desk.scheduler.after = passed.set
+        await here.there.jobs("ada").submit(asking("/ada/job"))
+        await passed.wait()
+        assert desk.scheduler.plan is not None
+        passed.clear()
+        woken = asyncio.Event()
+        turn, desk.deck.wake = desk.deck.wake, woken.set
+        await here.there.jobs("ada").cancel(pb.CancelRequest(job="/ada/job"))
+        assert woken.is_set(), "the scheduler looks again when it likes to"
+        turn()
+        await passed.wait()
+        clock.advance(ENDING)
+        await here.scaler.tick()
+        assert not here.slices

@@ -237,6 +237,8 @@ class Lives:
         self._book.put_job(replace(job, state=state, ended=now, ending=self._job_ending(job)))
         self._moves.ended.append(job_id)
         self.moved.set()
+        # Whatever was kept for it, or was to be bought for it, is not needed any more.
+        self._deck.wake()
         for child in self._book.children.get(job_id, {}):
             self.cancel(child, Cause.JOB_OVER)
 
