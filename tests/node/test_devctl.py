@@ -129,6 +129,23 @@ def test_files_are_copied_both_ways(devctl: Devctl, box: str, tmp_path: Path):
     assert (missing.returncode, "No such file" in missing.stderr) == (1, True)
 
 
+def test_a_link_that_is_named_brings_what_it_leads_to(devctl: Devctl, box: str, tmp_path: Path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/step-9").write_text("weights")
+    (tmp_path / "runs/latest").symlink_to("step-9")
+    (tmp_path / "last").symlink_to("runs")
+    devctl.good("cp", str(tmp_path / "runs/latest"), f"{box}:")
+    devctl.good("cp", str(tmp_path / "last"), f"{box}:")
+    asked = "test ! -L latest && cat latest last/step-9 && readlink last/latest"
+    assert devctl.good("exec", box, "--", "sh", "-c", asked) == "weightsweightsstep-9\n"
+    devctl.good("exec", box, "--", "ln", "-s", "last", "newest")
+    for name in ("newest", "last/latest"):
+        devctl.good("cp", f"{box}:{name}", str(tmp_path))
+    assert not (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "latest").read_text() == (tmp_path / "newest/step-9").read_text() == "weights"
+    assert (tmp_path / "newest/latest").readlink() == Path("step-9")
+
+
 def test_a_port_leads_to_the_server_and_to_its_next_machine(devctl: Devctl, box: str):
     del box
     devctl.good("create", "web", "--home-size", "1Gi", "--wait")

@@ -16,6 +16,11 @@ from neorion.keel.kube.streams import Container, Stream, run
 _PIECE = 256 * 1024
 # Of what tar complains; the first lines say it all.
 _COMPLAINT_MAX = 2000
+# The one link that was named is followed, as it means nothing on another machine; those in a folder stay links.
+_PACK = """
+if [ -d "$1/$2" ]; then exec tar -cf - -C "$1" -- "$2/."; fi
+exec tar -chf - -C "$1" -- "$2"
+"""
 
 
 async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
@@ -25,9 +30,9 @@ async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
     where = await container(fleet, name)
     path = PurePosixPath(target or ".")
     inside = (await run(fleet.client, where, ["test", "-d", str(path)])).code == 0
-    folder, called = (path, source.resolve().name) if inside else (path.parent, path.name)
+    folder, called = (path, _name(source)) if inside else (path.parent, path.name)
     with tempfile.TemporaryFile() as archive:
-        await to_thread.run_sync(_pack, source, called, archive)
+        await to_thread.run_sync(_pack, source.resolve(), called, archive)
         await _unpack_there(fleet, where, str(folder), archive)
 
 
@@ -86,6 +91,11 @@ def _renamed(member: tarfile.TarInfo, root: str, called: str) -> tarfile.TarInfo
     return member.replace(name=name, linkname=str(PurePosixPath(called, *linked[1:])), deep=False)
 
 
+def _name(source: Path) -> str:
+    """As it was named; a folder that was named by where it is has the name it has there."""
+    return source.name if source.name not in ("", "..") else source.resolve().name
+
+
 def _pack(source: Path, called: str, archive: BinaryIO) -> None:
     with tarfile.open(fileobj=archive, mode="w:") as tar:
         tar.add(source, arcname=called, filter=_nobodys)
@@ -111,7 +121,7 @@ async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: Bi
 
 async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archive: BinaryIO) -> None:
     complaint = bytearray()
-    command = ["tar", "-cf", "-", "-C", str(path.parent), "--", path.name]
+    command = ["/bin/sh", "-c", _PACK, "cp", str(path.parent), path.name]
     async with open_in(fleet.client, where, command) as process:
         await process.close_stdin()
         async for output in process:
