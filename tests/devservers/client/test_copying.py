@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.devservers.client.copying import unpack
+from neorion.devservers.client.copying import is_only_live, unpack
 from neorion.keel.base import Invalid, NotFound, Terminal
 
 
@@ -75,3 +75,12 @@ def test_rubbish_is_no_archive(tmp_path: Path):
 def test_the_folder_must_be_there(tmp_path: Path):
     with pytest.raises(NotFound):
         unpack(archive(file("data")), "data", tmp_path / "no", "data")
+
+
+def test_files_that_are_written_to_meanwhile_are_no_failure():
+    changed = "tar: runs/log: file changed as we read it\n"
+    removed = "tar: runs/tmp: File removed before we read it\n"
+    assert is_only_live(1, changed + removed)
+    assert not is_only_live(2, changed)
+    assert not is_only_live(1, changed + "tar: runs/key: Cannot open: Permission denied\n")
+    assert not is_only_live(1, "")
