@@ -5,12 +5,14 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+import anyio
 from anyio import to_thread
 
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.inside import container, open_in
 from neorion.keel.base import Invalid, NotFound, Terminal
-from neorion.keel.kube.streams import Container, Stream, run
+from neorion.keel.kube.streams import Container, Process, Stream, run
+from neorion.keel.run import only_error
 
 # What is read and sent in one go.
 _PIECE = 256 * 1024
@@ -114,12 +116,22 @@ async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: Bi
     complaint = bytearray()
     script = 'mkdir -p -- "$1" && exec tar -xf - --no-same-owner -C "$1"'
     async with open_in(fleet.client, where, ["/bin/sh", "-c", script, "cp", folder]) as process:
-        while piece := await to_thread.run_sync(archive.read, _PIECE):
-            await process.write(piece)
-        await process.close_stdin()
-        async for output in process:
-            complaint += output.data[: _COMPLAINT_MAX - len(complaint)]
+        try:
+            # Side by side: tar would wait for us to hear what it complains of, and we for it to take more.
+            async with anyio.create_task_group() as group:
+                group.start_soon(_give, process, archive)
+                async for output in process:
+                    complaint += output.data[: _COMPLAINT_MAX - len(complaint)]
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as several:
+            raise only_error(several) from None
     _check(process.code, complaint.decode(errors="replace"))
+
+
+async def _give(process: Process, archive: BinaryIO) -> None:
+    while piece := await to_thread.run_sync(archive.read, _PIECE):
+        await process.write(piece)
+    await process.close_stdin()
 
 
 async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archive: BinaryIO) -> None:
