@@ -1,3 +1,4 @@
+from dataclasses import replace as changed
 from datetime import timedelta
 
 import pytest
@@ -398,3 +399,18 @@ def test_a_home_that_is_being_made_is_no_lack_of_room():
     decision = decide(seen, SETTINGS, CREATED)
     assert decision.status.message is None
     assert decision.notes == ()
+
+
+def test_the_pod_of_a_deleted_server_of_the_same_name_is_not_taken_for_its_own():
+    old = a_pod()
+    old = replace(old, meta=replace(old.meta, created=(CREATED - HOUR).isoformat()))
+    seen = Observed(a_server(), a_flavor(), a_claim(), Body(), (old,))
+    decision = decide(seen, SETTINGS, CREATED)
+    assert not decision.status.ready
+    deployment = of_kind(decision, "Deployment")
+    assert deployment is not None
+    assert deployment["spec"]["replicas"] == 0
+    going = replace(old, meta=replace(old.meta, deleted=CREATED.isoformat()))
+    deployment = of_kind(decide(changed(seen, pods=(going,)), SETTINGS, CREATED), "Deployment")
+    assert deployment is not None
+    assert deployment["spec"]["replicas"] == 1

@@ -48,6 +48,12 @@ class Observed:
         return max(staying, key=lambda pod: (pod.meta.created or "", pod.meta.name), default=None)
 
     @cached_property
+    def inherited(self) -> bool:
+        """Whether a deleted server of the same name has left a pod that nobody has taken away yet."""
+        since = self.server.meta.created or ""
+        return any(pod.meta.deleted is None and (pod.meta.created or since) < since for pod in self.pods)
+
+    @cached_property
     def stands(self) -> bool:
         """Whether it has a pod, or gets one again by the Deployment there is."""
         return self.pod is not None or (self.body is not None and self.body.spec.replicas != 0)

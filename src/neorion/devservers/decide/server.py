@@ -11,7 +11,7 @@ from neorion.devservers.decide.decision import Decision, Note, Observed, Remove,
 from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
-from neorion.devservers.decide.objects import Settings
+from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import obstacle, runs
 from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
@@ -27,6 +27,8 @@ _AS_IT_IS = Surroundings(home_grows=False)
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
         return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
+    if seen.inherited and seen.server.spec.running:
+        return _taking_over(seen, settings, now)
     settings = _as_it_runs(fitted(settings, seen), seen)
     if seen.server.spec.running:
         return working(seen, settings, now)
@@ -72,6 +74,18 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
     note = Note("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
     return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
+
+
+def _taking_over(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    """What ran in an older server of its name has to end first: it has another host key, and somebody wanted it gone."""
+    alone = changed(seen, pods=())
+    decision = working(alone, fitted(settings, alone), now)
+    emptied = tuple(_without_pods(one) if one["kind"] == "Deployment" else one for one in decision.objects)
+    return changed(decision, objects=emptied)
+
+
+def _without_pods(deployment: Manifest) -> Manifest:
+    return {**deployment, "spec": {**deployment["spec"], "replicas": 0}}
 
 
 def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
