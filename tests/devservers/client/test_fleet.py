@@ -62,7 +62,9 @@ async def operate(fleet: Fleet, name: str, *, pod: Pod | None = None, known: boo
     """Writes the status that the operator would write."""
     server = await fleet.server(name)
     flavor = a_flavor(name=server.spec.flavor) if known else None
-    seen = Observed(server, flavor, a_claim(), pods=(pod,) if pod else ())
+    # A pod that is older than its server would be that of another one.
+    pods = (replace(pod, meta=replace(pod.meta, created=server.meta.created)),) if pod else ()
+    seen = Observed(server, flavor, a_claim(), pods=pods)
     status = msgspec.to_builtins(decide(seen, SETTINGS, fleet.now()).status)
     whole = JsonPatch([{"op": "add", "path": "/status", "value": status}])
     return await fleet.client.patch(SERVERS, name, whole, NS, "status")

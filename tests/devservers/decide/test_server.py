@@ -414,3 +414,16 @@ def test_the_pod_of_a_deleted_server_of_the_same_name_is_not_taken_for_its_own()
     deployment = of_kind(decide(changed(seen, pods=(going,)), SETTINGS, CREATED), "Deployment")
     assert deployment is not None
     assert deployment["spec"]["replicas"] == 1
+
+
+def test_an_image_without_a_shell_is_told_as_such():
+    said = 'failed to create shim task: unable to start container process: exec: "/bin/sh": stat /bin/sh: no such file'
+    ended = ContainerState(terminated=Terminated(128, reason="StartError", message=said))
+    state = ContainerState(waiting=Waiting("CrashLoopBackOff", "back-off 40s"))
+    status = PodStatus(
+        phase="Running", containers=(ContainerStatus(name="dev", state=state, last_state=ended),)
+    )
+    told = decide(Observed(a_server(), a_flavor(), pods=(a_pod(status=status),)), SETTINGS, CREATED).status
+    assert told.message == (
+        "The server does not start: its image has no /bin/sh, without which no server can run; choose another image."
+    )

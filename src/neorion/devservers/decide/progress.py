@@ -21,6 +21,9 @@ _MISSING = re.compile(r'persistentvolumeclaim "([^"]+)" (not found|is being dele
 _START_FAULTS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
+# What the runtime says of an image that does not have what every server's command begins with.
+_SHELL_MISSING = 'exec: "/bin/sh"'
+_NO_SHELL = "its image has no /bin/sh, without which no server can run; choose another image"
 # What nodes put before the reason: who said it to whom, and which image it was about.
 _DETOURS = re.compile(
     r'rpc error: code = \w+ desc = |failed to [a-z ]+ "[^"]*": |Back-off pulling image "[^"]*"(: )?|\b\w*ImagePull\w*: '
@@ -206,6 +209,9 @@ def _last_words(status: ContainerStatus, message: str) -> str:
         return message.rstrip(".")
     if ended.reason == "OOMKilled":
         return "it ran out of memory; choose a larger flavor"
+    if ended.reason == "StartError":
+        # Its command was never run, and its exit code is the runtime's own.
+        return _NO_SHELL if _SHELL_MISSING in ended.message else ended.message.rstrip(".")
     return f"it ended with exit code {ended.exit_code}"
 
 
