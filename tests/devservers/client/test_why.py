@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from neorion.devservers.client import Diagnosis, diagnosis, ends, obstacle, steps
 from neorion.devservers.decide import Observed, decide
 from neorion.devservers.model import (
+    AppliedFlavor,
     DevServerSpec,
     DevServerStatus,
     Distributed,
@@ -199,3 +200,15 @@ def test_an_expired_server_says_when_it_is_deleted():
     )
     (told,) = ends(a_server(replace(SPEC, running=False), status), a_flavor(), NOW)
     assert "At 2026-11-23 09:00 UTC, in 7d: the server is deleted" in told
+
+
+def test_of_a_server_that_runs_it_is_told_why_it_does_not_get_another_flavor():
+    spec = DevServerSpec(flavor="rare")
+    status = DevServerStatus(flavor=AppliedFlavor(applied="cpu-small"))
+    rare = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_per_user=1)), "rare")
+    server = a_server(spec, status)
+    seen = Observed(server, rare, a_claim(), pods=(a_pod(),), ahead=1)
+    found = diagnosis(replace(server, status=decide(seen, SETTINGS, NOW).status))
+    assert not found.well
+    assert found.sentence.startswith("mydev runs. rare allows 1 servers for each user")
+    assert found.hint.endswith("devctl update mydev --flavor cpu-small")

@@ -16,7 +16,7 @@ from neorion.devservers.client.steps import (
     obstacle,
     steps,
 )
-from neorion.devservers.client.why import Diagnosis, diagnosis
+from neorion.devservers.client.why import Diagnosis, diagnosis, wish_back
 from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.objects import DevServer
 from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, NotFound, Terminal
@@ -165,7 +165,7 @@ def _still_hopeful(server: DevServer, flavor: str) -> None:
         raise NoCapacity(
             "devservers.held",
             told.message,
-            hint=f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {before}",
+            hint=wish_back(name, before),
             scope=flavor,
         )
 

@@ -87,9 +87,14 @@ def ends(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> tu
 
 def _at_work(server: DevServer, warning: str) -> Diagnosis:
     name = server.meta.name
-    if server.status.ready:
-        return Diagnosis(True, f"{name} runs.")
     found = obstacle(server)
+    if server.status.ready:
+        # As where another flavor is asked for than it can get: it runs, and not as its user wants.
+        return (
+            Diagnosis(False, f"{name} runs. {found}", _cure(server))
+            if found
+            else Diagnosis(True, f"{name} runs.")
+        )
     if found:
         return Diagnosis(False, found, _cure(server))
     hint = f"devctl events {name}"
@@ -118,7 +123,15 @@ def _cure(server: DevServer) -> str:
     ):
         if told is not None and told.status == "False" and told.reason in _CURES:
             return _CURES[told.reason].format(name=server.meta.name)
+    standing = server.status.flavor.applied if server.status.flavor else server.spec.flavor
+    if server.status.ready and standing != server.spec.flavor:
+        return wish_back(server.meta.name, standing)
     return f"devctl events {server.meta.name}"
+
+
+def wish_back(name: str, standing: str) -> str:
+    """What to do about a flavor that a server does not get."""
+    return f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {standing}"
 
 
 def _next_step(server: DevServer) -> str:
