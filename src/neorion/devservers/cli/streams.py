@@ -24,6 +24,7 @@ from neorion.devservers.client import (
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube import LogRequest
+from neorion.keel.kube.streams import Target
 
 _SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash -l; exec sh -l")
 _PORT_MAX = 65_535
@@ -93,9 +94,13 @@ async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], 
     server = await fleet.server(name)
     named = {one.name: one.port for one in server.spec.ports}
     pairs = [_pair(text, named) for text in ports]
+
+    def tell(target: Target, why: str) -> None:
+        out.warn(f"A connection to {name}:{target.port} broke: {why}")
+
     async with AsyncExitStack() as stack:
         for local, remote in pairs:
-            got = await stack.enter_async_context(forwarded(fleet, name, remote, address, local))
+            got = await stack.enter_async_context(forwarded(fleet, name, remote, (address, local), tell))
             out.text(f"{address}:{got} → {name}:{remote}\n")
         await anyio.sleep_forever()
 

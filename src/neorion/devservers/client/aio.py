@@ -179,4 +179,4 @@ class AsyncDevServer:
 
     def forward(self, port: int, local: int = 0) -> AbstractAsyncContextManager[int]:
         """While the block lasts, a port of this machine leads to the server's; it is given."""
-        return inside.forwarded(self.fleet, self.name, port, local=local)
+        return inside.forwarded(self.fleet, self.name, port, ("127.0.0.1", local))

@@ -1,7 +1,8 @@
 """Inside a server: its commands, what it says, and its ports."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from functools import partial
 
 import anyio
 from anyio.abc import TaskStatus
@@ -10,10 +11,12 @@ from neorion.devservers.client.fleet import AGAIN, Fleet
 from neorion.keel.base import Conflict, Retry
 from neorion.keel.kube import LogRequest
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, run
+from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, log_broken, run
 
 # The container of a server's pod that is the server; others may stand beside it.
 CONTAINER = "dev"
+
+_Lead = Callable[[Target, str, int], AbstractAsyncContextManager[int]]
 
 
 async def container(fleet: Fleet, name: str) -> Container:
@@ -45,26 +48,37 @@ async def logs_of(fleet: Fleet, name: str, request: LogRequest) -> AsyncGenerato
 
 @asynccontextmanager
 async def forwarded(
-    fleet: Fleet, name: str, port: int, host: str = "127.0.0.1", local: int = 0
+    fleet: Fleet,
+    name: str,
+    port: int,
+    here: tuple[str, int] = ("127.0.0.1", 0),
+    tell: Callable[[Target, str], None] = log_broken,
 ) -> AsyncGenerator[int]:
     """Listens here while the block lasts, and leads whoever comes to the server's port. Gives the local port.
 
-    The server may get another machine meanwhile: the same local port then leads there.
+    The server may get another machine meanwhile: the same local port then leads there. `tell` hears why a connection broke.
     """
     pod = await fleet.pod(name)
     target = Target(pod.meta.name, fleet.namespace, port)
     async with anyio.create_task_group() as group:
-        yield await group.start(_keep_forwarding, fleet, name, target, (host, local))
+        lead = partial(forward, fleet.client, tell=tell)
+        yield await group.start(_keep_forwarding, fleet, name, target, here, lead)
         group.cancel_scope.cancel()
 
 
 async def _keep_forwarding(
-    fleet: Fleet, name: str, target: Target, here: tuple[str, int], *, task_status: TaskStatus[int]
+    fleet: Fleet,
+    name: str,
+    target: Target,
+    here: tuple[str, int],
+    lead: _Lead,
+    *,
+    task_status: TaskStatus[int],
 ) -> None:
     host, local = here
     told = False
     while True:
-        async with forward(fleet.client, target, host, local) as local:
+        async with lead(target, host, local) as local:
             if not told:
                 task_status.started(local)
                 told = True

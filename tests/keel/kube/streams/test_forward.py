@@ -119,13 +119,14 @@ async def test_pieces_are_no_larger_than_asked_for():
         assert await stream.receive(1) == b"L"
 
 
-async def test_a_port_on_which_nobody_listens_is_named():
-    async def refuse(peer: Peer) -> AsyncIterator[None]:
-        # The kubelet may close the connection before it says why.
-        await peer.send(data_frame(3, b"", last=True))
-        await peer.send(data_frame(1, b"connection refused"), data_frame(1, b"", last=True))
-        yield
+async def refuse(peer: Peer) -> AsyncIterator[None]:
+    # The kubelet may close the connection before it says why.
+    await peer.send(data_frame(3, b"", last=True))
+    await peer.send(data_frame(1, b"connection refused"), data_frame(1, b"", last=True))
+    yield
 
+
+async def test_a_port_on_which_nobody_listens_is_named():
     async with staged(pod(refuse)) as client, open_port(client, TARGET) as stream:
         with pytest.raises(Retry) as refused:
             await stream.receive()
@@ -193,6 +194,17 @@ async def test_a_pod_that_is_not_there_ends_the_connection_not_the_listener():
         for _ in range(2):
             async with await anyio.connect_tcp("127.0.0.1", port) as local:
                 assert await read_all(local.receive) == b""
+
+
+async def test_whoever_forwards_hears_why_a_connection_broke():
+    told: list[str] = []
+    async with (
+        staged(pod(refuse)) as client,
+        forward(client, TARGET, tell=lambda _, why: told.append(why)) as port,
+        await anyio.connect_tcp("127.0.0.1", port) as local,
+    ):
+        assert await read_all(local.receive) == b""
+    assert told == ["Port 8080 of the pod: connection refused"]
 
 
 def test_a_peer_of_another_version_is_refused():

@@ -3,7 +3,7 @@
 Objects are the business of the port `Api`. No buffers: who does not read holds up the sender.
 """
 
-from neorion.keel.kube.streams.forward import PortStream, Target, forward, open_port
+from neorion.keel.kube.streams.forward import PortStream, Target, forward, log_broken, open_port
 from neorion.keel.kube.streams.process import (
     Container,
     Finished,
@@ -28,6 +28,7 @@ __all__ = [
     "attach",
     "execute",
     "forward",
+    "log_broken",
     "open_port",
     "run",
 ]

@@ -1,6 +1,6 @@
 """Connections to ports of pods through the API server: one as a stream of bytes, or as many as come to a local listener."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from neorion.keel.kube.client.api import Client
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.streams.messages import Messages, open_messages
 from neorion.keel.kube.streams.spdy import Data, Frame, GoAway, Ping, Reader, Reset, Writer, data_frame, pong
+from neorion.keel.run import only_error
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -98,6 +99,11 @@ class Target:
     port: int
 
 
+def log_broken(target: Target, why: str) -> None:
+    """For programs whose log somebody reads."""
+    log.warning("forwarded connection broke", pod=target.pod, port=target.port, why=why)
+
+
 @asynccontextmanager
 async def open_port(client: Client, target: Target) -> AsyncGenerator[PortStream]:
     """One connection, as a stream of bytes."""
@@ -110,9 +116,16 @@ async def open_port(client: Client, target: Target) -> AsyncGenerator[PortStream
 
 @asynccontextmanager
 async def forward(
-    client: Client, target: Target, host: str = "127.0.0.1", port: int = 0
+    client: Client,
+    target: Target,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tell: Callable[[Target, str], None] = log_broken,
 ) -> AsyncGenerator[int]:
-    """Listens here while the block lasts, and connects whoever comes to the pod's port. Gives the local port."""
+    """Listens here while the block lasts, and connects whoever comes to the pod's port. Gives the local port.
+
+    `tell` hears why a connection broke: whoever made it sees only that it did.
+    """
     free = anyio.Semaphore(CONNECTIONS_MAX)
 
     async def serve(local: ByteStream) -> None:
@@ -121,8 +134,8 @@ async def forward(
                 async with open_port(client, target) as remote:
                     await _carry(local, remote)
             except* (Error, OSError, anyio.BrokenResourceError) as broken:
-                why = "; ".join(map(str, broken.exceptions))
-                log.warning("forwarded connection broke", pod=target.pod, port=target.port, why=why)
+                error = only_error(broken)
+                tell(target, error.sentence if isinstance(error, Error) else str(error))
 
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     async with listener, anyio.create_task_group() as group:
