@@ -212,3 +212,14 @@ def test_of_a_server_that_runs_it_is_told_why_it_does_not_get_another_flavor():
     assert not found.well
     assert found.sentence.startswith("mydev runs. rare allows 1 servers for each user")
     assert found.hint.endswith("devctl update mydev --flavor cpu-small")
+
+
+def test_of_a_server_that_cannot_stop_it_is_told_what_holds_it():
+    pod = a_pod()
+    gone = replace(pod, meta=replace(pod.meta, deleted=CREATED.isoformat()))
+    found = diagnosis(observed(replace(SPEC, running=False), pod=gone))
+    assert found.sentence == (
+        "mydev is stopping. What ran on node1 has not ended yet: that node does not answer."
+    )
+    assert "devctl delete mydev" in found.hint
+    assert diagnosis(observed(SPEC, pod=gone)).hint == found.hint

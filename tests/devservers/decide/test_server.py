@@ -427,3 +427,22 @@ def test_an_image_without_a_shell_is_told_as_such():
     assert told.message == (
         "The server does not start: its image has no /bin/sh, without which no server can run; choose another image."
     )
+
+
+def test_a_node_that_does_not_answer_is_told_as_what_holds_up_the_next_pod():
+    old = a_pod()
+    old = replace(old, meta=replace(old.meta, deleted=CREATED.isoformat()))
+    seen = Observed(a_server(quiet()), a_flavor(), a_claim(), Body(), (old,))
+    early = decide(seen, SETTINGS, CREATED)
+    assert early.status.message is None
+    assert early.wake is not None
+    late = decide(seen, SETTINGS, early.wake).status
+    assert late.phase is Phase.PENDING
+    assert late.message == "What ran on node1 has not ended yet: that node does not answer."
+    stopped = changed(seen, server=a_server(replace(quiet(), running=False)))
+    resting = decide(stopped, SETTINGS, early.wake).status
+    assert (resting.phase, resting.message) == (Phase.STOPPING, late.message)
+    older = replace(old, meta=replace(old.meta, created=(CREATED - HOUR).isoformat()))
+    assert decide(changed(stopped, pods=(older,)), SETTINGS, early.wake).status.phase is Phase.STOPPED
+    there = changed(seen, pods=(old, a_pod()))
+    assert decide(there, SETTINGS, early.wake).status.message is None

@@ -37,6 +37,7 @@ _CURES = {
     "InvalidImageName": "Delete it, and create it with another --image; its home stays.",
     "CrashLoopBackOff": "devctl logs {name} --previous shows its last words.",
     "NoAnswer": "devctl logs {name} says why; devctl exec {name} -- COMMAND works without it.",
+    "NodeSilent": "Wait for the node; or, if it is gone for good, devctl delete {name} and create it again: its home stays.",
     "Evicted": "devctl stop {name}, then devctl start {name}.",
 }
 _STEPS = (ConditionType.FLAVOR, ConditionType.VOLUME, ConditionType.SCHEDULED, ConditionType.IMAGE)
@@ -104,6 +105,8 @@ def _at_work(server: DevServer, warning: str) -> Diagnosis:
 def _at_rest(server: DevServer) -> Diagnosis:
     name, status = server.meta.name, server.status
     if status.phase is Phase.STOPPING:
+        if status.message:
+            return Diagnosis(False, f"{name} is stopping. {status.message}", _cure(server))
         return Diagnosis(False, f"{name} is stopping.", f"devctl start {name}, once it has stopped.")
     why = STOPPED[status.stop_reason or StopReason.ASKED]
     return Diagnosis(False, f"{name} is stopped: {why}.", f"devctl start {name}")

@@ -1,8 +1,9 @@
 """How far a server is, step by step, read from its volume and its pod: never from what was merely asked for."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from neorion.devservers.decide.tooling import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
@@ -29,6 +30,10 @@ _DETOURS = re.compile(
     r'rpc error: code = \w+ desc = |failed to [a-z ]+ "[^"]*": |Back-off pulling image "[^"]*"(: )?|\b\w*ImagePull\w*: '
 )
 _REFERENCE = re.compile(r"^\S+/\S+: ")
+
+
+# A node that answers takes a pod away within seconds after its grace.
+_SILENT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,22 @@ def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
     if by_type[ConditionType.IMAGE].blocked or by_type[ConditionType.READY].blocked:
         return Phase.FAILED
     return Phase.STARTING if by_type[ConditionType.SCHEDULED].done else Phase.PENDING
+
+
+def silent_after(pods: Iterable[Pod]) -> datetime | None:
+    """When the first of the pods that are on their way out should have been gone."""
+    due = (datetime.fromisoformat(pod.meta.deleted) for pod in pods if pod.meta.deleted is not None)
+    return min((time + _SILENT for time in due), default=None)
+
+
+def silent_steps(pods: Iterable[Pod], now: datetime) -> tuple[Step, ...]:
+    """A pod that does not go holds up the next one, and nobody but its node, or who deletes that, can end it."""
+    stuck = [pod for pod in pods if (time := silent_after((pod,))) is not None and time <= now]
+    nodes = ", ".join(sorted({pod.spec.node_name for pod in stuck if pod.spec.node_name}))
+    if not nodes:
+        return ()
+    told = f"What ran on {nodes} has not ended yet: that node does not answer."
+    return (Step(ConditionType.READY, False, "NodeSilent", told),)
 
 
 def obstacle(taken: tuple[Step, ...]) -> str | None:

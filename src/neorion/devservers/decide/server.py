@@ -12,11 +12,11 @@ from neorion.devservers.decide.lifetime import next_start, readable, schedule_fa
 from neorion.devservers.decide.moving import Surroundings, grows, sized
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import Manifest, Settings
-from neorion.devservers.decide.progress import obstacle, runs
+from neorion.devservers.decide.progress import conditions, obstacle, runs, silent_after, silent_steps
 from neorion.devservers.decide.refusal import refusal_steps
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.decide.ssh import fitted
-from neorion.devservers.decide.working import HELD_AGAIN, earliest, price_of, working
+from neorion.devservers.decide.working import HELD_AGAIN, earliest, later, price_of, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.words import span
 
@@ -27,6 +27,7 @@ _AS_IT_IS = Surroundings(home_grows=False)
 def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
         return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
+    seen = _its_own(seen)
     if seen.inherited and seen.server.spec.running:
         return _taking_over(seen, settings, now)
     settings = _as_it_runs(fitted(settings, seen), seen)
@@ -76,6 +77,13 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
 
 
+def _its_own(seen: Observed) -> Observed:
+    """Without pods of a deleted server of its name that are on their way out: nothing of this one waits for them."""
+    since = seen.server.meta.created or ""
+    own = tuple(pod for pod in seen.pods if pod.meta.deleted is None or (pod.meta.created or since) >= since)
+    return seen if len(own) == len(seen.pods) else changed(seen, pods=own)
+
+
 def _taking_over(seen: Observed, settings: Settings, now: datetime) -> Decision:
     """What ran in an older server of its name has to end first: it has another host key, and somebody wanted it gone."""
     alone = changed(seen, pods=())
@@ -94,9 +102,11 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     stopped_at = before.stopped_at or now
     gone_at = stopped_at + span(lifecycle.retention) if reason is StopReason.EXPIRED else None
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
+    stuck = silent_steps(seen.pods, now)
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
-        message=obstacle(refusal_steps(seen.refused)) or schedule_fault(spec.lifecycle.schedule),
+        conditions=conditions(stuck, before.conditions, now),
+        message=obstacle((*refusal_steps(seen.refused), *stuck)) or schedule_fault(spec.lifecycle.schedule),
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=service_name(seen.identity.name),
@@ -114,7 +124,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     elif should_start(lifecycle, stopped_at, reason, now):
         edit = TurnOn()
     again = now + HELD_AGAIN if seen.refused else None
-    wake = earliest(gone_at, next_start(lifecycle, reason, now), again)
+    wake = earliest(gone_at, next_start(lifecycle, reason, now), again, later(silent_after(seen.pods), now))
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
     made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)

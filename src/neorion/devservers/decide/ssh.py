@@ -75,14 +75,14 @@ def ssh_steps(pod: Pod | None, now: datetime, *, ready: bool) -> tuple[Step, ...
         return ()
     if ready:
         return (Step(kind, True, "Listening"),)
-    overdue = silent_after(pod)
+    overdue = mute_after(pod)
     if overdue is None or now < overdue:
         return (Step(kind, None, "Starting"),)
     silent = f"Its SSH server does not answer on port {SSH_PORT}; what it says stands in the server's log."
     return (Step(kind, False, "NoAnswer", silent),)
 
 
-def silent_after(pod: Pod | None) -> datetime | None:
+def mute_after(pod: Pod | None) -> datetime | None:
     """When sshd should have answered."""
     started = began(pod) if pod is not None and has_sshd(pod) else None
     return started + PATIENCE if started else None

@@ -29,11 +29,21 @@ from neorion.devservers.decide.lifetime import (
 from neorion.devservers.decide.moving import Hindrance, Move, hindrance, sized, stuck_home
 from neorion.devservers.decide.names import STOPPED_BECAUSE
 from neorion.devservers.decide.objects import Manifest, Settings
-from neorion.devservers.decide.progress import Step, began, conditions, obstacle, out_of_memory, phase, steps
+from neorion.devservers.decide.progress import (
+    Step,
+    began,
+    conditions,
+    obstacle,
+    out_of_memory,
+    phase,
+    silent_after,
+    silent_steps,
+    steps,
+)
 from neorion.devservers.decide.ration import rationed
 from neorion.devservers.decide.refusal import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import Change, pending
-from neorion.devservers.decide.ssh import has_sshd, silent_after, ssh_steps, unmounted_after
+from neorion.devservers.decide.ssh import has_sshd, mute_after, ssh_steps, unmounted_after
 from neorion.devservers.decide.telling import (
     WHY,
     activity,
@@ -70,7 +80,7 @@ HELD_AGAIN = timedelta(minutes=1)
 
 
 def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
-    taken = _steps(seen)
+    taken = _steps(seen, now)
     moved = seen.change
     held = _held(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
@@ -96,8 +106,9 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
             next_warning(server, timed, now),
             undo_at,
             now + HELD_AGAIN if held or seen.refused else None,
-            None if status.ready else _later(silent_after(seen.pod), now),
-            None if status.ready else _later(unmounted_after(seen.pod), now),
+            None if status.ready else later(mute_after(seen.pod), now),
+            None if status.ready else later(unmounted_after(seen.pod), now),
+            None if seen.pod else later(silent_after(seen.pods), now),
         ),
     )
 
@@ -132,7 +143,7 @@ def price_of(seen: Observed, applied: str) -> Price | None:
     return seen.flavor.spec.price or Price()
 
 
-def _later(time: datetime | None, now: datetime) -> datetime | None:
+def later(time: datetime | None, now: datetime) -> datetime | None:
     return time if time is not None and time > now else None
 
 
@@ -149,8 +160,10 @@ class _Facts:
     held: Hindrance | None
 
 
-def _steps(seen: Observed) -> tuple[Step, ...]:
-    return (_accepted(seen), *refusal_steps(_refused(seen)), *steps(seen.home, seen.pod))
+def _steps(seen: Observed, now: datetime) -> tuple[Step, ...]:
+    *way, ready = steps(seen.home, seen.pod)
+    waits = silent_steps(seen.pods, now) if seen.pod is None else ()
+    return (_accepted(seen), *refusal_steps(_refused(seen)), *way, *(waits or (ready,)))
 
 
 def _refused(seen: Observed) -> str:
