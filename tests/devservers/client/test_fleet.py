@@ -163,8 +163,10 @@ async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: 
     await operate(fleet, "mydev", pod=a_pod())
     await change(fleet, "mydev", flavor="cpu-large")
     await operate(fleet, "mydev", pod=a_pod())
+    told: list[Progress] = []
     with pytest.raises(Deadline, match="it is not on cpu-large yet"):
-        await until_ready(fleet, "mydev", patience=SHORT, flavor="cpu-large")
+        await until_ready(fleet, "mydev", told.append, patience=SHORT, flavor="cpu-large")
+    assert not any(step.done for progress in told for step in progress.steps)
     await operate(fleet, "mydev", pod=a_pod())
     assert (await until_ready(fleet, "mydev", flavor="cpu-large")).spec.flavor == "cpu-large"
 

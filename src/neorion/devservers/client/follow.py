@@ -85,8 +85,12 @@ class _Way:
                 async for self.last in versions:
                     server = _still_there(self.last, self._name)
                     _still_hopeful(server, self._flavor)
-                    self._tell(Progress(steps(server), obstacle(server)))
-                    if is_ready(server) and _on(server, self._flavor):
+                    there = _on(server, self._flavor)
+                    # A machine that is ready before the change is done is the one that goes.
+                    self._tell(
+                        Progress(steps(server) if there or not server.status.ready else (), obstacle(server))
+                    )
+                    if is_ready(server) and there:
                         return server
         except Error as error:
             return error
