@@ -1,4 +1,3 @@
-from dataclasses import replace as changed
 from datetime import timedelta
 
 import pytest
@@ -399,50 +398,3 @@ def test_a_home_that_is_being_made_is_no_lack_of_room():
     decision = decide(seen, SETTINGS, CREATED)
     assert decision.status.message is None
     assert decision.notes == ()
-
-
-def test_the_pod_of_a_deleted_server_of_the_same_name_is_not_taken_for_its_own():
-    old = a_pod()
-    old = replace(old, meta=replace(old.meta, created=(CREATED - HOUR).isoformat()))
-    seen = Observed(a_server(), a_flavor(), a_claim(), Body(), (old,))
-    decision = decide(seen, SETTINGS, CREATED)
-    assert not decision.status.ready
-    deployment = of_kind(decision, "Deployment")
-    assert deployment is not None
-    assert deployment["spec"]["replicas"] == 0
-    going = replace(old, meta=replace(old.meta, deleted=CREATED.isoformat()))
-    deployment = of_kind(decide(changed(seen, pods=(going,)), SETTINGS, CREATED), "Deployment")
-    assert deployment is not None
-    assert deployment["spec"]["replicas"] == 1
-
-
-def test_an_image_without_a_shell_is_told_as_such():
-    said = 'failed to create shim task: unable to start container process: exec: "/bin/sh": stat /bin/sh: no such file'
-    ended = ContainerState(terminated=Terminated(128, reason="StartError", message=said))
-    state = ContainerState(waiting=Waiting("CrashLoopBackOff", "back-off 40s"))
-    status = PodStatus(
-        phase="Running", containers=(ContainerStatus(name="dev", state=state, last_state=ended),)
-    )
-    told = decide(Observed(a_server(), a_flavor(), pods=(a_pod(status=status),)), SETTINGS, CREATED).status
-    assert told.message == (
-        "The server does not start: its image has no /bin/sh, without which no server can run; choose another image."
-    )
-
-
-def test_a_node_that_does_not_answer_is_told_as_what_holds_up_the_next_pod():
-    old = a_pod()
-    old = replace(old, meta=replace(old.meta, deleted=CREATED.isoformat()))
-    seen = Observed(a_server(quiet()), a_flavor(), a_claim(), Body(), (old,))
-    early = decide(seen, SETTINGS, CREATED)
-    assert early.status.message is None
-    assert early.wake is not None
-    late = decide(seen, SETTINGS, early.wake).status
-    assert late.phase is Phase.PENDING
-    assert late.message == "What ran on node1 has not ended yet: that node does not answer."
-    stopped = changed(seen, server=a_server(replace(quiet(), running=False)))
-    resting = decide(stopped, SETTINGS, early.wake).status
-    assert (resting.phase, resting.message) == (Phase.STOPPING, late.message)
-    older = replace(old, meta=replace(old.meta, created=(CREATED - HOUR).isoformat()))
-    assert decide(changed(stopped, pods=(older,)), SETTINGS, early.wake).status.phase is Phase.STOPPED
-    there = changed(seen, pods=(old, a_pod()))
-    assert decide(there, SETTINGS, early.wake).status.message is None
