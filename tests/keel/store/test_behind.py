@@ -86,7 +86,7 @@ async def test_a_store_that_takes_nothing_is_told_once_and_so_is_its_return(
     disk, lane = MemoryDisk(), InlineLane()
     async with open_store(disk, migrations=ALL, clock=world.clock, lane=lane) as store:
         notes = Notes(store, world, refusals=5)
-        async with Crew(world.clock, world.rng) as crew:
+        async with Crew() as crew:
             crew.spawn("writer", notes.run)
             for number in range(1, 4):
                 notes.note(number, "line")
