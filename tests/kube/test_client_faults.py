@@ -13,8 +13,9 @@ from msgspec import structs
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import Door
-from neorion.keel.base import Conflict, Deadline, Duration, Retry, Unauthenticated
-from neorion.keel.clock import SystemClock
+from neorion.drydock.pki import Pki, Subject
+from neorion.keel.base import Conflict, Deadline, Duration, Instant, Retry, Unauthenticated
+from neorion.keel.clock import Clock, SystemClock
 from neorion.keel.kube import Added, Expired, Merge, Meta
 from neorion.keel.kube.client import (
     Certificate,
@@ -210,6 +211,40 @@ async def _until_refused(target) -> None:
             except Unauthenticated:
                 return
             await SystemClock().sleep(Duration.of(ms=200))
+
+
+class _LongAgo(LeapClock):
+    def now(self) -> Instant:
+        return Instant(0)
+
+
+def _issue(cluster: Cluster, folder: Path, clock: Clock) -> None:
+    """The administrator's certificate and key, new, as that clock has it."""
+    folder.mkdir(exist_ok=True)
+    pki = Pki(folder, clock)
+    for mine, theirs in ((pki.certificate, cluster.pki.certificate), (pki.key, cluster.pki.key)):
+        mine("ca").write_bytes(theirs("ca").read_bytes())
+        mine("admin").unlink(missing_ok=True)
+    pki.issue("admin", Subject("renewing", ("system:masters",)))
+
+
+async def test_a_certificate_that_expired_is_replaced_by_the_one_in_the_file(
+    own_cluster: Cluster, tmp_path: Path
+):
+    _issue(own_cluster, tmp_path, _LongAgo())
+    pki = Pki(tmp_path, SystemClock())
+    files = (pki.certificate("admin"), pki.key("admin"))
+    own = structs.replace(
+        read_kubeconfig([own_cluster.kubeconfig]).cluster(),
+        certificate=Certificate(files[0].read_text(), files[1].read_text(), files),
+    )
+    async with connect(own) as client:
+        with pytest.raises(Unauthenticated):
+            await client.list(CONFIG_MAP, NAMESPACE)
+        _issue(own_cluster, tmp_path, SystemClock())
+        await client.list(CONFIG_MAP, NAMESPACE)
+        async with client.watch(CONFIG_MAP, NAMESPACE) as events:
+            await take_initial(events)
 
 
 async def test_a_throttled_client_waits_until_it_is_let_in(own_cluster: Cluster):

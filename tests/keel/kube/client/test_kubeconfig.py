@@ -85,7 +85,9 @@ def test_files_are_found_beside_the_kubeconfig_that_names_them(tmp_path: Path):
         "token": "older than the file",
     }
     found = cluster_in(tmp_path / "config", document(user, **{"certificate-authority": "pki/ca"}))
-    assert (found.trust.ca, found.certificate) == ("ca", Certificate("cert", "key"))
+    pki = tmp_path / "pki"
+    assert found.trust == Trust("ca", file=pki / "ca")
+    assert found.certificate == Certificate("cert", "key", (pki / "cert", pki / "key"))
     assert found.source == TokenFile(tmp_path / "pki" / "token")
 
 
@@ -190,7 +192,10 @@ def account(folder: Path) -> Path:
 def test_a_pod_finds_its_own_cluster(tmp_path: Path):
     environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
     assert cluster_of_pod(environ, account(tmp_path)) == Cluster(
-        "https://10.96.0.1:6443", Trust("ca"), source=TokenFile(tmp_path / "token"), namespace="mine"
+        "https://10.96.0.1:6443",
+        Trust("ca", file=tmp_path / "ca.crt"),
+        source=TokenFile(tmp_path / "token"),
+        namespace="mine",
     )
     assert cluster_of_pod({"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path).server == "https://[fd00::1]:443"
 

@@ -18,6 +18,8 @@ class Trust(Struct, frozen=True):
     ca: str = ""
     server_name: str = ""
     insecure: bool = False
+    # Where `ca` was read: somebody may renew it there.
+    file: Path | None = None
 
 
 class Certificate(Struct, frozen=True):
@@ -25,6 +27,8 @@ class Certificate(Struct, frozen=True):
 
     chain: str
     key: str
+    # Where the two were read: somebody may renew them there.
+    files: tuple[Path, Path] | None = None
 
     def __repr__(self) -> str:
         return f"Certificate({self.chain!r})"

@@ -1,4 +1,4 @@
-"""Who we are to the server, kept fresh: tokens from files, credentials from plugins."""
+"""Who we are to the server, kept fresh: tokens and certificates from files, credentials from plugins."""
 
 import asyncio
 import ssl
@@ -8,10 +8,8 @@ from msgspec import Struct
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.clock import Clock
 from neorion.keel.kube.client.cluster import Certificate, Cluster, ExecPlugin, StaticToken, TokenFile
-from neorion.keel.kube.client.tls import tls_context
+from neorion.keel.kube.client.papers import FILE_FRESH_S, Papers
 
-# The kubelet renews a pod's token long before it ends; a file is read again after this long, or when the server refuses.
-FILE_FRESH_S = 60.0
 # A credential is not used in its last seconds: it would expire on the way.
 MARGIN_NS = 10 * 1_000_000_000
 
@@ -24,9 +22,10 @@ class Access(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """An access and how long it is good for: by the wall clock, by the monotonic one, or for ever."""
+    """A token or a plugin's certificate, and how long it is good for: by the wall clock, by the monotonic one, or for ever."""
 
-    access: Access
+    token: str = ""
+    certificate: Certificate | None = None
     expires: Instant | None = None
     fresh_until: float | None = None
 
@@ -38,54 +37,67 @@ class Credentials:
         self._cluster = cluster
         self._clock = clock
         self._lock = asyncio.Lock()
+        self._papers = Papers(cluster, clock)
         self._held: Held | None = None
-        self._tls: dict[Certificate | None, ssl.SSLContext] = {}
+        self._access: Access | None = None
 
     async def access(self) -> Access:
-        held = self._held
-        if held is None or not self._good(held):
+        access = self._good()
+        if access is None:
             async with self._lock:
                 # Another caller may have fetched while this one waited.
-                held = self._held
-                if held is None or not self._good(held):
-                    held = self._held = await self._fetch()
-        return held.access
+                access = self._good() or await self._renewed()
+        return access
 
     def refused(self, access: Access) -> bool:
         """The server did not accept `access`; whether there may be another one."""
-        if isinstance(self._cluster.source, StaticToken | None):
-            return False
-        if self._held is not None and self._held.access is access:
-            self._held = None
-        return True
+        passing = not isinstance(self._cluster.source, StaticToken | None)
+        if self._access is access:
+            self._papers.doubt()
+            if passing:
+                self._held = None
+        certificate = self._cluster.certificate
+        return passing or (certificate is not None and certificate.files is not None)
 
-    def _good(self, held: Held) -> bool:
+    def untrusting(self, access: Access) -> bool:
+        """The authorities in `access` do not know the server; whether there may be others."""
+        if self._access is access:
+            self._papers.doubt()
+        return self._cluster.trust.file is not None
+
+    def _good(self) -> Access | None:
+        return self._access if self._papers.fresh and self._good_held() is not None else None
+
+    def _good_held(self) -> Held | None:
+        held = self._held
+        if held is None:
+            return None
         if held.expires is not None and self._clock.now().ns + MARGIN_NS >= held.expires.ns:
-            return False
-        return held.fresh_until is None or self._clock.monotonic() < held.fresh_until
+            return None
+        aged = held.fresh_until is not None and self._clock.monotonic() >= held.fresh_until
+        return None if aged else held
+
+    async def _renewed(self) -> Access:
+        if not self._papers.fresh:
+            await self._papers.renew()
+        held = self._held = self._good_held() or await self._fetch()
+        headers = {"Authorization": f"Bearer {held.token}"} if held.token else {}
+        access = self._access = Access(headers, self._papers.tls(held.certificate))
+        return access
 
     async def _fetch(self) -> Held:
         match self._cluster.source:
             case None:
-                return Held(self._with(""))
+                return Held()
             case StaticToken(text):
-                return Held(self._with(text))
+                return Held(text)
             case TokenFile() as source:
-                text = await _token(source)
-                return Held(self._with(text), fresh_until=self._clock.monotonic() + FILE_FRESH_S)
+                return Held(await _token(source), fresh_until=self._clock.monotonic() + FILE_FRESH_S)
             case ExecPlugin() as plugin:
                 from neorion.keel.kube.client.exec_plugin import run_plugin  # noqa: PLC0415 -- many have none
 
                 made = await run_plugin(plugin)
-                return Held(self._with(made.token, made.certificate), made.expires)
-
-    def _with(self, token: str, certificate: Certificate | None = None) -> Access:
-        certificate = certificate or self._cluster.certificate
-        if certificate not in self._tls:
-            # Only the newest: connections of an expired certificate are not used again.
-            self._tls = {certificate: tls_context(self._cluster.trust, certificate)}
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return Access(headers, self._tls[certificate])
+                return Held(made.token, made.certificate, made.expires)
 
 
 async def _token(source: TokenFile) -> str:

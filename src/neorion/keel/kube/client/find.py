@@ -27,7 +27,8 @@ def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCO
         )
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     namespace = (account / "namespace").read_text(encoding="utf-8").strip()
-    trust = Trust((account / "ca.crt").read_text(encoding="utf-8"))
+    authority = account / "ca.crt"
+    trust = Trust(authority.read_text(encoding="utf-8"), file=authority)
     return Cluster(server, trust, source=TokenFile(account / "token"), namespace=namespace)
 
 

@@ -118,6 +118,10 @@ class _Entry(Struct, Generic[T], frozen=True):
             return _decoded(data, what)
         return _read(self.folder / file, what) if file else ""
 
+    def file(self, data: str, file: str) -> Path | None:
+        """Where that text was read."""
+        return self.folder / file if file and not data else None
+
 
 class Kubeconfig(Struct, frozen=True):
     """One or several files as one: of entries with the same name, the first counts."""
@@ -138,12 +142,12 @@ class Kubeconfig(Struct, frozen=True):
                 f'The kubeconfig gives cluster "{chosen.cluster}" no usable server.',
                 hint='Write "server: https://host:6443".',
             )
+        authority = (place.value.certificate_authority_data, place.value.certificate_authority)
         trust = Trust(
-            place.text(
-                place.value.certificate_authority_data, place.value.certificate_authority, "authority"
-            ),
+            place.text(*authority, "authority"),
             place.value.tls_server_name,
             place.value.insecure_skip_tls_verify,
+            place.file(*authority),
         )
         return Cluster(
             place.value.server.rstrip("/"),
@@ -246,15 +250,20 @@ def _read(path: Path, what: str) -> str:
 
 
 def _certificate(user: _Entry[_User]) -> Certificate | None:
-    chain = user.text(user.value.client_certificate_data, user.value.client_certificate, "certificate")
-    key = user.text(user.value.client_key_data, user.value.client_key, "key")
+    told = user.value
+    chain = user.text(told.client_certificate_data, told.client_certificate, "certificate")
+    key = user.text(told.client_key_data, told.client_key, "key")
     if bool(chain) != bool(key):
         raise Invalid(
             "kube.half_certificate",
             "The kubeconfig's user has a certificate without a key, or a key without a certificate.",
             hint="Give both client-certificate and client-key.",
         )
-    return Certificate(chain, key) if chain else None
+    chain_file = user.file(told.client_certificate_data, told.client_certificate)
+    key_file = user.file(told.client_key_data, told.client_key)
+    # Half a pair that is renewed would not fit the other half.
+    files = (chain_file, key_file) if chain_file is not None and key_file is not None else None
+    return Certificate(chain, key, files) if chain else None
 
 
 def _source(user: _Entry[_User], cluster: _Cluster, trust: Trust) -> Source | None:

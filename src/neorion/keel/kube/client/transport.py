@@ -1,6 +1,7 @@
 """Requests on their way: connections, credentials and retries."""
 
 import asyncio
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -180,7 +181,14 @@ class Transport:
         path = f"{request.path}?{urlencode(params, quote_via=quote)}" if params else request.path
         written = self._connections.written(request.method, path, headers, request.body or b"")
         repeatable = request.repeatable or request.method == "GET"
-        return await self._connections.ask(written, access.tls, repeatable=repeatable)
+        try:
+            return await self._connections.ask(written, access.tls, repeatable=repeatable)
+        except ssl.SSLCertVerificationError:
+            # Nothing was sent.
+            if not self._credentials.untrusting(access):
+                raise
+            newest = await self._credentials.access()
+            return await self._connections.ask(written, newest.tls, repeatable=repeatable)
 
 
 def _impersonating(whom: Impersonation | None) -> list[tuple[str, str]]:

@@ -1,0 +1,76 @@
+"""What TLS towards the server is made of: authorities, a certificate and its key, the newest that their files hold."""
+
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from neorion.keel.base import Invalid
+from neorion.keel.clock import Clock
+from neorion.keel.kube.client.cluster import Certificate, Cluster, Trust
+from neorion.keel.kube.client.tls import tls_context
+
+# Whoever renews a token or a certificate does it long before the old one ends; a file is read again after this long, or
+# when the server refuses.
+FILE_FRESH_S = 60.0
+
+
+class Papers:
+    """A TLS for as long as nothing of it changes. Connections that stand on an older one are not used again."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._trust = cluster.trust
+        self._certificate = cluster.certificate
+        self._clock = clock
+        self._made: tuple[Trust, Certificate | None, ssl.SSLContext] | None = None
+        certificate = cluster.certificate
+        files = (cluster.trust.file, *(certificate.files or () if certificate is not None else ()))
+        self._files = [file for file in files if file is not None]
+        # Who found the cluster read its files just now.
+        self._fresh_until = clock.monotonic() + FILE_FRESH_S
+
+    @property
+    def fresh(self) -> bool:
+        return not self._files or self._clock.monotonic() < self._fresh_until
+
+    def doubt(self) -> None:
+        """The server did not accept them: they are read again before they are used again."""
+        self._fresh_until = self._clock.monotonic()
+
+    async def renew(self) -> None:
+        """Reads the files again. What is half written, or does not fit together yet, is passed over until the next time."""
+        import anyio.to_thread  # noqa: PLC0415 -- most commands are done before
+
+        self._fresh_until = self._clock.monotonic() + FILE_FRESH_S
+        try:
+            texts = await anyio.to_thread.run_sync(_texts, self._files)
+        except (OSError, UnicodeDecodeError):
+            return
+        if not all(texts.values()):
+            # No authorities at all would mean those of the system.
+            return
+        trust, certificate = self._trust, self._certificate
+        if trust.file is not None:
+            trust = replace(trust, ca=texts[trust.file])
+        if certificate is not None and certificate.files is not None:
+            chain, key = certificate.files
+            certificate = replace(certificate, chain=texts[chain], key=texts[key])
+        if (trust, certificate) == (self._trust, self._certificate):
+            return
+        try:
+            self._made = (trust, certificate, tls_context(trust, certificate))
+        except Invalid:
+            return
+        self._trust, self._certificate = trust, certificate
+
+    def tls(self, given: Certificate | None = None) -> ssl.SSLContext:
+        """With the certificate that a plugin gave, or with the cluster's own."""
+        certificate = given or self._certificate
+        if self._made is None or self._made[:2] != (self._trust, certificate):
+            self._made = (self._trust, certificate, tls_context(self._trust, certificate))
+        return self._made[2]
+
+
+def _texts(files: Iterable[Path]) -> dict[Path, str]:
+    return {file: file.read_text(encoding="utf-8") for file in files}
