@@ -43,8 +43,26 @@ def deployment(labels: Manifest, **spec: Any) -> Callable[[str], Manifest]:
     return lambda namespace: thing(namespace, {"spec": whole})
 
 
+def lasting_deployment(namespace: str) -> Manifest:
+    body = deployment({})(namespace)
+    body["spec"]["template"]["metadata"]["finalizers"] = _FOR_EVER
+    return body
+
+
+def stateful(spec: Manifest, **meta: Any) -> Callable[[str], Manifest]:
+    """With a template of claims."""
+    labels = {"app": "attack"}
+    whole = {
+        "serviceName": "attack",
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [_IMAGE]}},
+        "volumeClaimTemplates": [{"metadata": {"name": "data", **meta}, "spec": spec}],
+    }
+    return lambda namespace: thing(namespace, {"spec": whole})
+
+
 def claim(annotations: Manifest | None = None, **spec: Any) -> Callable[[str], Manifest]:
-    whole = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
+    whole = {**_ASKED, **spec}
     return lambda namespace: thing(namespace, {"spec": whole}, annotations=annotations or {})
 
 
@@ -64,6 +82,15 @@ def server(owner: str = "", **meta: Any) -> Callable[[str], Manifest]:
     return lambda namespace: thing(namespace, {"spec": spec}, **meta)
 
 
+def share(**source: Any) -> Callable[[str], Manifest]:
+    """A pod that names what its node is to mount for it."""
+    return pod(volumes=[{"name": "share", **source}])
+
+
+_FOR_EVER = ["example.com/for-ever"]
+_ASKED = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+_STATEFUL = Kind(Object, "StatefulSet", "statefulsets", "apps")
+_NO_SHARE = "pods mount claims, not the shares and disks behind them"
 _HOST_PATH = [{"name": "host", "hostPath": {"path": "/"}}]
 _SERVERS = Kind(Object, "DevServer", "devservers", "devservers.io")
 _SECURITY = 'violates PodSecurity "baseline:latest"'
@@ -98,6 +125,21 @@ USERS: dict[str, Row] = {
         POD,
         pod(serviceAccountName="user-ann"),
         "pods run as the account default",
+    ),
+    "a pod with everybody's share": (
+        POD,
+        share(nfs={"server": "fs-0123456789.efs.example.com", "path": "/"}),
+        _NO_SHARE,
+    ),
+    "a pod with somebody's disk": (
+        POD,
+        share(awsElasticBlockStore={"volumeID": "vol-0123456789"}),
+        _NO_SHARE,
+    ),
+    "a pod with a share by a driver": (
+        POD,
+        share(csi={"driver": "nfs.csi.k8s.io", "volumeAttributes": {"server": "10.0.0.1", "share": "/"}}),
+        _NO_SHARE,
     ),
     "a pod that plays a server's": (POD, marked_pod, "is the operator's; change the DevServer instead"),
     "a deployment whose pods play a server's": (
@@ -146,23 +188,33 @@ USERS: dict[str, Row] = {
     ),
     "a server that cannot be deleted": (
         _SERVERS,
-        server(finalizers=["example.com/for-ever"]),
+        server(finalizers=_FOR_EVER),
         "users add no finalizers",
     ),
     "a secret that cannot be deleted": (
         SECRET,
-        lambda namespace: thing(namespace, {}, finalizers=["example.com/for-ever"]),
+        lambda namespace: thing(namespace, {}, finalizers=_FOR_EVER),
         "users add no finalizers",
+    ),
+    "a deployment whose pods cannot be deleted": (
+        DEPLOYMENT,
+        lasting_deployment,
+        "users add no finalizers, in templates neither",
+    ),
+    "a stateful set whose claims cannot be deleted": (
+        _STATEFUL,
+        stateful(_ASKED, finalizers=_FOR_EVER),
+        "users add no finalizers, in templates neither",
     ),
 }
 
-_FOREIGN = {
-    "accessModes": ["ReadWriteOnce"],
-    "resources": {"requests": {"storage": "1Gi"}},
-    "storageClassName": "none-such",
-    "volumeName": "home-of-bob",
-}
-_LABELS = {"app": "attack"}
+# On servers that know how to fill a claim from another namespace; the others drop what asks for it.
+CLONE = claim(
+    storageClassName="none-such",
+    dataSourceRef={"kind": "PersistentVolumeClaim", "name": "box-home", "namespace": "dev-bob"},
+)
+
+_FOREIGN = {**_ASKED, "storageClassName": "none-such", "volumeName": "home-of-bob"}
 
 # What makes the cluster's own controllers write a claim in a user's name, and what that claim is called.
 TEMPLATES: dict[str, tuple[Kind[Any], Callable[[str], Manifest], str]] = {
@@ -172,18 +224,8 @@ TEMPLATES: dict[str, tuple[Kind[Any], Callable[[str], Manifest], str]] = {
         "attack-data",
     ),
     "a template of a StatefulSet": (
-        Kind(Object, "StatefulSet", "statefulsets", "apps"),
-        lambda namespace: thing(
-            namespace,
-            {
-                "spec": {
-                    "serviceName": "attack",
-                    "selector": {"matchLabels": _LABELS},
-                    "template": {"metadata": {"labels": _LABELS}, "spec": {"containers": [_IMAGE]}},
-                    "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _FOREIGN}],
-                }
-            },
-        ),
+        _STATEFUL,
+        stateful(_FOREIGN),
         "data-attack-0",
     ),
 }

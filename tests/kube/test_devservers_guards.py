@@ -5,6 +5,7 @@ nothing.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -157,9 +158,20 @@ async def test_what_a_user_tries_is_refused_and_would_work_without_the_guard(ann
 async def test_what_a_user_may_do_is_not_in_the_guards_way(ann: Client):
     trying = ann.rehearsing()
     gpu = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    mounted: list[dict[str, Any]] = [
+        {"emptyDir": {}},
+        {"configMap": {"name": "mine"}},
+        {"secret": {"secretName": "mine"}},
+        {"persistentVolumeClaim": {"claimName": "mine"}},
+        {"ephemeral": {"volumeClaimTemplate": {"spec": rows.claim()("")["spec"]}}},
+        {"downwardAPI": {}},
+        {"projected": {"sources": [{"configMap": {"name": "mine"}}]}},
+        {"image": {"reference": "busybox"}},
+    ]
     good: list[tuple[Kind[Any], Callable[[str], dict[str, Any]]]] = [
         (POD, rows.pod()),
         (POD, rows.pod(tolerations=gpu)),
+        (POD, rows.pod(volumes=[{"name": f"v{at}", **one} for at, one in enumerate(mounted)])),
         (DEPLOYMENT, rows.deployment({})),
         (SERVICE, rows.service()),
         (CLAIM, rows.claim()),
@@ -206,6 +218,30 @@ async def test_a_claim_that_a_controller_makes_names_no_volume_either(admin: Cli
         await admin.get(CLAIM, claim, GUARDED)
     await ann.delete(kind, "attack", GUARDED)
     await ann.delete(kind, "attack", OPEN)
+
+
+async def test_a_claim_is_not_filled_from_another_namespace(furnished: Cluster, ann: Client):
+    trying = ann.rehearsing()
+
+    async def source(namespace: str) -> dict[str, Any] | None:
+        made: dict[str, Any] = await allowed(lambda: trying.create(CLAIM.raw, rows.CLONE(namespace)))
+        return made["spec"].get("dataSourceRef")
+
+    # As servers come, they do not know what is asked for.
+    assert await source(GUARDED) is None
+    assert await source(OPEN) is None
+    _, server, *_ = furnished.control_plane()
+    knowing = "--feature-gates=CrossNamespaceVolumeDataSource=true"
+    await furnished.ensure(replace(server, argv=(*server.argv, knowing)))
+    try:
+        await refused(
+            lambda: trying.create(CLAIM.raw, rows.CLONE(GUARDED)), "leave spec.dataSourceRef.namespace out"
+        )
+        found = await source(OPEN)
+        assert found is not None
+        assert found["namespace"] == "dev-bob"
+    finally:
+        await furnished.start_control_plane()
 
 
 @pytest.mark.parametrize("namespace", [GUARDED, OPEN])
