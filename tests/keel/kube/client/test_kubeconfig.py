@@ -163,6 +163,8 @@ EXEC: dict[str, object] = {"apiVersion": "client.authentication.k8s.io/v1", "com
         (document({"client-certificate-data": "%%%", "client-key-data": "x"}), "kube.config_data"),
         (document({"client-key": "not/there"}), "kube.config_path"),
         (document({"auth-provider": {"name": "gcp"}}), "kube.old_login"),
+        (document({"as-groups": ["viewers"]}), "kube.impersonation"),
+        (document({"as-uid": "7"}), "kube.impersonation"),
         (document({"username": "ann", "password": "x"}), "kube.old_login"),
         (document({"exec": EXEC | {"apiVersion": "v1alpha1"}}), "kube.exec_version"),
         (document({"exec": EXEC | {"interactiveMode": "Always"}}), "kube.exec_interactive"),

@@ -318,5 +318,12 @@ def _plugin(plugin: _Exec, folder: Path, cluster: _Cluster, trust: Trust) -> Exe
 
 def _acting_as(user: _User) -> Impersonation | None:
     if not user.as_user:
+        if user.as_groups or user.as_uid or user.as_user_extra:
+            # As kubectl: who meant to have fewer rights must not get all of them.
+            raise Invalid(
+                "kube.impersonation",
+                "The kubeconfig's user is to act with the groups of somebody who is not named.",
+                hint='Write "as" beside as-groups, as-uid and as-user-extra, or leave them out.',
+            )
         return None
     return Impersonation(user.as_user, user.as_groups, user.as_uid, user.as_user_extra)
