@@ -146,6 +146,26 @@ async def test_a_plugin_runs_again_when_the_server_refuses_what_it_gave(tmp_path
     assert len(door.seen) == 2
 
 
+async def test_a_plugin_that_fails_runs_once_for_all_who_wait_and_again_for_who_comes_later(tmp_path: Path):
+    """Each that waited ran it again: of a hundred, the last heard after a hundred times its minute."""
+    runs, codes = tmp_path / "runs", list[str]()
+    failing = ExecPlugin(("sh", "-c", f"echo >> {runs}; exit 1"), V1)
+
+    async def fail(client: Client) -> None:
+        with pytest.raises(Terminal) as refused:
+            await get(client)
+        codes.append(refused.value.code)
+
+    async with client_of(Cluster("http://127.0.0.1:9", source=failing), LeapClock()) as client:
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(fail, client)
+        assert codes == ["kube.exec_failed"] * 10
+        assert len(runs.read_text()) == 1
+        await fail(client)
+        assert len(runs.read_text()) == 2
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [

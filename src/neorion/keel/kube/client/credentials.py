@@ -5,7 +5,7 @@ import ssl
 
 from msgspec import Struct
 
-from neorion.keel.base import Instant, Invalid
+from neorion.keel.base import Error, Instant, Invalid
 from neorion.keel.clock import Clock
 from neorion.keel.kube.client.cluster import Certificate, Cluster, ExecPlugin, StaticToken, TokenFile
 from neorion.keel.kube.client.papers import FILE_FRESH_S, Papers
@@ -40,13 +40,19 @@ class Credentials:
         self._papers = Papers(cluster, clock)
         self._held: Held | None = None
         self._access: Access | None = None
+        # How fetching failed the last time.
+        self._failure: Error | None = None
 
     async def access(self) -> Access:
         access = self._good()
         if access is None:
+            before = self._failure
             async with self._lock:
-                # Another caller may have fetched while this one waited.
-                access = self._good() or await self._renewed()
+                access = self._good()
+                # Another caller may have tried while this one waited: for a plugin that hangs all wait once, not each in turn.
+                if access is None and self._failure is not None and self._failure is not before:
+                    raise self._failure
+                access = access or await self._renewed()
         return access
 
     def refused(self, access: Access) -> bool:
@@ -80,7 +86,11 @@ class Credentials:
     async def _renewed(self) -> Access:
         if not self._papers.fresh:
             await self._papers.renew()
-        held = self._held = self._good_held() or await self._fetch()
+        try:
+            held = self._held = self._good_held() or await self._fetch()
+        except Error as error:
+            self._failure = error
+            raise
         headers = {"Authorization": f"Bearer {held.token}"} if held.token else {}
         access = self._access = Access(headers, self._papers.tls(held.certificate))
         return access
