@@ -118,6 +118,28 @@ async def test_a_token_file_is_read_again_when_it_is_old_or_refused(tmp_path: Pa
         assert door.seen[-1].headers["Authorization"] == "Bearer three"
 
 
+async def test_a_token_goes_on_while_its_file_is_written_anew_unless_the_server_refuses_it(tmp_path: Path):
+    file, clock, door = tmp_path / "token", LeapClock(), Door("one")
+    file.write_text("one")
+    async with (
+        serving(door.answer) as server,
+        client_of(Cluster(server, source=TokenFile(file)), clock) as client,
+    ):
+        await get(client)
+        file.write_text("")
+        clock.advance(Duration.of(seconds=61))
+        await get(client)
+        file.unlink()
+        clock.advance(Duration.of(seconds=61))
+        await get(client)
+        door.token = "two"
+        with pytest.raises(Invalid) as refused:
+            await get(client)
+        assert refused.value.code == "kube.token_file"
+        file.write_text("two")
+        await get(client)
+
+
 async def test_a_token_file_that_is_empty_is_refused_with_its_path(tmp_path: Path):
     (tmp_path / "token").touch()
     with pytest.raises(Invalid) as refused:

@@ -102,7 +102,11 @@ class Credentials:
             case StaticToken(text):
                 return Held(text)
             case TokenFile() as source:
-                return Held(await _token(source), fresh_until=self._clock.monotonic() + FILE_FRESH_S)
+                # One that is being written is not the end of the one before, unless the server refused that.
+                text = await _token(source) or (self._held.token if self._held is not None else "")
+                if not text:
+                    raise _no_token(source)
+                return Held(text, fresh_until=self._clock.monotonic() + FILE_FRESH_S)
             case ExecPlugin() as plugin:
                 from neorion.keel.kube.client.exec_plugin import run_plugin  # noqa: PLC0415 -- many have none
 
@@ -114,13 +118,14 @@ async def _token(source: TokenFile) -> str:
     import anyio  # noqa: PLC0415 -- as above
 
     try:
-        text = (await anyio.Path(source.path).read_text(encoding="utf-8")).strip()
+        return (await anyio.Path(source.path).read_text(encoding="utf-8")).strip()
     except (OSError, UnicodeDecodeError):
-        text = ""
-    if not text:
-        raise Invalid(
-            "kube.token_file",
-            f"The token file {source.path} cannot be read or is empty.",
-            hint="Check who renews it.",
-        )
-    return text
+        return ""
+
+
+def _no_token(source: TokenFile) -> Invalid:
+    return Invalid(
+        "kube.token_file",
+        f"The token file {source.path} cannot be read or is empty.",
+        hint="Check who renews it.",
+    )
