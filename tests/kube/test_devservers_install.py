@@ -13,6 +13,7 @@ from msgspec import structs
 
 from neorion.devservers.adapters.install import Images, Installer, Outcome, Overlay, bundle
 from neorion.devservers.adapters.install.bundle import rendered
+from neorion.devservers.adapters.install.kinds import kind_of
 from neorion.devservers.adapters.users import Allowance, Users
 from neorion.devservers.cli import app
 from neorion.devservers.model.objects import FLAVORS, SERVERS
@@ -58,6 +59,11 @@ async def installer(client: Client) -> AsyncGenerator[Installer]:
 
 def outcomes(steps: Any) -> set[Outcome]:
     return {step.outcome for step in steps}
+
+
+def manifest_of(kind: str, name: str) -> Any:
+    [found] = [one for one in LOCAL if (one["kind"], one["metadata"]["name"]) == (kind, name)]
+    return found
 
 
 def younger(manifest: Any) -> Any:
@@ -204,6 +210,25 @@ async def test_a_change_by_somebody_else_is_not_lost_without_a_word(client: Clie
     assert (await client.get(CONFIG_MAP, OPERATOR.name, SYSTEM)).data == mine.body["data"]
     await installer.install(LOCAL, force=True)
     assert "python:3.11-slim" in (await client.get(CONFIG_MAP, OPERATOR.name, SYSTEM)).data["operator.yaml"]
+
+
+async def test_what_kubectl_applied_is_found_unchanged_and_an_edit_of_it_is_not(
+    client: Client, installer: Installer
+):
+    """To the server all that it fills with defaults belonged to kubectl, and --force found nothing to do about it."""
+    await installer.install(LOCAL)
+    for manifest in LOCAL:
+        kind = kind_of(manifest)
+        await client.apply(kind.raw, manifest, "kubectl", force=True)
+    assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
+    edited = {**manifest_of("ValidatingAdmissionPolicy", "devservers-secrets")}
+    edited["spec"] = {**edited["spec"], "failurePolicy": "Ignore"}
+    await client.apply(kind_of(edited).raw, edited, "kubectl", force=True)
+    with pytest.raises(Conflict) as refused:
+        await installer.install(LOCAL)
+    assert refused.value.code == "devservers.edited"
+    assert Outcome.CHANGED in outcomes(await installer.install(LOCAL, force=True))
+    assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
 
 
 async def test_servers_outlive_the_installation_unless_they_are_given_up(

@@ -74,15 +74,21 @@ class _Trial:
             return Outcome.UNCHANGED
         if kind.key(manifest).namespace in self.coming:
             return Outcome.CREATED
-        after = await self._tried(kind.raw, manifest)
+        after = await self._tried(kind.raw, manifest, before)
         if before is None:
             return Outcome.CREATED
         return Outcome.UNCHANGED if _content(before) == _content(after) else Outcome.CHANGED
 
-    async def _tried(self, kind: Kind[dict[str, Any]], manifest: Manifest) -> dict[str, Any]:
+    async def _tried(
+        self, kind: Kind[dict[str, Any]], manifest: Manifest, before: dict[str, Any] | None
+    ) -> dict[str, Any]:
         try:
             return await self.rehearsal.apply(kind, manifest, MANAGER, force=self.force)
         except Conflict as error:
+            # To the server, who applies the same with kubectl has changed what it fills with defaults.
+            forced = await self.rehearsal.apply(kind, manifest, MANAGER, force=True)
+            if before is not None and _content(before) == _content(forced):
+                return forced
             raise Conflict(
                 "devservers.edited",
                 f"Somebody else has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
