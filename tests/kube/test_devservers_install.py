@@ -231,6 +231,19 @@ async def test_what_kubectl_applied_is_found_unchanged_and_an_edit_of_it_is_not(
     assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
 
 
+async def test_an_installation_that_is_just_leaving_is_not_taken_for_one_that_stands(
+    client: Client, installer: Installer
+):
+    await installer.install(LOCAL)
+    held = {"metadata": {"name": "held", "namespace": SYSTEM, "finalizers": ["example.com/a-moment"]}}
+    await client.create(CONFIG_MAP, held)
+    await client.delete(NAMESPACE, SYSTEM)
+    with pytest.raises(Conflict) as refused:
+        await installer.install(LOCAL)
+    assert refused.value.code == "devservers.leaving"
+    await client.patch(CONFIG_MAP, "held", LET_GO, SYSTEM)
+
+
 async def test_servers_outlive_the_installation_unless_they_are_given_up(
     client: Client, installer: Installer
 ):

@@ -44,8 +44,11 @@ async def plan(client: Client, manifests: Sequence[Manifest], *, force: bool) ->
     What is made once and is there already is let be. What lies in a namespace or is of a kind that is only to come
     cannot be tried. Kinds of monitoring that the cluster does not have are left out.
     """
-    spaces = [one for one in manifests if one["kind"] == "Namespace"]
-    coming = [one["metadata"]["name"] for one in spaces if await _standing(client, one) is None]
+    coming = [
+        one["metadata"]["name"]
+        for one in manifests
+        if one["kind"] == "Namespace" and _gone(await _standing(client, one))
+    ]
     trial = _Trial(client, client.rehearsing(), frozenset(coming), force)
     return tuple([await trial.step(manifest) for manifest in manifests])
 
@@ -112,6 +115,17 @@ async def _standing(client: Client, manifest: Manifest) -> dict[str, Any] | None
         raise
     except NotFound:
         return None
+
+
+def _gone(space: dict[str, Any] | None) -> bool:
+    """A namespace on its way out takes with it all that stands there unchanged."""
+    if space is not None and "deletionTimestamp" in space["metadata"]:
+        raise Conflict(
+            "devservers.leaving",
+            f"The namespace {space['metadata']['name']} is just being deleted.",
+            hint="Try again when it is gone.",
+        )
+    return space is None
 
 
 def _content(body: dict[str, Any]) -> dict[str, Any]:
