@@ -71,10 +71,17 @@ def readings_table(now: Instant) -> Table[Reading]:
 
 
 async def monitor(fleet: Fleet, out: Output, names: tuple[str, ...], pause: Duration | None) -> None:
-    """Without a pause, once."""
+    """Without a pause, once. A cluster that was seen and is away for a while, as in an upgrade, is looked for again."""
+    seen = False
     while True:
-        readings = await _read(fleet, names)
-        _show(out, readings, fleet.clock.now(), again=pause is not None)
+        try:
+            readings = await _read(fleet, names)
+            _show(out, readings, fleet.clock.now(), again=pause is not None)
+            seen = True
+        except Retry as error:
+            if not seen or pause is None:
+                raise
+            out.warn(f"{error.sentence} What was shown before may be old.")
         if pause is None:
             return
         await fleet.clock.sleep(pause)
