@@ -20,6 +20,11 @@ OWNER = {
 }
 
 
+def account(namespace: str, name: str) -> tuple[str, list[str]]:
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    return f"system:serviceaccount:{namespace}:{name}", groups
+
+
 def thing(namespace: str, body: Manifest, **meta: Any) -> Manifest:
     return {"metadata": {"name": "attack", "namespace": namespace, **meta}, **body}
 

@@ -4,10 +4,10 @@ Every attack is also made where its guard is off, and succeeds there: a row that
 nothing.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
@@ -16,22 +16,17 @@ from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.adapters.users import Allowance, Users, kit
 from neorion.devservers.model.objects import SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import Denied, Duration, Error, NotFound
-from neorion.keel.clock import SystemClock
+from neorion.keel.base import Denied, Duration, NotFound
 from neorion.keel.kube import Kind, Merge, Object, Rejected
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, EVENT, NAMESPACE, POD, SECRET, SERVICE
 from tests.kube import guard_rows as rows
+from tests.kube.guard_patience import allowed, refused
 
 pytestmark = pytest.mark.anyio
 
-T = TypeVar("T")
-
 GUARDED, OPEN, SYSTEM = "dev-ann", "dev-open", "devservers-system"
 RIGHTS = Path(__file__).parent / "devservers_rights.txt"
-# How long a server may take to hear of a new policy, quota or account.
-PATIENCE_S = 120.0
-AGAIN = Duration.of(ms=100)
 
 REVIEW = Kind(
     dict[str, Any],
@@ -71,11 +66,6 @@ def _moved(manifest: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def account(namespace: str, name: str) -> tuple[str, list[str]]:
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-    return f"system:serviceaccount:{namespace}:{name}", groups
-
-
 @pytest.fixture(scope="module")
 def furnished(own_cluster: Cluster) -> Cluster:
     """The installation, a user, and a second namespace in which they have the same rights and nothing is guarded."""
@@ -110,40 +100,12 @@ async def admin(furnished: Cluster) -> AsyncGenerator[Client]:
 
 @pytest.fixture
 def ann(admin: Client) -> Client:
-    return admin.acting_as(*account(GUARDED, "user-ann"))
+    return admin.acting_as(*rows.account(GUARDED, "user-ann"))
 
 
 @pytest.fixture
 def operator(admin: Client) -> Client:
-    return admin.acting_as(*account(SYSTEM, "devservers-operator"))
-
-
-async def refused(request: Callable[[], Awaitable[object]], words: str) -> None:
-    """Policies are heard of a moment after they are made."""
-    told = "nothing"
-    with anyio.move_on_after(PATIENCE_S):
-        while True:
-            try:
-                await request()
-            except Error as error:
-                told = error.sentence
-                if words in told:
-                    return
-            await SystemClock().sleep(AGAIN)
-    pytest.fail(f"not refused with {words!r}, but: {told}")
-
-
-async def allowed(request: Callable[[], Awaitable[T]]) -> T:
-    """Quotas and accounts of a new namespace are there a moment after it."""
-    told = "nothing"
-    with anyio.move_on_after(PATIENCE_S):
-        while True:
-            try:
-                return await request()
-            except Error as error:
-                told = error.sentence
-            await SystemClock().sleep(AGAIN)
-    pytest.fail(f"refused: {told}")
+    return admin.acting_as(*rows.account(SYSTEM, "devservers-operator"))
 
 
 @pytest.mark.parametrize("attack", rows.USERS)
@@ -179,7 +141,7 @@ async def test_what_a_user_may_do_is_not_in_the_guards_way(ann: Client):
         (SERVERS, rows.server()),
         (SERVERS, rows.server("ann")),
         (SERVERS, rows.server("Ann@example.com")),
-        (SERVERS, rows.server(account(GUARDED, "user-ann")[0])),
+        (SERVERS, rows.server(rows.account(GUARDED, "user-ann")[0])),
     ]
     for kind, manifest in good:
         await allowed(lambda kind=kind, manifest=manifest: trying.create(kind.raw, manifest(GUARDED)))
@@ -249,7 +211,7 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
     admin: Client, ann: Client, namespace: str
 ):
     """Whoever could write the marked Deployment could give its pods any toleration."""
-    operator = admin.acting_as(*account(SYSTEM, "devservers-operator"))
+    operator = admin.acting_as(*rows.account(SYSTEM, "devservers-operator"))
     maker = operator if namespace == GUARDED else admin
     server = await allowed(lambda: ann.create(SERVERS, rows.server()(namespace)))
     owner = {**rows.OWNER, "name": server.meta.name, "uid": server.meta.uid}
@@ -308,7 +270,7 @@ async def test_a_stolen_account_of_the_operator_makes_nothing_of_its_own(
 ):
     kind, manifest, words = rows.OPERATOR[attack]
     await refused(lambda: operator.rehearsing().create(kind.raw, manifest(GUARDED)), words)
-    twin = admin.acting_as(*account(SYSTEM, "twin")).rehearsing()
+    twin = admin.acting_as(*rows.account(SYSTEM, "twin")).rehearsing()
     await allowed(lambda: twin.create(kind.raw, manifest(GUARDED)))
 
 
@@ -338,7 +300,7 @@ async def test_the_operator_takes_over_nothing_that_a_user_made(ann: Client, ope
 async def test_the_operator_deletes_nothing_that_a_user_made(admin: Client, ann: Client, operator: Client):
     await allowed(lambda: ann.create(SECRET.raw, rows.thing(GUARDED, {})))
     await allowed(lambda: ann.create(CLAIM.raw, rows.claim(storageClassName="none-such")(GUARDED)))
-    twin = admin.acting_as(*account(SYSTEM, "twin")).rehearsing()
+    twin = admin.acting_as(*rows.account(SYSTEM, "twin")).rehearsing()
     for kind in (SECRET, CLAIM):
         await refused(
             lambda kind=kind: operator.delete(kind, "attack", GUARDED),
@@ -351,7 +313,7 @@ async def test_the_operator_deletes_nothing_that_a_user_made(admin: Client, ann:
 async def test_servers_are_counted_and_one_too_many_is_refused(admin: Client, ann: Client):
     few = kit("few", Allowance(servers=1), "devctl")
     await carry_out(admin, few, await plan(admin, few, force=True), force=True)
-    user = admin.acting_as(*account("dev-few", "user-few"))
+    user = admin.acting_as(*rows.account("dev-few", "user-few"))
     await Users(admin).wait_counted("few", Duration.of(minutes=2))
     await allowed(lambda: user.create(SERVERS, rows.server()("dev-few")))
     second = {"metadata": {"name": "second", "namespace": "dev-few"}, "spec": {"flavor": "cpu-small"}}
