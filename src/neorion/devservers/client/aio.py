@@ -132,7 +132,7 @@ class AsyncDevServer:
         await until_ready(self.fleet, self.name, patience=patience)
 
     async def exec(self, command: Sequence[str], stdin: bytes = b"") -> Finished:
-        """Runs a command to its end; its exit code is in what comes back."""
+        """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
         return await inside.run_in(self.fleet, self.name, command, stdin)
 
     async def start(self, time: str = "") -> None:
@@ -171,11 +171,11 @@ class AsyncDevServer:
     def logs(self, *, follow: bool = False, tail: int | None = None) -> AsyncGenerator[bytes]:
         return inside.logs_of(self.fleet, self.name, LogRequest(follow=follow, tail_lines=tail))
 
-    async def copy_to(self, source: Path, target: str) -> None:
-        await copying.copy_to(self.fleet, self.name, source, target)
+    async def copy_to(self, source: str | Path, target: str) -> None:
+        await copying.copy_to(self.fleet, self.name, Path(source), target)
 
-    async def copy_from(self, source: str, target: Path) -> None:
-        await copying.copy_from(self.fleet, self.name, source, target)
+    async def copy_from(self, source: str, target: str | Path) -> None:
+        await copying.copy_from(self.fleet, self.name, source, Path(target))
 
     def forward(self, port: int, local: int = 0) -> AbstractAsyncContextManager[int]:
         """While the block lasts, a port of this machine leads to the server's; it is given."""

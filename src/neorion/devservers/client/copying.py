@@ -29,12 +29,12 @@ _LIVE = ("file changed as we read it", "File removed before we read it")
 
 
 async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
-    """A file or a folder, as `cp -r` does: into `target` where that is a folder, else under that name."""
+    """A file or a folder, as `cp -r` does: into `target` where that is a folder or ends as one, else under that name."""
     if not source.exists():
         raise NotFound("devservers.no_file", f"There is no {source} here.", hint="Check the path.")
     where = await container(fleet, name)
     path = PurePosixPath(target or ".")
-    inside = (await run(fleet.client, where, ["test", "-d", str(path)])).code == 0
+    inside = target.endswith("/") or (await run(fleet.client, where, ["test", "-d", str(path)])).code == 0
     folder, called = (path, _name(source)) if inside else (path.parent, path.name)
     with tempfile.TemporaryFile() as archive:
         await to_thread.run_sync(_pack, source.resolve(), called, archive)

@@ -8,7 +8,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from neorion.devservers.client.fleet import AGAIN, Fleet
-from neorion.keel.base import Conflict, Retry
+from neorion.keel.base import Conflict, Invalid, Retry
 from neorion.keel.kube import LogRequest
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, log_broken, run
@@ -25,8 +25,11 @@ async def container(fleet: Fleet, name: str) -> Container:
 
 
 async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> Finished:
-    """Runs a command to its end."""
-    return await run(fleet.client, await container(fleet, name), command, stdin)
+    """Runs a command to its end. A text is for the shell, a list a program and its arguments."""
+    if not command:
+        raise Invalid("devservers.command", "There is no command to run.", hint='Give one, such as "ls -l".')
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    return await run(fleet.client, await container(fleet, name), argv, stdin)
 
 
 def open_in(

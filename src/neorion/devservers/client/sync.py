@@ -86,7 +86,7 @@ class DevServer:
         self._portal.call(self._inner.wait, patience)
 
     def exec(self, command: Sequence[str], stdin: bytes = b"") -> Finished:
-        """Runs a command to its end; its exit code is in what comes back."""
+        """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
         return self._portal.call(self._inner.exec, command, stdin)
 
     def start(self, time: str = "") -> None:
@@ -112,10 +112,10 @@ class DevServer:
         pieces = self._inner.logs(follow=follow, tail=tail)
         return self._iterate(pieces)
 
-    def copy_to(self, source: Path, target: str) -> None:
+    def copy_to(self, source: str | Path, target: str) -> None:
         self._portal.call(self._inner.copy_to, source, target)
 
-    def copy_from(self, source: str, target: Path) -> None:
+    def copy_from(self, source: str, target: str | Path) -> None:
         self._portal.call(self._inner.copy_from, source, target)
 
     def forward(self, port: int, local: int = 0) -> AbstractContextManager[int]:
