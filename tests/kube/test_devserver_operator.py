@@ -230,16 +230,9 @@ async def test_a_flavor_that_has_no_node_is_told_and_the_server_goes_on_until_th
         await room.until(
             lambda: [one.spec.node_selector for one in room.pods_of("mydev")] == [{ZONE: "US-EAST-04B"}]
         )
-
-        def moved() -> bool:
-            server = room.server("mydev")
-            return server is not None and (server.status.phase, server.status.message) == (
-                Phase.RUNNING,
-                None,
-            )
-
         # The new pod is seen a moment before what the operator says of it.
-        await room.until(moved)
+        await room.until(lambda: (seen := room.server("mydev")) is not None and seen.status.message is None)
+        await room.until_phase("mydev", Phase.RUNNING)
 
 
 async def test_a_quota_that_is_too_small_holds_a_larger_flavor(fleet_api: Client, room: Room):

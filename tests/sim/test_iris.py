@@ -371,8 +371,8 @@ Mistake = Callable[[pytest.MonkeyPatch], None]
 @pytest.mark.parametrize(
     ("mistake", "season", "laws"),
     [
-        # An end that is another's publishes its value, or sets off a second try beside the first.
-        (publish_for_others, mixed, ("iris.stale_value", "iris.twins")),
+        # An end that is another's publishes its value, sets off a second try beside the first, or comes before its log.
+        (publish_for_others, mixed, ("iris.stale_value", "iris.twins", "iris.log")),
         (tell_before_it_is_durable, storm, ("iris.forgot_a_job", "iris.forgot_an_end", "iris.twins")),
         (give_workers_up_before_their_lease_is_over, mixed, ("iris.twins",)),
         (give_a_drained_worker_more, mixed, ("iris.not_emptied",)),

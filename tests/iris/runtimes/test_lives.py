@@ -38,7 +38,7 @@ from neorion.keel.clock import SystemClock
 
 async def main():
     async with ProcessRuntime(pathlib.Path(sys.argv[1]), SystemClock()) as runtime:
-        await runtime.renew(LEASE)
+        await runtime.renew(Duration.of(minutes=10))
         await runtime.start(pickle.load(open(sys.argv[2], "rb")))
         print("started", flush=True)
         signal.pause()

@@ -1,6 +1,7 @@
 """What becomes of a look at the attempts of a worker: whoever asks sees what they use, and of ended ones what they took."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -10,8 +11,7 @@ import pytest
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobServiceClient
-from neorion.iris.model.usage import Usage
-from neorion.iris.ports import Order, Runtime, Stats
+from neorion.iris.ports import End, EndKind, Order, Runtime, Stats
 from neorion.iris.testing.memory_runtime import Fate
 from neorion.iris.worker import lookout
 from neorion.iris.worker.lookout import EVERY, Lookout
@@ -39,7 +39,7 @@ async def test_a_look_tells_the_rate_since_the_last_one_and_the_most_memory():
     clock = ManualClock()
     runtime = Scripted(Stats(1.0, 300, 2), Stats(11.0, 500, 3), Stats(11.0, 400, 1))
     here = Lookout(cast("Runtime", runtime), clock)
-    seen: list[dict[AttemptId, Usage] | None] = []
+    seen: list[pb.Look | None] = []
     async with anyio.create_task_group() as group:
         group.start_soon(here.run)
         for _ in range(5):
@@ -48,18 +48,20 @@ async def test_a_look_tells_the_rate_since_the_last_one_and_the_most_memory():
             await anyio.wait_all_tasks_blocked()
             seen.append(here.news())
         group.cancel_scope.cancel()
-    assert seen == [
-        {ATTEMPT: Usage(memory=300, memory_peak=300, processes=2)},
-        {ATTEMPT: Usage(cpu_milli=2000, memory=500, memory_peak=500, processes=3)},
-        {ATTEMPT: Usage(memory=400, memory_peak=500, processes=1)},
+    assert [look and dict(look.usage) for look in seen] == [
+        {ATTEMPT: pb.Usage(memory_bytes=300, memory_peak_bytes=300, processes=2)},
+        {ATTEMPT: pb.Usage(cpu_milli=2000, memory_bytes=500, memory_peak_bytes=500, processes=3)},
+        {ATTEMPT: pb.Usage(memory_bytes=400, memory_peak_bytes=500, processes=1)},
         # That nothing runs any more is told once.
         {},
         None,
     ]
-    assert here.at_the_end(ATTEMPT, 11.5, 450) == Usage(cpu_ms=11_500, memory_peak=500)
-    assert here.at_the_end(ATTEMPT, 11.5, 600) == Usage(cpu_ms=11_500, memory_peak=600)
+    end = End(EndKind.EXIT, cpu_seconds=11.5, memory_bytes=450)
+    assert here.at_the_end(ATTEMPT, end) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=500)
+    larger = replace(end, memory_bytes=600)
+    assert here.at_the_end(ATTEMPT, larger) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=600)
     here.forget(ATTEMPT)
-    assert here.at_the_end(ATTEMPT, 0, 0) == Usage()
+    assert here.at_the_end(ATTEMPT, End(EndKind.LOST)) is None
 
 
 async def test_everybody_sees_what_a_task_uses_while_it_runs_and_nobody_when_it_has_ended(

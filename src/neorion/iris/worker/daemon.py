@@ -106,7 +106,6 @@ class Worker:
         self.id = (identity.worker or _read(self._name)) if same else ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
-            group.start_soon(self._lookout.run)
             failures = 0
             while True:
                 began = self._clock.monotonic()
@@ -166,6 +165,7 @@ class Worker:
         async with anyio.create_task_group() as group:
             group.start_soon(self._obey)
             group.start_soon(self._logs.run, self.id)
+            group.start_soon(self._lookout.run)
             group.start_soon(self._prepare)
             group.start_soon(self._report)
             group.start_soon(self._try_again)
@@ -220,15 +220,8 @@ class Worker:
         while True:
             await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
             sent = self._clock.monotonic()
-            await self._calls.report(pb.ReportRequest(worker=self.id, look=self._look()))
+            await self._calls.report(pb.ReportRequest(worker=self.id, look=self._lookout.news()))
             await self._renew(sent, joined)
-
-    def _look(self) -> pb.Look | None:
-        seen = self._lookout.news()
-        if seen is None:
-            return None
-        told = {str(attempt): wire.usage_message(usage) for attempt, usage in seen.items()}
-        return pb.Look(usage={attempt: usage for attempt, usage in told.items() if usage is not None})
 
     async def _renew(self, sent: float, joined: pb.JoinResponse) -> None:
         self._leased_until = max(self._leased_until, sent + joined.lease_ms / 1000)
@@ -363,9 +356,7 @@ class Worker:
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
             message.log = await self._logs.rest(self.id, seen.attempt)
-            message.usage = wire.usage_message(
-                self._lookout.at_the_end(seen.attempt, seen.end.cpu_seconds, seen.end.memory_bytes)
-            )
+            message.usage = self._lookout.at_the_end(seen.attempt, seen.end)
             if seen.end.result is not None:
                 try:
                     await self._enclose(message, Path(seen.end.result))

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from neorion.iris.model import AttemptId
+from neorion.iris.model import AttemptId, wire
+from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.usage import Usage
-from neorion.iris.ports import Runtime, Stats
+from neorion.iris.ports import End, Runtime, Stats
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 
@@ -22,7 +23,7 @@ class Lookout:
         self._at = 0.0
         self._stats: Mapping[AttemptId, Stats] = {}
         self._peaks: dict[AttemptId, int] = {}
-        self._unsent: dict[AttemptId, Usage] | None = None
+        self._unsent: pb.Look | None = None
 
     async def run(self) -> None:
         wait = EVERY
@@ -33,13 +34,14 @@ class Lookout:
             wait = max(EVERY, Duration.of(seconds=self._clock.monotonic() - began) * PARTS)
             self._take(stats, began)
 
-    def news(self) -> dict[AttemptId, Usage] | None:
+    def news(self) -> pb.Look | None:
         """The last look, unless it was asked for before."""
         unsent, self._unsent = self._unsent, None
         return unsent
 
-    def at_the_end(self, attempt: AttemptId, cpu_seconds: float, memory: int) -> Usage:
-        return Usage(cpu_ms=round(cpu_seconds * 1000), memory_peak=max(memory, self._peaks.get(attempt, 0)))
+    def at_the_end(self, attempt: AttemptId, end: End) -> pb.Usage | None:
+        peak = max(end.memory_bytes, self._peaks.get(attempt, 0))
+        return wire.usage_message(Usage(cpu_ms=round(end.cpu_seconds * 1000), memory_peak=peak))
 
     def forget(self, attempt: AttemptId) -> None:
         self._peaks.pop(attempt, None)
@@ -51,15 +53,17 @@ class Lookout:
             return
         for attempt, seen in stats.items():
             self._peaks[attempt] = max(seen.memory_bytes, self._peaks.get(attempt, 0))
-        self._unsent = {
-            attempt: Usage(
-                cpu_milli=_rate(before.get(attempt), seen, passed),
-                memory=seen.memory_bytes,
-                memory_peak=self._peaks[attempt],
-                processes=seen.processes,
-            )
-            for attempt, seen in stats.items()
-        }
+        self._unsent = pb.Look(
+            usage={
+                str(attempt): pb.Usage(
+                    cpu_milli=_rate(before.get(attempt), seen, passed),
+                    memory_bytes=seen.memory_bytes,
+                    memory_peak_bytes=self._peaks[attempt],
+                    processes=seen.processes,
+                )
+                for attempt, seen in stats.items()
+            }
+        )
 
 
 def _rate(before: Stats | None, now: Stats, passed: float) -> int:
