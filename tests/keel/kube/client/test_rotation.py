@@ -1,5 +1,7 @@
 """Certificates, keys and authorities that others renew in their files while a client runs."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -11,7 +13,7 @@ from neorion.keel.kube.client import Client, Cluster, read_kubeconfig
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_credentials import Authority, common_name
 from tests.keel.kube.client.test_kubeconfig import document, written
-from tests.keel.kube.stage import LeapClock, client_of, serving, status
+from tests.keel.kube.stage import Handler, LeapClock, client_of, serving, status
 
 pytestmark = pytest.mark.anyio
 
@@ -21,11 +23,11 @@ A_MINUTE = Duration.of(seconds=61)
 class Files:
     """The files that a kubeconfig names."""
 
-    def __init__(self, folder: Path, authority: Authority) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.authority = authority
+        self.authority = Authority()
         self.give("ann")
-        self.trust(authority)
+        self.trust(self.authority)
 
     def give(self, name: str) -> None:
         made = self.authority.client(name)
@@ -41,18 +43,26 @@ class Files:
         return read_kubeconfig([written(self.folder / "config", content)]).cluster()
 
 
+@asynccontextmanager
+async def client_with(
+    files: Files, clock: LeapClock, handler: Handler = common_name
+) -> AsyncGenerator[Client]:
+    """A client with these files, of a server of their authority."""
+    async with (
+        serving(handler, files.authority.tls) as server,
+        client_of(files.cluster(server), clock) as client,
+    ):
+        yield client
+
+
 async def seen(client: Client) -> str:
     """Whom the server took us for."""
     return (await client.get(CONFIG_MAP, "a", "n")).meta.name
 
 
 async def test_a_renewed_certificate_is_used_within_a_minute_and_on_no_older_connection(tmp_path: Path):
-    authority, clock = Authority(), LeapClock()
-    files = Files(tmp_path, authority)
-    async with (
-        serving(common_name, authority.tls) as server,
-        client_of(files.cluster(server), clock) as client,
-    ):
+    files, clock = Files(tmp_path), LeapClock()
+    async with client_with(files, clock) as client:
         assert await seen(client) == "ann"
         files.give("ann-renewed")
         clock.advance(A_MINUTE)
@@ -62,18 +72,14 @@ async def test_a_renewed_certificate_is_used_within_a_minute_and_on_no_older_con
 
 
 async def test_a_certificate_that_the_server_refuses_is_read_again_at_once(tmp_path: Path):
-    authority = Authority()
-    files = Files(tmp_path, authority)
+    files = Files(tmp_path)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         # As an API server does with one that has expired.
         known = await common_name(request)
         return known if b"renewed" in (known.body or b"") else status(401, "Unauthorized")  # pyright: ignore[reportOperatorIssue] -- bytes
 
-    async with (
-        serving(answer, authority.tls) as server,
-        client_of(files.cluster(server), LeapClock()) as client,
-    ):
+    async with client_with(files, LeapClock(), answer) as client:
         with pytest.raises(Unauthenticated):
             await seen(client)
         files.give("ann-renewed")
@@ -82,14 +88,10 @@ async def test_a_certificate_that_the_server_refuses_is_read_again_at_once(tmp_p
 
 @pytest.mark.parametrize("broken", ["", "half of it", None], ids=["empty", "cut", "of another pair"])
 async def test_a_pair_that_is_half_written_does_not_end_what_works(tmp_path: Path, broken: str | None):
-    authority, clock = Authority(), LeapClock()
-    files = Files(tmp_path, authority)
-    async with (
-        serving(common_name, authority.tls) as server,
-        client_of(files.cluster(server), clock) as client,
-    ):
+    files, clock = Files(tmp_path), LeapClock()
+    async with client_with(files, clock) as client:
         assert await seen(client) == "ann"
-        made = authority.client("ann-renewed")
+        made = files.authority.client("ann-renewed")
         written(tmp_path / "cert", made.chain if broken is None else broken)
         clock.advance(A_MINUTE)
         assert await seen(client) == "ann"
@@ -100,12 +102,8 @@ async def test_a_pair_that_is_half_written_does_not_end_what_works(tmp_path: Pat
 
 
 async def test_files_that_go_away_leave_what_they_held(tmp_path: Path):
-    authority, clock = Authority(), LeapClock()
-    files = Files(tmp_path, authority)
-    async with (
-        serving(common_name, authority.tls) as server,
-        client_of(files.cluster(server), clock) as client,
-    ):
+    files, clock = Files(tmp_path), LeapClock()
+    async with client_with(files, clock) as client:
         for name in ("ca", "cert", "key"):
             (tmp_path / name).unlink()
         clock.advance(A_MINUTE)
@@ -115,28 +113,20 @@ async def test_files_that_go_away_leave_what_they_held(tmp_path: Path):
 async def test_a_renewed_authority_is_read_when_the_server_shows_what_the_old_one_did_not_sign(
     tmp_path: Path,
 ):
-    authority = Authority()
-    files = Files(tmp_path, authority)
+    files = Files(tmp_path)
     files.trust(Authority())
-    async with (
-        serving(common_name, authority.tls) as server,
-        client_of(files.cluster(server), LeapClock()) as client,
-    ):
+    async with client_with(files, LeapClock()) as client:
         with pytest.raises(Terminal) as refused:
             await seen(client)
         assert refused.value.code == "kube.untrusted"
-        files.trust(authority)
+        files.trust(files.authority)
         assert await seen(client) == "ann"
 
 
 async def test_an_authority_that_is_emptied_lets_nobody_else_in(tmp_path: Path):
     """No authorities at all would mean those of the system."""
-    authority, clock = Authority(), LeapClock()
-    files = Files(tmp_path, authority)
-    async with (
-        serving(common_name, authority.tls) as server,
-        client_of(files.cluster(server), clock) as client,
-    ):
+    files, clock = Files(tmp_path), LeapClock()
+    async with client_with(files, clock) as client:
         await seen(client)
         written(tmp_path / "ca", "")
         clock.advance(A_MINUTE)
@@ -144,8 +134,7 @@ async def test_an_authority_that_is_emptied_lets_nobody_else_in(tmp_path: Path):
 
 
 async def test_a_watch_goes_on_while_the_certificate_is_renewed(tmp_path: Path):
-    authority, clock = Authority(), LeapClock()
-    files = Files(tmp_path, authority)
+    files, clock = Files(tmp_path), LeapClock()
     renewed = anyio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -159,8 +148,7 @@ async def test_a_watch_goes_on_while_the_certificate_is_renewed(tmp_path: Path):
         return stream
 
     async with (
-        serving(answer, authority.tls) as server,
-        client_of(files.cluster(server), clock) as client,
+        client_with(files, clock, answer) as client,
         client.logs("p", "n") as pieces,
     ):
         assert await anext(pieces) == b"one"
