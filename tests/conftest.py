@@ -6,8 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 import hypothesis
@@ -17,6 +18,7 @@ from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.yard import Yard
+from tests import shaken
 from tools import system
 
 # `cluster` and `kube_namespace`, as other projects have them.
@@ -35,8 +37,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> tuple[str, Mapping[str, Any]]:
+    return shaken.backend()
 
 
 def _need_cluster() -> None:

@@ -1,5 +1,6 @@
 """No orphan is paid for and no ghost is counted, on every cloud."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +32,22 @@ class Shop:
     rig: Rig
     spec: PoolSpec
     place: Place
+
+    @asynccontextmanager
+    async def running(self, disk: MemoryDisk | None = None) -> AsyncGenerator[Running]:
+        """A control plane that has swept once, as it does at its start: a test's own sweeps are the only ones."""
+        swept, tick = asyncio.Event(), sweep.Sweep.tick
+
+        async def first(one: sweep.Sweep) -> None:
+            await tick(one)
+            swept.set()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sweep.Sweep, "tick", first)
+            async with running(self.spec, disk=disk, others=[self.rig.provider]) as it:
+                await swept.wait()
+                patch.undo()
+                yield it
 
     async def machines(self, it: Running) -> list[Machine]:
         return list(await self.rig.provider.list(it.plane.fleet.deck.installation.id))
@@ -65,16 +82,16 @@ async def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_machine_whose_answer_was_lost_is_taken_in_by_the_next_life(shop: Shop):
     disk = MemoryDisk()
-    async with running(shop.spec, disk=disk, others=[shop.rig.provider]) as it:
-        await shop.order(it)
-        await it.plane.fleet.deck.journal.durable()
+    async with shop.running(disk) as it:
+        # Before it is ordered: the wheel turns by itself, and buys as well.
         shop.rig.lose_answers()
+        await shop.order(it)
         (purchase,) = it.plane.fleet.deck.book.purchases
         with pytest.raises(Deadline):
             await it.plane.fleet.buyer.buy(purchase)
-        shop.rig.answer_again()
     disk.crash()
-    async with running(shop.spec, disk=disk, others=[shop.rig.provider]) as it:
+    shop.rig.answer_again()
+    async with shop.running(disk) as it:
         await it.plane.sweep.tick()
         (node,), (machine,) = it.nodes(), await shop.machines(it)
         assert (node.state, node.machine) == (NodeState.BOOTING, machine.id)
@@ -82,7 +99,7 @@ async def test_a_machine_whose_answer_was_lost_is_taken_in_by_the_next_life(shop
 
 
 async def test_a_machine_that_the_book_gave_up_is_given_back(shop: Shop):
-    async with running(shop.spec, others=[shop.rig.provider]) as it:
+    async with shop.running() as it:
         node = await shop.bought(it)
         it.plane.fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")
         await it.plane.fleet.deck.journal.durable()
@@ -92,7 +109,7 @@ async def test_a_machine_that_the_book_gave_up_is_given_back(shop: Shop):
 
 
 async def test_a_machine_that_nobody_here_asked_for_is_told_of_and_left_alone(shop: Shop):
-    async with running(shop.spec, others=[shop.rig.provider]) as it:
+    async with shop.running() as it:
         owner = it.plane.fleet.deck.installation.id
         foreign = replace(shop.rig.intent, id=SystemIds().new(IntentId), owner=owner)
         machine = await shop.rig.provider.provision(foreign)
@@ -102,7 +119,7 @@ async def test_a_machine_that_nobody_here_asked_for_is_told_of_and_left_alone(sh
 
 
 async def test_a_record_whose_machine_is_gone_is_closed(shop: Shop):
-    async with running(shop.spec, others=[shop.rig.provider]) as it:
+    async with shop.running() as it:
         node = await shop.bought(it)
         await shop.rig.provider.terminate(node.machine)
         for _ in range(sweep.MISSING_TIMES):
@@ -112,7 +129,7 @@ async def test_a_record_whose_machine_is_gone_is_closed(shop: Shop):
 
 
 async def test_a_machine_that_is_there_keeps_its_record_and_is_known_better(shop: Shop):
-    async with running(shop.spec, others=[shop.rig.provider]) as it:
+    async with shop.running() as it:
         node = await shop.bought(it)
         it.plane.fleet.moves.change(structs.replace(node, machine_name="", host="", address=""))
         for _ in range(3):

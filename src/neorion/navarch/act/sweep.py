@@ -55,8 +55,9 @@ class Sweep:
         self._missing = {node: times for node, times in self._missing.items() if node in self._book.nodes}
 
     async def _compare(self, provider: Provider) -> None:
-        machines = await provider.list(self._deck.installation.id)
+        # Before it is asked: a machine bought while the list is under way is younger than what the list knows.
         now = self._deck.clock.now()
+        machines = await provider.list(self._deck.installation.id)
         listed_with = {node.machine for node in self._book.nodes.values()}
         await self._look_for_missing(provider, machines, now)
         for machine in machines:
