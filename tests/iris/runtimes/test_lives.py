@@ -158,11 +158,11 @@ async def test_the_lease_ends_tasks_when_the_worker_is_dead(root: Path, orders: 
         await runtime.renew(LEASE)
         await runtime.start(order)
         server = forkserver(root)
-        (task,) = (os.pidfd_open(pid) for pid in tree.children(server))
+        parent, (task,) = os.pidfd_open(server), (os.pidfd_open(pid) for pid in tree.children(server))
         await runtime.renew(Duration.of(ms=100))
     await gone(task)
     # With nothing left to look after, and nobody to look after it for, the fork server ends too.
-    await gone(os.pidfd_open(server))
+    await gone(parent)
     async with ProcessRuntime(root, SystemClock()) as runtime:
         assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
 
