@@ -1,6 +1,6 @@
 """A namespace for development servers: what is in it, the laws that hold in it, and operators that may be killed in it."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -12,8 +12,9 @@ import yaml
 from neorion.devservers.app import Plan, build
 from neorion.devservers.decide import HOME_DELETE_AFTER, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, DevServer
 from neorion.devservers.testing import SETTINGS
+from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, SystemClock, system_rng
 from neorion.keel.kube import Api, Key, Kind, Merge, Object, UnknownKind
@@ -61,6 +62,13 @@ class Room:
         self.bodies = self.informers.of(BODIES, namespace)
         self.pods = self.informers.of(POD, namespace)
         self.services = self.informers.of(SERVICE, namespace)
+        self.mirrors: tuple[Informer[Any], ...] = (
+            self.servers,
+            self.homes,
+            self.bodies,
+            self.pods,
+            self.services,
+        )
         self.events = self.informers.of(EVENT, namespace)
         self.broken: list[str] = []
         self.pods.listen(self._one_pod)
@@ -126,26 +134,27 @@ class Room:
 
     def versions(self, name: str) -> dict[str, str]:
         """Of everything that belongs to one server."""
-        mirrors: tuple[Informer[Any], ...] = (
-            self.servers,
-            self.homes,
-            self.bodies,
-            self.pods,
-            self.services,
-        )
         return {
             f"{mirror.kind.name} {thing.meta.name}": thing.meta.resource_version
-            for mirror in mirrors
+            for mirror in self.mirrors
             for thing in mirror
             if thing.meta.name.startswith(name)
         }
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        mirrors = (self.servers, self.homes, self.bodies, self.pods, self.services, self.events)
-        await until(holds, *mirrors, patience_s=PATIENCE_S)
+        await until(holds, *self.mirrors, self.events, patience_s=PATIENCE_S)
+
+    async def _level(self) -> None:
+        """Each mirror hears by a stream of its own: one may know already what another is still to hear."""
+        with anyio.fail_after(PATIENCE_S):
+            for mirror in self.mirrors:
+                while _versions((await self.api.list(mirror.kind, self.namespace)).items) != _versions(
+                    mirror
+                ):
+                    await CLOCK.sleep(Duration.of(ms=20))
 
     async def until_phase(self, name: str, *phases: Phase) -> DevServer:
-        """In this phase, of the newest wish."""
+        """In this phase, of the newest wish; and whatever was so by then is known."""
 
         def reached() -> bool:
             server = self.server(name)
@@ -158,7 +167,16 @@ class Room:
         await self.until(reached)
         found = self.server(name)
         assert found is not None
+        await self._level()
         return found
+
+    async def until_gone(self, name: str) -> None:
+        await self.until(lambda: self.server(name) is None)
+        await self._level()
+
+
+def _versions(things: Iterable[Object]) -> set[tuple[str, str]]:
+    return {(thing.meta.uid, thing.meta.resource_version) for thing in things}
 
 
 @asynccontextmanager
@@ -174,6 +192,14 @@ async def room_in(api: Client, namespace: str) -> AsyncGenerator[Room]:
     for flavor in (await api.list(FLAVORS)).items:
         if flavor.meta.name.startswith(namespace):
             await api.delete(FLAVORS, flavor.meta.name)
+
+
+@asynccontextmanager
+async def growing_homes(api: Client) -> AsyncGenerator[None]:
+    """The class is everybody's."""
+    await api.patch(STORAGE_CLASSES, CLASS, Merge({"allowVolumeExpansion": True}))
+    yield
+    await api.patch(STORAGE_CLASSES, CLASS, Merge({"allowVolumeExpansion": False}))
 
 
 class Moment(Enum):

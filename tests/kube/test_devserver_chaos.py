@@ -60,7 +60,7 @@ async def test_operators_killed_at_every_write_finish_what_the_first_began(fleet
         await room.until_phase("mydev", Phase.RUNNING)
         assert await counted(room) == {"servers": 1, "bodies": 1, "services": 1, "homes": 1, "pods": 1}
         await room.change("mydev", lifecycle={"timeToLive": "1s", "retention": "1s"})
-        await room.until(lambda: room.server("mydev") is None)
+        await room.until_gone("mydev")
         group.cancel_scope.cancel()
         kept = room.home("mydev")
         assert kept is not None
@@ -137,7 +137,7 @@ async def test_a_clock_that_is_set_stops_what_is_over_by_it_and_takes_no_home_be
         for name in ("lent", "gone"):
             await room.until_phase(name, Phase.RUNNING)
         await room.delete("gone")
-        await room.until(lambda: room.server("gone") is None)
+        await room.until_gone("gone")
         for hours in (-5, 2):
             clock.off_hours = hours
             # A clock that was set is noticed at the next look; each of these makes one.
@@ -234,7 +234,7 @@ async def test_a_server_that_is_killed_and_comes_back_finds_an_operator_that_has
         await own_cluster.start_control_plane()
         await room.create("comes", small)
         wire.shut = False
-        await room.until(lambda: room.server("goes") is None)
+        await room.until_gone("goes")
         await room.until_phase("stops", Phase.STOPPED)
         for name in ("stays", "comes"):
             await room.until_phase(name, Phase.RUNNING)

@@ -18,14 +18,14 @@ from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.client import Fleet
 from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import ConditionType, Deadline, DevServerStatus, Phase, StopReason
-from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, Body
+from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, Body
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.kube import Failed, Key, Kind, Merge, Object
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import LEASE, RESOURCE_QUOTA, SERVICE
-from tests.kube.dev_room import CLOCK, PATIENCE_S, Room, operating, owned_by
+from tests.kube.dev_room import CLOCK, PATIENCE_S, Room, growing_homes, operating, owned_by
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(480)]
 
@@ -105,12 +105,12 @@ async def test_a_server_whose_time_is_over_rests_then_goes_and_last_goes_its_hom
 ):
     async with operating(fleet_api, room.namespace):
         lifecycle = {"timeToLive": "4s", "retention": "3s", "autoShutdown": False}
-        await room.create("mydev", await room.flavor("small"), lifecycle=lifecycle, home={"retention": "3s"})
+        await room.create("mydev", await room.flavor("small"), lifecycle=lifecycle, home={"retention": "8s"})
         server = await room.until_phase("mydev", Phase.EXPIRED)
         assert server.status.stop_reason is StopReason.EXPIRED
         assert room.pods_of("mydev") == []
         home = room.home_uid("mydev")
-        await room.until(lambda: room.server("mydev") is None)
+        await room.until_gone("mydev")
         kept = room.home("mydev")
         assert kept is not None
         assert kept.meta.uid == home
@@ -164,7 +164,7 @@ async def test_a_kept_home_keeps_its_class_and_every_server_that_had_it_goes(fle
             await room.until_phase("mydev", Phase.RUNNING)
             uids.add(room.home_uid("mydev"))
             await room.delete("mydev")
-            await room.until(lambda: room.server("mydev") is None)
+            await room.until_gone("mydev")
     assert len(uids) == 1
 
 
@@ -332,9 +332,9 @@ async def test_a_home_grows_once_its_class_allows(fleet_api: Client, room: Room)
         await room.change("mydev", persistentHomeSize="2Gi")
         await room.until(lambda: room.told("mydev", "HomeCannotGrow"))
         assert size() == "1Gi"
-        await fleet_api.patch(STORAGE_CLASSES, CLASS, Merge({"allowVolumeExpansion": True}))
-        await room.change("mydev", persistentHomeSize="3Gi")
-        await room.until(lambda: size() == "3Gi")
+        async with growing_homes(fleet_api):
+            await room.change("mydev", persistentHomeSize="3Gi")
+            await room.until(lambda: size() == "3Gi")
         await room.until_phase("mydev", Phase.RUNNING)
     assert room.home_uid("mydev") == home
 
