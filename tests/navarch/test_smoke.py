@@ -20,7 +20,7 @@ FAKE = (
     DOCUMENT.replace("0.0.0.0:50051", "127.0.0.1:0")
     .replace(
         "    api_key_env: LAMBDA_API_KEY",
-        "    type: fake\n    boot: 100ms\n    faults: [{ after: 100ms, machine: 1, xid: 79 }]",
+        "    type: fake\n    boot: 100ms\n    faults: [{ after: 3s, machine: 1, xid: 79 }]",
     )
     .replace("    project: my-gcp-project", "    type: fake\n    boot: 100ms")
 )
