@@ -90,6 +90,40 @@ def test_a_gang_across_slices_is_begun_with_the_one_that_is_tried_after_a_troubl
     assert autoscale([probing, whole], [gang], NOW).creates == [Create("spare", 4)]
 
 
+def test_a_gang_that_no_group_could_hold_is_bought_from_several_that_share_its_attribute():
+    gang = wants(10, resources("1", gpus=8), placement(gang="zone"))
+    beside = replace(SPARE, shape=replace(SPARE.shape, attributes={"zone": "a"}))
+    plan = autoscale([beside, PAIR], [gang], NOW)
+    assert plan.creates == [Create("pair", 4), Create("spare", 2)]
+    assert plan.reasons[JobId("j")].sentence == "It waits for 4 slices of pair to come up."
+    assert autoscale([beside, PAIR], [gang._replace(tasks=13)], NOW).creates == []
+    assert autoscale([SPARE, PAIR], [gang], NOW).creates == [], "they have different zones"
+
+    young = autoscale([beside, PAIR], [gang._replace(since=ago("20s"))], NOW)
+    assert (young.creates, young.reasons[JobId("j")].code) == ([], WaitCode.GROUP_DELAY)
+    coming = [
+        replace(PAIR, slices=[slice_in(SliceState.CREATING, "1s", name=f"p{n}") for n in range(4)]),
+        replace(beside, slices=[slice_in(SliceState.READY, "2h", idle="1h", name=f"s{n}") for n in range(2)]),
+    ]
+    partly = autoscale(coming, [gang._replace(there={"a": 2})], NOW)
+    assert (partly.creates, partly.deletes) == ([], []), "what is there already is counted on"
+
+
+def test_a_gang_over_several_groups_is_told_which_of_them_holds_it_up():
+    gang = wants(10, resources("1", gpus=8), placement(gang="zone"))
+    beside = replace(SPARE, shape=replace(SPARE.shape, attributes={"zone": "a"}))
+    failing = replace(beside, trouble=Trouble(TroubleKind.QUOTA, 1, ago("1s")))
+    plan = autoscale([PAIR, failing], [gang], NOW)
+    assert (plan.creates, plan.wake_at) == ([], NOW + Duration.of(seconds=299))
+    assert plan.reasons[JobId("j")].sentence == "The quota of spare is used up."
+    probing = replace(beside, trouble=Trouble(TroubleKind.QUOTA, 1, ago("6m")))
+    assert autoscale([PAIR, probing], [gang], NOW).creates == [Create("spare", 1)]
+    busy = replace(beside, slices=[slice_in(SliceState.READY, "2h", name=f"s{n}") for n in range(3)])
+    plan = autoscale([PAIR, busy], [gang], NOW)
+    assert plan.creates == [Create("pair", 4)], "with all of it there, a place can be held"
+    assert plan.reasons[JobId("j")].sentence.startswith("spare has 3 of the 4 slices it may have")
+
+
 @pytest.mark.parametrize(
     ("short", "idle", "fails", "wake"),
     [("9m", "1m", [], Duration.of(minutes=1)), ("10m", "1m", ["s"], None), ("10m", None, [], None)],

@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neorion.iris.decide import DeleteCause, Demand, ScalePlan, autoscale, paused_until
-from neorion.iris.model import GroupView, JobId, JobView, SliceId, SliceState, SliceView
+from neorion.iris.decide import DeleteCause, Demand, ScalePlan, autoscale, feasible, paused_until
+from neorion.iris.model import GroupView, JobId, JobView, Placement, SliceId, SliceState, SliceView
 from neorion.iris.testing import NOW, ago, groups, jobs
 from neorion.keel.base import Duration
 
@@ -130,6 +130,19 @@ def test_demand_is_served_by_the_first_group_that_suits_and_may_grow(
         takes = min(-(-left // group.shape.per_slice), may) if suits else 0
         assert created(plan, group) == takes
         left = max(0, left - takes * group.shape.per_slice)
+
+
+@LAW
+@given(groups(), jobs(), st.sampled_from(["slice", "worker", "zone"]), st.integers(1, 12))
+def test_a_gang_is_bought_exactly_if_it_is_let_in(
+    there: list[GroupView], waiting: list[JobView], gang: str, tasks: int
+):
+    """By groups that have nothing yet, and nothing against growing."""
+    quiet = [replace(group, min_slices=0, slices=[], trouble=None) for group in there]
+    asks, where = waiting[0].resources, Placement(gang=gang)
+    refused = feasible(asks, where, tasks, [group.shape for group in quiet])
+    plan = autoscale(quiet, [Demand(waiting[0].id, asks, where, tasks, ago("1h"))], NOW)
+    assert bool(plan.creates) == (refused is None)
 
 
 @LAW

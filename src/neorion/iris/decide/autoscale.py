@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from neorion.iris.decide.group import Group, paused_until
+from neorion.iris.decide.lot import Basket, Lot, lots_of
 from neorion.iris.decide.plan import Demand
+from neorion.iris.decide.pool import SLICE, WORKER
 from neorion.iris.model import GroupView, JobId, Placement, Reason, Resources, SliceId, WaitCode
 from neorion.keel.base import Instant
 
@@ -18,7 +20,6 @@ class DeleteCause(StrEnum):
     """Why a slice goes."""
 
     IDLE = "idle"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,12 @@ class _Scaling:
         """Gives demand its part of what is on its way, in whichever group, and asks for more only for the rest."""
         gang, left = each.placement.gang, each.tasks
         suited, filled = self._groups_for(each)
+        if gang not in ("", SLICE, WORKER):
+            self._serve_across(each, suited, filled)
+            return
         for group in filled:
-            beside = _beside(each, group)
-            served = group.bins.fill(each.resources, gang, left - beside)
-            left -= served + beside if served else 0
+            served = group.bins.fill(each.resources, gang, left)
+            left -= served
             group.wanted |= served > 0
             if not left:
                 self._comes(each, group)
@@ -103,31 +106,61 @@ class _Scaling:
     def _buy(self, each: Demand, left: int, suited: Sequence[Group]) -> None:
         gang = each.placement.gang
         obstacle: Reason | None = None
-        begun: tuple[Group, int] | None = None
         for group in suited:
-            lacks = left - _beside(each, group)
-            wanted = group.bins.missing(each.resources, gang, lacks)
+            wanted = group.bins.missing(each.resources, gang, left)
             if wanted is None or (gang and wanted > group.view.shape.slices):
                 continue
             group.wanted = True
             may = group.may_create()
-            if not may or (gang and may < wanted):
+            if not may:
                 obstacle = obstacle or group.obstacle()
                 self._wake_after_trouble(group)
-                begun = begun or _part(each, group, may)
                 continue
             if self._unripe(each, group):
-                obstacle = Reason(WaitCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
+                obstacle = _too_young_for(group)
                 break
             group.create(min(wanted, may))
-            left = lacks - group.bins.fill(each.resources, gang, lacks)
+            left -= group.bins.fill(each.resources, gang, left)
             if not left:
                 self._comes(each, group)
                 return
             obstacle = obstacle or group.obstacle()
-        if begun is not None and not self._unripe(each, begun[0]):
-            begun[0].create(begun[1])
         self.reasons[each.job] = obstacle or Reason(WaitCode.NO_GROUP)
+
+    def _serve_across(self, each: Demand, suited: Sequence[Group], filled: Sequence[Group]) -> None:
+        """A gang whose slices share an attribute is served whole, beside what is free now where it would run."""
+        for lot in lots_of(filled, each.placement.gang):
+            if lot.fill(each.resources, each.tasks - each.there.get(lot.value, 0)):
+                self._comes_across(each, lot, suited)
+                return
+        obstacle: Reason | None = None
+        begun: Basket | None = None
+        for lot in lots_of(suited, each.placement.gang):
+            lacks = each.tasks - each.there.get(lot.value, 0)
+            if not lot.could_hold(each.resources, lacks):
+                continue
+            for group in lot.groups:
+                group.wanted = True
+            basket = lot.basket(each.resources, lacks)
+            if basket is None:
+                obstacle = obstacle or lot.obstacle()
+                begun = begun or lot.part(each.resources, each.tasks)
+                for group in lot.groups:
+                    self._wake_after_trouble(group)
+                continue
+            if young := self._first_unripe(each, basket):
+                obstacle = _too_young_for(young)
+                break
+            _create(basket)
+            lot.fill(each.resources, lacks)
+            self._comes_across(each, lot, suited)
+            return
+        if begun and not self._first_unripe(each, begun):
+            _create(begun)
+        self.reasons[each.job] = obstacle or Reason(WaitCode.NO_GROUP)
+
+    def _first_unripe(self, each: Demand, basket: Basket) -> Group | None:
+        return next((group for group, _ in basket if self._unripe(each, group)), None)
 
     def _unripe(self, each: Demand, group: Group) -> bool:
         """Whether the demand is too young for this group to grow."""
@@ -179,27 +212,24 @@ class _Scaling:
     def _comes(self, each: Demand, group: Group) -> None:
         self.reasons[each.job] = Reason(WaitCode.BOOTING, best=group.coming, subject=group.view.name)
 
+    def _comes_across(self, each: Demand, lot: Lot, suited: Sequence[Group]) -> None:
+        """Whatever has the gang's value is wanted: what is free there now is counted on."""
+        for group in suited:
+            group.wanted |= group.view.shape.attributes[each.placement.gang] == lot.value
+        self._comes(each, next((group for group in lot.groups if group.coming), lot.groups[0]))
+
     def _wake_after_trouble(self, group: Group) -> None:
         if group.view.trouble is not None:
             self._wakes.append(paused_until(group.view.trouble))
 
 
-def _beside(each: Demand, group: Group) -> int:
-    """How many tasks of a gang would find room beside those that this group's new slices took."""
-    return each.there.get(group.view.shape.attributes.get(each.placement.gang, ""), 0)
+def _create(basket: Basket) -> None:
+    for group, slices in basket:
+        group.create(slices)
 
 
-def _part(each: Demand, group: Group, may: int) -> tuple[Group, int] | None:
-    """What a group that cannot be grown by a whole gang buys of it all the same, or the gang would wait for ever.
-
-    After a trouble that is the one slice that is tried. Where others use some of its slices, it is what the gang lacks beside
-    all of them: only when everything is there can a place for it be held.
-    """
-    if group.view.trouble is not None:
-        return (group, may) if may else None
-    lacks = each.tasks - group.bins.hold(each.resources, len(group.ready))
-    least = group.bins.missing(each.resources, each.placement.gang, lacks) if lacks > 0 else 0
-    return (group, least) if least and least <= may else None
+def _too_young_for(group: Group) -> Reason:
+    return Reason(WaitCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
 
 
 def _gpus(group: Group) -> int:

@@ -37,21 +37,22 @@ class Bins:
         one_slice = min(tasks, one_worker * self._shape.per_slice)
         if gang in (SLICE, WORKER):
             return 1 if (one_worker if gang == WORKER else one_slice) >= tasks else None
-        if gang:
-            tasks -= sum(_room(needs, part, tasks) for part in self._parts[SLICE])
         return max(0, -(-tasks // one_slice))
+
+    def room(self, asks: Resources, most: int) -> int:
+        """For how many tasks there is room, up to `most`."""
+        needs = amounts(asks)
+        return min(most, sum(_room(needs, part, most) for part in self._parts[SLICE]))
 
     def hold(self, asks: Resources, slices: int) -> int:
         """How many such tasks so many slices have room for when nothing else runs there."""
         return count(amounts(asks), amounts(self._shape.total), 1 << 31) * self._shape.per_slice * slices
 
     def fill(self, asks: Resources, gang: str, tasks: int) -> int:
-        """Takes room for as many of the tasks as there is, for a gang for all or none; says for how many."""
+        """Takes room for as many of the tasks as there is, for a gang on one part for all or none; says for how many."""
         needs = amounts(asks)
         if gang in (SLICE, WORKER):
             return self._fill_one(needs, gang, tasks)
-        if gang and sum(_room(needs, part, tasks) for part in self._parts[SLICE]) < tasks:
-            return 0
         key, parts, left = (needs, "", 1), self._parts[SLICE], tasks
         at = self._starts.get(key, 0)
         while at < len(parts):
