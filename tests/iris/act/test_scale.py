@@ -14,11 +14,11 @@ from msgspec import structs
 from neorion.iris.act.scale import Autoscaler, Home
 from neorion.iris.adapters.platforms.faults import Behaviour
 from neorion.iris.app.controller import Settings
-from neorion.iris.model import JobId, Resources, SliceState, WorkerId
+from neorion.iris.model import EndKind, JobId, Resources, SliceState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.group import ScaleGroup
 from neorion.iris.model.lease import Lease
-from neorion.iris.model.record import Slice
+from neorion.iris.model.record import Ending, Slice
 from neorion.iris.ports import SliceOrder
 from neorion.iris.testing.platform import MemoryPlatform
 from neorion.keel.base import Conflict, Duration, Error, QuotaExceeded, Retry
@@ -276,6 +276,35 @@ async def test_a_worker_that_goes_is_not_given_work_again(tmp_path: Path):
                 await root.drain(pb.DrainRequest(worker=one.worker, undo=True))
             assert refused.value.code == "iris.worker_goes"
         assert all(worker.draining for worker in here.there.desk.deck.book.workers.values())
+
+
+async def test_a_drained_slice_makes_way_for_another_when_its_tasks_are_gone(tmp_path: Path):
+    clock = ManualClock()
+    platform = MemoryPlatform(clock)
+    quick = replace(PAIRS, scale_down_delay=ENDING)
+    async with scaled(tmp_path, platform, [quick]) as here:
+        here.there.desk.deck.clock = clock
+        await here.scaler.tick()
+        await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
+        (old,), book = here.slices, here.there.desk.deck.book
+        joined = [await here.there.join(platform.order(old.id).token, old.id) for _ in range(PAIRS.machines)]
+        job = await here.there.jobs("ada").submit(asking("/ada/job"))
+        await here.there.started(job.id)
+        for one in joined:
+            await here.there.cluster("root").drain(pb.DrainRequest(worker=one.worker))
+        await here.scaler.tick()
+        clock.advance(LONG)
+        await here.scaler.tick()
+        assert here.slices[0].state is SliceState.READY, "its task runs on"
+        (attempt,) = book.attempts.values()
+        here.there.desk.lives.end(attempt, EndKind.EXIT, Ending())
+        await here.scaler.tick()
+        clock.advance(ENDING)
+        await here.scaler.tick()
+        await here.until(lambda: not here.slices)
+        await here.scaler.tick()
+        assert [piece.id for piece in here.slices] != [old.id]
+        assert len(here.slices) == 1
 
 
 async def test_nothing_is_bought_for_a_job_that_was_cancelled_before_its_time_had_come(tmp_path: Path):

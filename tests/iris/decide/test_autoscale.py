@@ -243,6 +243,25 @@ def test_a_group_that_somebody_waits_for_gives_nothing_back():
     assert autoscale([idle], [wants(1)], NOW).deletes == []
 
 
+def test_a_drained_slice_is_given_back_once_nothing_runs_there_although_somebody_waits():
+    full = replace(PAIR, min_slices=1, shape=replace(PAIR.shape, slices=1))
+
+    def drained(since: str, idle: str | None) -> GroupView:
+        return replace(full, slices=[replace(slice_in(SliceState.READY, "2h", idle), drained=ago(since))])
+
+    assert autoscale([drained("1h", None)], [wants(1)], NOW).deletes == [], "something runs on it"
+    recent = autoscale([drained("9m", "1h")], [wants(1)], NOW)
+    assert (recent.deletes, recent.wake_at) == ([], NOW + Duration.of(minutes=1))
+    (gone,) = autoscale([drained("10m", "1h")], [wants(1)], NOW).deletes
+    assert (gone.slice, gone.cause) == ("s", DeleteCause.DRAINED)
+    assert len(autoscale([drained("1h", "10m")], [], NOW).deletes) == 1
+
+
+def test_a_drained_slice_does_not_count_as_the_least():
+    drained = replace(slice_in(SliceState.READY, "2h"), drained=ago("1m"))
+    assert autoscale([replace(PAIR, min_slices=1, slices=[drained])], [], NOW).creates == [Create("pair", 1)]
+
+
 def test_with_nothing_to_do_there_is_nothing_to_wake_for():
     busy = replace(PAIR, slices=[slice_in(SliceState.READY, "2h")])
     plan = autoscale([busy], [], NOW)

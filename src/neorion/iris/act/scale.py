@@ -74,6 +74,7 @@ class Autoscaler:
         self._idle: dict[SliceId, Instant] = {}
         self._ready: dict[SliceId, Instant] = {}
         self._short: dict[SliceId, Instant] = {}
+        self._drained: dict[SliceId, Instant] = {}
         self._troubles: dict[str, Trouble] = {}
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
         self._reasons: Mapping[JobId, Reason] = {}
@@ -224,10 +225,13 @@ class Autoscaler:
         """A slice is ready when all of its workers have joined."""
         joined: dict[SliceId, int] = {}
         busy: dict[SliceId, None] = {}
+        open_to_work: dict[SliceId, None] = {}
         for worker in self._book.workers.values():
             joined[worker.slice] = joined.get(worker.slice, 0) + 1
             if self._book.placed[worker.id]:
                 busy[worker.slice] = None
+            if not worker.draining:
+                open_to_work[worker.slice] = None
         for piece in self._wanted():
             whole = joined.get(piece.id, 0) >= self._groups[piece.group].machines
             if piece.state is SliceState.BOOTSTRAPPING and whole:
@@ -239,6 +243,10 @@ class Autoscaler:
                 self._short.setdefault(piece.id, _LONG_AGO if piece.revoked else now)
             else:
                 self._short.pop(piece.id, None)
+            if piece.id in joined and piece.id not in open_to_work:
+                self._drained.setdefault(piece.id, now)
+            else:
+                self._drained.pop(piece.id, None)
             if piece.id in busy:
                 self._idle.pop(piece.id, None)
             else:
@@ -252,9 +260,8 @@ class Autoscaler:
         slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
         for piece in self._wanted():
             ready = self._ready.get(piece.id, piece.since if piece.state is SliceState.READY else None)
-            idle, short = self._idle.get(piece.id), self._short.get(piece.id)
-            view = SliceView(piece.id, piece.state, piece.since, ready, idle, short)
-            slices[piece.group].append(view)
+            spans = (at.get(piece.id) for at in (self._idle, self._short, self._drained))
+            slices[piece.group].append(SliceView(piece.id, piece.state, piece.since, ready, *spans))
         return [
             GroupView(
                 name=group.name,
@@ -285,9 +292,8 @@ class Autoscaler:
     def _gone(self, piece: Slice) -> None:
         for worker in self._workers(piece):
             self._reports.lose(worker, piece.message)
-        self._idle.pop(piece.id, None)
-        self._ready.pop(piece.id, None)
-        self._short.pop(piece.id, None)
+        for since in (self._idle, self._ready, self._short, self._drained):
+            since.pop(piece.id, None)
         self._book.drop_slice(piece.id)
 
     def _workers(self, piece: Slice) -> list[Worker]:

@@ -20,6 +20,8 @@ class DeleteCause(StrEnum):
     """Why a slice goes."""
 
     IDLE = "idle"
+    DRAINED = "drained"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class _Scaling:
         for group in self.groups:
             name = group.view.name
             found += [Delete(name, each.id, DeleteCause.FAILED) for each in group.failed]
+            found += [Delete(name, each, DeleteCause.DRAINED) for each in self._emptied(group)]
             # A group that somebody waits for gives nothing back: it would only be bought again.
             if not group.wanted:
                 found += [Delete(name, each, DeleteCause.IDLE) for each in self._idle(group, promised)]
@@ -183,6 +186,19 @@ class _Scaling:
     def wake_at(self) -> Instant | None:
         deadlines = [deadline for group in self.groups for _, deadline in group.deadlines()]
         return min((wake for wake in (*self._wakes, *deadlines) if wake > self._now), default=None)
+
+    def _emptied(self, group: Group) -> list[SliceId]:
+        """Drained slices on which nothing runs any more serve nobody, whoever waits; for a while they may be wanted back."""
+        due: list[SliceId] = []
+        for each in group.drained:
+            if each.drained is None or each.idle is None:
+                continue
+            ripe = max(each.drained, each.idle) + group.view.patience.down
+            if ripe > self._now:
+                self._wakes.append(ripe)
+            else:
+                due.append(each.id)
+        return due
 
     def _idle(self, group: Group, promised: Collection[SliceId]) -> list[SliceId]:
         patience = group.view.patience

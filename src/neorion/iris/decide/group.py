@@ -50,7 +50,9 @@ class Group:
         self.overdue = [each for each in view.slices if given_up.get(each.id)]
         left = [each for each in view.slices if not given_up.get(each.id)]
         self.booting = [each for each in left if each.state in _BOOTING]
-        self.ready = [each for each in left if each.state is SliceState.READY]
+        there = [each for each in left if each.state is SliceState.READY]
+        self.ready = [each for each in there if each.drained is None]
+        self.drained = [each for each in there if each.drained is not None]
         self.failed = [each for each in left if each.state is SliceState.FAILED]
         self.bins.add(len(self.booting))
 

@@ -95,7 +95,8 @@ class Trouble:
 class SliceView:
     """`ready` is when its workers had joined; `idle` since when nothing runs on it, or None while something does.
 
-    `short` is since when it lacks a worker that it had; None while it is whole.
+    `short` is since when it lacks a worker that it had; None while it is whole. `drained` is since when all of its workers
+    are given nothing new, because somebody wants it so.
     """
 
     id: SliceId
@@ -104,6 +105,7 @@ class SliceView:
     ready: Instant | None = None
     idle: Instant | None = None
     short: Instant | None = None
+    drained: Instant | None = None
 
 
 _UP, _DOWN, _GRACE, _BOOT, _JOIN = (Duration.of(minutes=span) for span in (1, 10, 30, 40, 10))
