@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 from anyio.from_thread import BlockingPortal
 
-from neorion.iris.client import IrisClient, JobFailed
+from neorion.iris.client import AsyncIrisClient, IrisClient, JobFailed
 from neorion.iris.model import Cause
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error, Terminal
@@ -52,6 +52,35 @@ def test_what_ends_programs_ends_no_client(
         client.map(end, [argument], "ends-map")
     assert client.wait(client.submit(abs, "goes-on", args=(-1,)), timeout=60) == 1
     assert client.wait("goes-on") == client.wait(client.path("goes-on")) == 1
+
+
+@pytest.mark.parametrize("end", [StopIteration("empty"), StopAsyncIteration("empty")], ids=repr)
+def test_the_end_of_an_iteration_in_a_task_is_none_of_a_loop_that_waits_for_it(
+    cluster: Cluster, client: IrisClient, end: Exception
+):
+    def told(caught: RuntimeError) -> None:
+        assert (type(caught.__cause__), str(caught)) == (type(end), f"The task raised {end!r}.")
+        assert "in throw" in caught.__notes__[-1]
+
+    for ask in (
+        lambda: client.wait(client.submit(throw, "stops", args=(end,)), timeout=60),
+        lambda: client.map(throw, [end], "stops-map"),
+        lambda: list(client.map(throw, [end], "stops-eager", as_completed=True)),
+    ):
+        with pytest.raises(RuntimeError) as caught:
+            ask()
+        told(caught.value)
+
+    async def waits() -> None:
+        async with AsyncIrisClient.remote(cluster.url) as there:
+            with pytest.raises(RuntimeError) as caught:
+                await (await there.submit(throw, "stops-async", args=(end,)))
+            told(caught.value)
+            with pytest.raises(RuntimeError) as caught:
+                await there.map(throw, [end], "stops-async-map")
+            told(caught.value)
+
+    asyncio.run(waits())
 
 
 def of_the_task_alone(end: str) -> object:

@@ -119,6 +119,10 @@ def load(body: bytes) -> Any:
         failed = True
     if not failed:
         return found
+    if isinstance(found, StopIteration | StopAsyncIteration):
+        # Whichever loop is around the caller would take it for its own end, and go on as if nothing had happened.
+        signal, found = found, RuntimeError(f"The task raised {found!r}.")
+        found.__cause__ = signal
     if outcome.text:
         found.add_note(f"In the task:\n{outcome.text}")
     raise found
