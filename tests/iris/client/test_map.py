@@ -8,9 +8,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from neorion.iris.client import Args, AsyncIrisClient, IrisClient, JobFailed
+from neorion.iris.model.gen import iris_pb as pb
 from tests.iris.processes import Cluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -192,3 +194,26 @@ async def test_the_async_client_maps_both_ways(cluster: Cluster):
         assert await client.map(add, range(5)) == list(range(5))
         pairs = [pair async for pair in client.map(add, range(5), as_completed=True)]
         assert sorted(pairs) == [(number, number) for number in range(5)]
+
+
+@pytest.mark.anyio
+async def test_a_map_that_is_left_while_it_is_submitted_is_cancelled_too(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    calls: list[str] = []
+    async with AsyncIrisClient.remote(cluster.url) as client, anyio.create_task_group() as group:
+        submit = client.calls.submit
+
+        async def answered_late(request: pb.SubmitRequest) -> pb.SubmitResponse:
+            answer = await submit(request)
+            calls.append(answer.id)
+            if len(calls) == 1:
+                group.cancel_scope.cancel()
+                await anyio.sleep_forever()
+            return answer
+
+        monkeypatch.setattr(client.calls, "submit", answered_late)
+        await client.map(signal.sigwait, [[signal.SIGUSR1]], "left-early")
+    async with AsyncIrisClient.remote(cluster.url) as client:
+        assert (await client.get("left-early")).state == "cancelled"
+        assert set(calls) == {(await client.get("left-early")).id}

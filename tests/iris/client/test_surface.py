@@ -13,7 +13,20 @@ from neorion.iris.client import AsyncIrisClient, AsyncJob, IrisClient, Job
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/iris.md"
 # What only whoever builds on the client needs: raw calls, and blobs.
-INNER = {"at", "calls", "cluster", "ended", "ends", "get_blob", "named", "put_blob", "send", "watch"}
+INNER = {
+    "at",
+    "calls",
+    "cluster",
+    "ended",
+    "ends",
+    "get_blob",
+    "hand_in",
+    "named",
+    "prepare",
+    "put_blob",
+    "send",
+    "watch",
+}
 
 
 def public(kind: type[Any]) -> dict[str, list[str]]:

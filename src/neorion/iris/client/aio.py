@@ -1,8 +1,8 @@
 """The client: every verb, for asyncio. `IrisClient` has the same verbs without it."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, Literal, Self, Unpack, overload
 
 import anyio
@@ -183,6 +183,11 @@ class AsyncIrisClient(Connection):
         **options: Unpack[MapOptions],
     ) -> AsyncJob:
         """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
+        return await self.hand_in(await self._prepare_map(function, items, name, options))
+
+    async def _prepare_map(
+        self, function: Callable[..., Any], items: list[Any], name: str, options: MapOptions
+    ) -> pb.SubmitRequest:
         check_options(options, MapOptions)
         check_function(function)
         payload = Payload()
@@ -199,7 +204,7 @@ class AsyncIrisClient(Connection):
         spec.inputs = payload.pickled_each(
             (((part.start, items[part.start : part.stop]), nothing) for part in chunks), "An item"
         )
-        return await self.send(spec, payload, key)
+        return await self.prepare(spec, payload, key)
 
     async def _map(
         self,
@@ -212,26 +217,40 @@ class AsyncIrisClient(Connection):
     ) -> AsyncGenerator[tuple[int, Any]]:
         if not items:
             return
-        job = await self.start_map(function, items, name, **options)
+        request = await self._prepare_map(function, items, name, options)
+        try:
+            job = await self.hand_in(request)
+        except anyio.get_cancelled_exc_class():
+            # Whether it arrived nobody knows: handed in once more it has a name to be cancelled by.
+            await self._abandon(lambda: self.hand_in(request))
+            raise
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         outcomes = Outcomes(chunks, self.get_blob, options.get("return_exceptions", False))
         ended = False
         try:
-            async for pairs in outcomes.of(self.ends(job.id, eager=eager)):
-                for pair in pairs:
-                    yield pair
+            async with (
+                aclosing(self.ends(job.id, eager=eager)) as ends,
+                aclosing(outcomes.of(ends)) as found,
+            ):
+                async for pairs in found:
+                    for pair in pairs:
+                        yield pair
             ended = True
         finally:
             if not ended:
-                await self._abandon(job)
+                await self._abandon(lambda: _known(job))
 
-    async def _abandon(self, job: AsyncJob) -> None:
+    async def _abandon(self, find: Callable[[], Awaitable[AsyncJob]]) -> None:
         """Nobody waits for it any more; what has ended already is not minded."""
         with anyio.move_on_after(_FAREWELL_S, shield=True):
             try:
-                await self.cancel(job)
+                await self.cancel(await find())
             except Error:
                 return
+
+
+async def _known(job: AsyncJob) -> AsyncJob:
+    return job
 
 
 async def _in_order(pairs: AsyncGenerator[tuple[int, Any]], total: int) -> list[Any]:

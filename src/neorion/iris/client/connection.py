@@ -99,7 +99,7 @@ class Connection:
         self.calls = channel.client(JobServiceClient)
         self.cluster = channel.client(ClusterServiceClient)
 
-    async def ends(self, job: str, *, eager: bool) -> AsyncIterator[tuple[pb.Job, pb.Task, bytes]]:
+    async def ends(self, job: str, *, eager: bool) -> AsyncGenerator[tuple[pb.Job, pb.Task, bytes]]:
         """The tasks of a job as they end, with what came along of their results; all at its end if nobody is eager."""
         if not eager:
             results = await self.ended(job)
@@ -109,13 +109,14 @@ class Connection:
         known: set[int] = set()
         while True:
             try:
-                async for change in self.watch(job):
-                    fresh = [
-                        task for task in change.tasks if task.state in _ENDED and task.index not in known
-                    ]
-                    known.update(task.index for task in fresh)
-                    for task in _failed_first(fresh):
-                        yield change.job or pb.Job(), task, b""
+                async with aclosing(self.watch(job)) as changes:
+                    async for change in changes:
+                        fresh = [
+                            task for task in change.tasks if task.state in _ENDED and task.index not in known
+                        ]
+                        known.update(task.index for task in fresh)
+                        for task in _failed_first(fresh):
+                            yield change.job or pb.Job(), task, b""
             except Retry:
                 # The controller starts anew; when it answers again, the watch goes on.
                 await self._waiting(lambda: self.get(job))
@@ -123,6 +124,10 @@ class Connection:
                 return
 
     async def send(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> AsyncJob:
+        return await self.hand_in(await self.prepare(spec, payload, key))
+
+    async def prepare(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> pb.SubmitRequest:
+        """A submission, of which what is large has gone ahead."""
         inline = sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX
         if not inline:
             for digest, body in payload.blobs.items():
@@ -131,7 +136,10 @@ class Connection:
             [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()] if inline else []
         )
         # The key is made before sending, so that a submission whose answer was lost can be sent again.
-        request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
+        return pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
+
+    async def hand_in(self, request: pb.SubmitRequest) -> AsyncJob:
+        """The job; handed in twice, it is the same one."""
         answer = await self._steady(lambda: self.calls.submit(request))
         return AsyncJob(self, answer.id, answer.name)
 

@@ -1,6 +1,6 @@
 """`map`: one function over many items, in chunks; which items a chunk has, and what came of each."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ class Outcomes:
 
     async def of(
         self, ends: AsyncIterator[tuple[pb.Job, pb.Task, bytes]]
-    ) -> AsyncIterator[list[tuple[int, Any]]]:
+    ) -> AsyncGenerator[list[tuple[int, Any]]]:
         """The values of each task as it ends, with the numbers of their items."""
         async for job, task, small in ends:
             numbers = self.chunks.items(task.index)
