@@ -47,8 +47,9 @@ class Order:
 
 
 class Phase(StrEnum):
-    """Where an attempt is."""
+    """Where an attempt is. One that waits has an order for which its worker's disk has no room yet: no runtime knows of it."""
 
+    WAITING = "waiting"
     BUILDING = "building"
     RUNNING = "running"
     ENDED = "ended"

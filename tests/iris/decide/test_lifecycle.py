@@ -41,6 +41,8 @@ def verdict(rules: Rules, spent: Spent, counts: TaskCounts, ending: Ending) -> V
         (Ending(EndKind.OUT_OF_MEMORY), Cause.OUT_OF_MEMORY, Spent(failures=1)),
         (Ending(EndKind.TIMED_OUT), Cause.RAN_TOO_LONG, Spent(failures=1)),
         (Ending(EndKind.NOT_STARTED), Cause.NOT_BUILT, Spent(failures=1)),
+        (Ending(EndKind.NO_ROOM), Cause.NO_ROOM, Spent(failures=1)),
+        (Ending(EndKind.NO_ROOM, elsewhere=True), Cause.NO_ROOM, Spent()),
         (LOST, Cause.WORKER_LOST, Spent(losses=1)),
         (replace(LOST, started=False), Cause.LOST_BEFORE_START, Spent()),
         (Ending(EndKind.STOPPED, stop=StopCause.PREEMPTED), Cause.PREEMPTED, Spent(losses=1)),

@@ -137,7 +137,9 @@ class Lives:
         """An attempt is over. If it is the one that counts, its task and its job move on."""
         well = kind is EndKind.EXIT and ending.code == 0
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
-        end = AttemptEnd(kind, ending.code, attempt.state is not AttemptState.ASSIGNED, attempt.doom)
+        elsewhere = kind is EndKind.NO_ROOM and self._book.shun(attempt.job, attempt.worker)
+        begun = attempt.state is not AttemptState.ASSIGNED
+        end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
         ATTEMPT.check(attempt.id, attempt.state, state)
         told, now, started = replace(ending, cause=cause_of(end)), self._deck.clock.now(), attempt.started
         if kind in _RAN and attempt.state in _AHEAD:

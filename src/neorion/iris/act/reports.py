@@ -10,6 +10,7 @@ from neorion.iris.model import (
     AttemptId,
     AttemptState,
     EndKind,
+    JobId,
     SliceId,
     SliceState,
     WorkerId,
@@ -41,6 +42,8 @@ class Reports:
         self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
         # For people to look at, and worth no write: the next look is seconds away.
         self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
+        # Attempts for whose files their workers have no room; a worker tells them again when it comes back.
+        self._stuck: dict[AttemptId, JobId] = {}
 
     def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """The same worker again if it is known and not given up, a new one otherwise."""
@@ -95,6 +98,8 @@ class Reports:
             attempt = self._known(worker, seen)
             if attempt is None:
                 unknown.append(seen.attempt)
+            elif seen.phase == Phase.WAITING:
+                self._wait(attempt)
             elif seen.phase == Phase.ENDED:
                 used = replace(attempt, usage=wire.usage(seen.usage))
                 self._lives.end(used, EndKind(seen.kind), ending)
@@ -102,6 +107,16 @@ class Reports:
                 state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
                 self._lives.progress(attempt, state)
         return unknown
+
+    def stuck(self, job: JobId) -> Attempt | None:
+        """An attempt of this job that waits for room on its worker's disk."""
+        found = (self._book.attempts.get(attempt) for attempt, its in self._stuck.items() if its == job)
+        return next((one for one in found if one is not None and one.state is AttemptState.ASSIGNED), None)
+
+    def _wait(self, attempt: Attempt) -> None:
+        self._stuck = {one: job for one, job in self._stuck.items() if one in self._book.attempts}
+        self._stuck[attempt.id] = attempt.job
+        self._book.stirred(attempt.job, attempt.index)
 
     def usage(self, attempt: Attempt) -> Usage:
         """At its worker's last look, or in all if it has ended."""

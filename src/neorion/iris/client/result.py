@@ -18,7 +18,7 @@ class JobFailed(Terminal):
         super().__init__(
             f"iris.{ending.cause or 'failed'}",
             f"{job.name} {_story(ending)}.",
-            hint=f"see what it wrote: iris job logs {job.name}",
+            hint=_HINTS.get(ending.cause, "see what it wrote: iris job logs {name}").format(name=job.name),
         )
         self.ending = ending
 
@@ -41,9 +41,11 @@ _STORIES = {
     "gang_restart": "was stopped to start again with its gang",
     "gang_broken": "cannot start whole again: a task of its gang has ended",
     "not_built": "could not be started",
+    "no_room": "found no worker with room on its disk for its files",
 }
 # What their stories leave open, the worker tells.
-_EXPLAINED = ("not_built",)
+_EXPLAINED = ("not_built", "no_room")
+_HINTS = {"no_room": "free space on the workers, or make its bundle and arguments smaller"}
 
 
 def _story(ending: pb.Ending) -> str:

@@ -24,12 +24,16 @@ class Rest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an attempt ended; `started` is whether its worker had begun to build or run it."""
+    """How an attempt ended; `started` is whether its worker had begun to build or run it.
+
+    `elsewhere` is whether there is a worker that did not turn this job away for want of room.
+    """
 
     kind: EndKind
     code: int = 0
     started: bool = True
     stop: StopCause = StopCause.NONE
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ _ENDS = {
     # Paid for, or an environment that cannot be built would be tried for ever.
     EndKind.NOT_STARTED: (Cause.NOT_BUILT, _FAILURE),
     EndKind.LOST: (Cause.WORKER_LOST, _LOSS),
+    EndKind.NO_ROOM: (Cause.NO_ROOM, _FAILURE),
 }
 
 _STOPS = {
@@ -146,6 +151,8 @@ def job_state(rules: Rules, counts: TaskCounts) -> JobState:
 def _charge(ending: Ending) -> tuple[Cause, Spent]:
     if ending.kind is EndKind.LOST and not ending.started:
         return Cause.LOST_BEFORE_START, _FREE
+    if ending.kind is EndKind.NO_ROOM and ending.elsewhere:
+        return Cause.NO_ROOM, _FREE
     if ending.stop is StopCause.PREEMPTED:
         # However it ended after it was told to, it ended because it was told to.
         return Cause.PREEMPTED, _LOSS if ending.started else _FREE

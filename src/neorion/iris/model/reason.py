@@ -25,6 +25,7 @@ class WaitCode(StrEnum):
     USER_MEMORY = "user_memory"
     USER_GPUS = "user_gpus"
     PREEMPTING = "preempting"
+    WORKER_DISK = "worker_disk"
     HOLDING = "holding"
     HELD = "held"
     BOOTING = "booting"
@@ -140,6 +141,7 @@ _SENTENCES = {
     WaitCode.USER_MEMORY: "{subject} has {best} of memory in use, and may have {want} at once.",
     WaitCode.USER_GPUS: "{subject} has {best} in use, and may have {want} at once.",
     WaitCode.PREEMPTING: "It waits for {best} of others to stop and make room.",
+    WaitCode.WORKER_DISK: "A task of it waits on {subject}, whose disk has no room for its files.",
     WaitCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
     WaitCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
     WaitCode.BOOTING: "It waits for {best} of {subject} to come up.",
@@ -165,6 +167,7 @@ _HINTS = {
     WaitCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
     WaitCode.SETTLING: _BY_ITSELF,
     WaitCode.PREEMPTING: _BY_ITSELF,
+    WaitCode.WORKER_DISK: "free space there, or make its bundle and arguments smaller; after a while it is tried elsewhere",
     WaitCode.HOLDING: "it starts at the latest when all that runs there has ended",
     WaitCode.HELD: "it goes on when that one runs; what asks for less may find room elsewhere",
     WaitCode.BOOTING: "it starts by itself; see how far they are: iris slice list --group {subject}",

@@ -54,7 +54,7 @@ class EndKind(StrEnum):
     """How an attempt ended. Told apart, because they are charged and explained differently.
 
     NOT_STARTED: the task's own code never ran, for a reason that lies in the order. LOST: it was ended, or forgotten how, by
-    no fault of its own.
+    no fault of its own. NO_ROOM: its worker's disk had none for its files, and another's may.
     """
 
     EXIT = "exit"
@@ -64,6 +64,7 @@ class EndKind(StrEnum):
     STOPPED = "stopped"
     NOT_STARTED = "not_started"
     LOST = "lost"
+    NO_ROOM = "no_room"
 
 
 class StopCause(StrEnum):
@@ -86,6 +87,7 @@ class Cause(StrEnum):
     RAN_TOO_LONG = "ran_too_long"
     WAITED_TOO_LONG = "waited_too_long"
     NOT_BUILT = "not_built"
+    NO_ROOM = "no_room"
     WORKER_LOST = "worker_lost"
     LOST_BEFORE_START = "lost_before_start"
     PREEMPTED = "preempted"

@@ -58,7 +58,8 @@ class Desk:
         """Why some of its tasks wait, or None if none does."""
         book = self.deck.book
         if not book.counts[job][TaskState.PENDING]:
-            return None
+            stuck = self.reports.stuck(job)
+            return Reason(WaitCode.WORKER_DISK, subject=stuck.worker) if stuck else None
         reason = self.scaling_reason(job) or self.scheduler.reasons.get(job)
         if reason is not None:
             return reason

@@ -32,6 +32,10 @@ def shown_job(desk: Desk, job: Job) -> pb.Job:
 def shown_task(desk: Desk, task: Task) -> pb.Task:
     book = desk.deck.book
     attempt = book.attempts.get(task.attempt)
+    stuck = desk.reports.stuck(task.job) if attempt is not None else None
+    ending = task.ending
+    if stuck is not None and stuck is attempt:
+        ending = Ending(message=f"it waits for room on the disk of {stuck.worker}")
     return pb.Task(
         job=task.job,
         index=task.index,
@@ -42,7 +46,7 @@ def shown_task(desk: Desk, task: Task) -> pb.Task:
         losses=task.losses,
         worker=attempt.worker if attempt else "",
         since_ms=wire.ms(task.since),
-        ending=_shown_ending(task.ending, own=owns(book.jobs[task.job].spec.name)),
+        ending=_shown_ending(ending, own=owns(book.jobs[task.job].spec.name)),
         usage=wire.usage_message(desk.reports.usage(attempt)) if attempt else None,
     )
 

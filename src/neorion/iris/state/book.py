@@ -9,9 +9,11 @@ from neorion.iris.model import (
     Band,
     Caps,
     ClusterView,
+    Constraint,
     JobId,
     JobName,
     JobView,
+    Op,
     Resources,
     RunningView,
     SliceId,
@@ -24,6 +26,8 @@ from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
 from neorion.iris.state.journal import Journal
 
 _NOTHING = Resources()
+# An attribute by which a job can be told from which workers to stay away; people's own have no spaces.
+_ITSELF = "the worker itself"
 
 
 class Book:
@@ -51,6 +55,8 @@ class Book:
         # Told of every change of a job, and of a task of it by its index.
         self.stirred: Callable[[JobId, int | None], None] = lambda _job, _index: None
         self._waiting: dict[JobId, dict[int, None]] = {}
+        # Workers that had no room for a job's files; a restart tries them again.
+        self._shunned: dict[JobId, dict[WorkerId, None]] = {}
         self._used: dict[WorkerId, Resources] = {}
         self._live: dict[str, int] = {}
 
@@ -115,6 +121,8 @@ class Book:
             self.impatient[job.id] = None
         else:
             self.impatient.pop(job.id, None)
+        if job.state.ended:
+            self._shunned.pop(job.id, None)
         if job.parent:
             self.children.setdefault(job.parent, {})[job.id] = None
         if job.owner:
@@ -169,13 +177,24 @@ class Book:
         self.placed.setdefault(worker.id, {})
         self._used.setdefault(worker.id, _NOTHING)
 
+    def shun(self, job: JobId, worker: WorkerId) -> bool:
+        """Other workers come first for this job from now on; False if there is none that it has not shunned."""
+        shunned = self._shunned.setdefault(job, {})
+        shunned[worker] = None
+        return any(other.id not in shunned for other in self._open())
+
     # Views.
 
     def view(self, caps: Caps) -> ClusterView:
         workers = [
-            WorkerView(w.id, w.slice, w.attributes, w.total, w.total - self._used[w.id])
-            for w in self.workers.values()
-            if w.state is WorkerState.READY and not w.draining
+            WorkerView(
+                w.id,
+                w.slice,
+                {**w.attributes, _ITSELF: w.id} if self._shunned else w.attributes,
+                w.total,
+                w.total - self._used[w.id],
+            )
+            for w in self._open()
         ]
         jobs = [
             self._job_view(self.jobs[job], list(waiting))
@@ -184,6 +203,10 @@ class Book:
         ]
         running = [view for placed in self.placed.values() for view in placed.values()]
         return ClusterView(workers, jobs, running, caps)
+
+    def _open(self) -> Iterator[Worker]:
+        """Workers that are given work."""
+        return (w for w in self.workers.values() if w.state is WorkerState.READY and not w.draining)
 
     def free(self, worker: WorkerId) -> Resources:
         """Never less than nothing: one that came back smaller still runs what it had room for before."""
@@ -232,8 +255,12 @@ class Book:
         if spec.placement.spread:
             running = (self.attempts.get(task.attempt) for task in self.tasks[job.id])
             beside = [attempt.worker for attempt in running if attempt is not None]
+        placement, shunned = spec.placement, self._shunned.get(job.id, ())
+        if shunned:
+            others = (Constraint(_ITSELF, Op.NE, (worker,), required=False) for worker in shunned)
+            placement = replace(placement, constraints=(*placement.constraints, *others))
         return JobView(
-            job.id, spec.name.user, spec.band, spec.resources, spec.placement, job.submitted, waiting, beside
+            job.id, spec.name.user, spec.band, spec.resources, placement, job.submitted, waiting, beside
         )
 
     def _occupy(self, attempt: Attempt) -> None:

@@ -19,6 +19,7 @@ from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
 from neorion.iris.worker.logs import LogShipper
 from neorion.iris.worker.lookout import Lookout
+from neorion.iris.worker.room import NO_ROOM, Unbegun
 from neorion.keel.base import (
     Conflict,
     Denied,
@@ -45,8 +46,6 @@ INLINE_BYTES_MAX = 1024 * 1024
 REPORT_BYTES_MAX = 2 * 1024 * 1024
 # An order may be on its way twice; this many ended attempts are remembered so that its twin is not taken for a new one.
 ENDED_MAX = 10_000
-# Want of room is no reason to lose touch, and none to fail a task: another end makes some.
-_NO_ROOM = ("runtime.disk", "iris.worker_disk")
 _ROOM_EVERY = Duration.of(seconds=10)
 _STOP_GRACE = Duration.of(seconds=10)
 _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
@@ -93,7 +92,7 @@ class Worker:
         self._ended: OrderedDict[AttemptId, None] = OrderedDict()
         # Ends whose values the controller has no room for, and orders that this disk has no room for.
         self._unkept: dict[AttemptId, Seen] = {}
-        self._unbegun: dict[AttemptId, pb.Start] = {}
+        self._unbegun = Unbegun(clock)
         self._obeying = anyio.Lock()
         self._leased_until = 0.0
         self._trouble = ""
@@ -212,9 +211,9 @@ class Worker:
             await self._clock.sleep(_ROOM_EVERY)
             if self._unkept:
                 self._hear(list(self._unkept.values()))
-            if self._unbegun:
+            if starts := self._unbegun.starts():
                 async with self._obeying:
-                    await self._start_all(list(self._unbegun.values()))
+                    await self._start_all(starts)
 
     async def _beat(self, joined: pb.JoinResponse) -> None:
         while True:
@@ -297,6 +296,7 @@ class Worker:
                 self._lookout.forget(seen.attempt)
                 self._cache.let_go(seen.attempt)
             elif seen.attempt in unknown:
+                self._unbegun.take(seen.attempt)
                 await self._kill(seen.attempt)
         if over:
             await self._runtime.forget(*over)
@@ -309,15 +309,14 @@ class Worker:
         attempt = AttemptId(start.attempt)
         if attempt in self._ended:
             return
-        known = self._unbegun.pop(attempt, None)
+        since = self._unbegun.take(attempt)
         try:
             await self._runtime.start(await self._order(attempt, start))
         except Retry as error:
-            if error.code not in _NO_ROOM:
+            if error.code not in NO_ROOM:
                 raise
-            if known is None:
-                log.warning("a task waits for room on the disk", attempt=attempt, why=error.sentence)
-            self._unbegun[attempt] = start
+            if seen := self._unbegun.put(start, since, error, self.id):
+                self._hear([seen])
         except Conflict as error:
             # Out of touch for too long: the next session begins with a lease and with the same order.
             raise Retry("iris.no_lease", error.sentence) from error
@@ -326,7 +325,7 @@ class Worker:
             self._hear([Seen(attempt, Phase.ENDED, End(EndKind.NOT_STARTED, message=error.sentence))])
 
     async def _stop(self, attempt: AttemptId) -> None:
-        self._unbegun.pop(attempt, None)
+        self._unbegun.take(attempt)
         try:
             await self._runtime.stop(attempt, _STOP_GRACE)
         except NotFound:

@@ -30,7 +30,7 @@ class LogShipper:
         """Most tasks end before anybody could follow them: their logs are never looked at."""
         if seen.phase is Phase.ENDED:
             self._live.pop(seen.attempt, None)
-        else:
+        elif seen.phase is not Phase.WAITING:
             self._live[seen.attempt] = None
 
     async def run(self, worker: str) -> None:
