@@ -5,9 +5,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack
 
-from anyio import CancelScope
+from anyio import CancelScope, create_task_group, current_time
+from anyio import Event as Moment
 
 from neorion.devservers.client import copying, inside
 from neorion.devservers.client.fleet import Fleet
@@ -25,6 +26,10 @@ from neorion.keel.kube import LogRequest
 from neorion.keel.kube.client import connect
 from neorion.keel.kube.core import Event
 from neorion.keel.kube.streams import Finished
+from neorion.keel.run import only_error
+
+# How long somebody who no longer wants a server waits to hear whether it was made, so that it can be deleted.
+_LAST_WORD_S: Final = 10.0
 
 
 class Where(TypedDict, total=False):
@@ -97,8 +102,7 @@ class AsyncDevServer:
             if self._wish is None:
                 await self._fleet.server(self.name)
             else:
-                await self._fleet.create(self._wish)
-                self._stack.push_async_callback(self._leave)
+                await self._make(self._fleet, await self._fleet.checked(self._wish))
                 await until_ready(self._fleet, self.name)
         except BaseException:
             await self._stack.aclose()
@@ -160,6 +164,27 @@ class AsyncDevServer:
         self._keep = True
         await self.fleet.delete(self.name)
         await until_gone(self.fleet, self.name)
+
+    async def _make(self, fleet: Fleet, manifest: dict[str, Any]) -> None:
+        """To its end, even when the block was cancelled: without an answer nobody would know what there is to delete."""
+        asking, answered = CancelScope(shield=True), Moment()
+
+        async def ask() -> None:
+            with asking:
+                await fleet.make(manifest)
+                self._stack.push_async_callback(self._leave)
+            answered.set()
+
+        try:
+            # A task of its own: a shield alone does not keep asyncio's own cancellations away.
+            async with create_task_group() as group:
+                group.start_soon(ask)
+                try:
+                    await answered.wait()
+                finally:
+                    asking.deadline = current_time() + _LAST_WORD_S
+        except BaseExceptionGroup as several:
+            raise only_error(several) from None
 
     async def _leave(self) -> None:
         """Even when the block was cancelled: a server that nobody waits for costs money."""

@@ -126,15 +126,19 @@ class Fleet:
 
     async def create(self, wish: "Wish") -> DevServer:
         """Refuses what cannot be before anything is written."""
-        manifest = await self.checked(wish)
+        return await self.make(await self.checked(wish))
+
+    async def make(self, manifest: dict[str, Any]) -> DevServer:
+        """From a manifest that `checked` gave."""
         try:
             with _explained(self.namespace):
                 return await self.client.create(SERVERS, manifest)
         except Exists:
+            name = manifest["metadata"]["name"]
             raise Conflict(
                 "devservers.exists",
-                f'There is a server "{wish.name}" already.',
-                hint=f"Enter it: devctl ssh {wish.name}; or choose another name.",
+                f'There is a server "{name}" already.',
+                hint=f"Enter it: devctl ssh {name}; or choose another name.",
             ) from None
 
     async def delete(self, name: str) -> None:
