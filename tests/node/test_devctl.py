@@ -147,6 +147,18 @@ def test_a_link_that_is_named_brings_what_it_leads_to(devctl: Devctl, box: str, 
     assert (tmp_path / "newest/latest").readlink() == Path("step-9")
 
 
+def test_a_link_out_of_a_tree_is_told_and_the_rest_of_it_arrives(devctl: Devctl, box: str, tmp_path: Path):
+    made = (
+        "mkdir -p env/bin && echo code > env/lib && ln -s /bin/sh env/bin/python && ln -s ../lib env/bin/lib"
+    )
+    devctl.good("exec", box, "--", "sh", "-c", made)
+    done = devctl("cp", f"{box}:env", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "env/bin/python was left out: it is a link out of the copy, to /bin/sh." in done.stderr
+    assert [path.name for path in (tmp_path / "env/bin").iterdir()] == ["lib"]
+    assert (tmp_path / "env/bin/lib").read_text() == "code\n"
+
+
 def test_a_port_leads_to_the_server_and_to_its_next_machine(devctl: Devctl, box: str):
     del box
     devctl.good("create", "web", "--home-size", "1Gi", "--wait")

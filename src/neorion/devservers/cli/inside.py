@@ -60,7 +60,7 @@ def cp_command(out: Output, source: str, target: str, where: Where) -> None:
     """Copy files to a server or from it.
 
     One of SOURCE and TARGET is NAME:PATH, the other a path of this machine. A path without a slash in front is in the
-    home. Folders are copied whole.
+    home. Folders are copied whole; of what comes from a server, links that lead out of the copy are left out and told.
     """
     from neorion.devservers.cli import streams  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above

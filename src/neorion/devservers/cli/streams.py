@@ -1,6 +1,7 @@
 """What the commands that reach into a server do."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from neorion.devservers.cli.inside import Which
 from neorion.devservers.cli.terminal import carry, carry_terminal, has_terminal, write_all
 from neorion.devservers.client import (
     Fleet,
+    LeftOut,
     container,
     copy_from,
     copy_to,
@@ -28,6 +30,8 @@ from neorion.keel.kube.streams import Target
 
 _SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash -l; exec sh -l")
 _PORT_MAX = 65_535
+# What a copy lacks is told one by one, up to so many.
+_TOLD_MAX = 20
 
 
 async def shell(fleet: Fleet, out: Output, name: str, program: str) -> int:
@@ -85,8 +89,18 @@ async def copy(fleet: Fleet, out: Output, asked: Copy) -> None:
         await copy_to(fleet, asked.name, asked.here, asked.there)
         out.say(f"{asked.here} is on {asked.name}.")
     else:
-        await copy_from(fleet, asked.name, asked.there, asked.here)
+        left = await copy_from(fleet, asked.name, asked.there, asked.here)
+        for sentence in _missing(left):
+            out.warn(sentence)
         out.say(f"{asked.name}:{asked.there} is here.")
+
+
+def _missing(left: Sequence[LeftOut]) -> Iterator[str]:
+    for one in left[:_TOLD_MAX]:
+        what = f"it is a link out of the copy, to {one.target}" if one.target else "it is no file"
+        yield f"{one.path} was left out: {what}."
+    if len(left) > _TOLD_MAX:
+        yield f"{len(left) - _TOLD_MAX} more were left out."
 
 
 async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], address: str) -> None:

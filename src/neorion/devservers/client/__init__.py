@@ -12,7 +12,7 @@ from neorion.keel.base import late
 
 if TYPE_CHECKING:
     from neorion.devservers.client.aio import AsyncDevServer, Wanted, Where
-    from neorion.devservers.client.copying import copy_from, copy_to
+    from neorion.devservers.client.copying import LeftOut, copy_from, copy_to
     from neorion.devservers.client.extension import Extension, extended
     from neorion.devservers.client.fleet import Fleet, when
     from neorion.devservers.client.follow import (
@@ -40,6 +40,7 @@ __all__ = [
     "Diagnosis",
     "Extension",
     "Fleet",
+    "LeftOut",
     "Move",
     "Place",
     "Progress",
@@ -85,6 +86,7 @@ __getattr__ = late(
             "Where",
         ),
         "copying": (
+            "LeftOut",
             "copy_from",
             "copy_to",
         ),

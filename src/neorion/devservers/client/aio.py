@@ -199,8 +199,9 @@ class AsyncDevServer:
     async def copy_to(self, source: str | Path, target: str) -> None:
         await copying.copy_to(self.fleet, self.name, Path(source), target)
 
-    async def copy_from(self, source: str, target: str | Path) -> None:
-        await copying.copy_from(self.fleet, self.name, source, Path(target))
+    async def copy_from(self, source: str, target: str | Path) -> tuple[copying.LeftOut, ...]:
+        """Gives what had to be left out: links that lead out of the copy."""
+        return await copying.copy_from(self.fleet, self.name, source, Path(target))
 
     def forward(self, port: int, local: int = 0) -> AbstractAsyncContextManager[int]:
         """While the block lasts, a port of this machine leads to the server's; it is given."""

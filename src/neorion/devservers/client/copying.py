@@ -2,11 +2,13 @@
 
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.inside import container, open_in
@@ -41,8 +43,18 @@ async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
         await _unpack_there(fleet, where, str(folder), archive)
 
 
-async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> None:
-    """A file or a folder of the server. Nothing is written here unless every name in it stays inside `target`."""
+class LeftOut(Struct, frozen=True):
+    """What a copy lacks: a link that leads out of it to `target`, or, without one, what is neither file, folder nor link."""
+
+    path: str
+    target: str
+
+
+async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> tuple[LeftOut, ...]:
+    """A file or a folder of the server. Gives what had to be left out: nothing here may lead out of `target`.
+
+    Nothing at all is written where the server names a file outside of what was asked for.
+    """
     where = await container(fleet, name)
     path = PurePosixPath(source)
     if not path.name or path.name == "..":
@@ -52,20 +64,20 @@ async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> None:
     with tempfile.TemporaryFile() as archive:
         await _pack_there(fleet, where, path, archive)
         folder, called = (target, path.name) if target.is_dir() else (target.parent, target.name)
-        await to_thread.run_sync(unpack, archive, path.name, folder, called)
+        return await to_thread.run_sync(unpack, archive, path.name, folder, called)
 
 
-def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> None:
+def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[LeftOut, ...]:
     """The tree `root` of an archive that a stranger packed, as `folder`/`called`; refused whole when a name leads out."""
     archive.seek(0)
     if not folder.is_dir():
         raise NotFound("devservers.no_folder", f"There is no folder {folder} here.", hint="Make it first.")
     try:
         with tarfile.open(fileobj=archive, mode="r:") as tar:
-            members = [_renamed(member, root, called) for member in tar]
-            for member in members:
-                tarfile.data_filter(member, str(folder))
-            tar.extractall(folder, members=members, filter="data")
+            sieve = _Sieve(folder)
+            members = sieve.sifted(_renamed(member, root, called) for member in tar)
+            # Once more: links that are there by now may lead elsewhere together than each alone.
+            tar.extractall(folder, members, filter=lambda one, _: sieve.passed(one))  # noqa: S202 -- sifted by the data filter
     except (tarfile.FilterError, _Outside) as error:
         raise Invalid(
             "devservers.outside",
@@ -76,6 +88,46 @@ def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> None:
         raise Terminal(
             "devservers.archive", f"What the server sent is no archive: {error}.", hint="Copy it again."
         ) from None
+    return tuple(sieve.left)
+
+
+class _Sieve:
+    """Lets through what stays inside `folder`, and keeps count of what does not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._links: set[str] = set()
+        self._missing: set[str] = set()
+        self.left: list[LeftOut] = []
+
+    def sifted(self, members: Iterable[tarfile.TarInfo]) -> list[tarfile.TarInfo]:
+        passed: list[tarfile.TarInfo] = []
+        for member in members:
+            # tar never packs what is behind a link: only somebody who wants to write elsewhere says so.
+            if any(str(parent) in self._links for parent in PurePosixPath(member.name).parents):
+                raise _Outside(member.name)
+            if self.passed(member) is None:
+                continue
+            passed.append(member)
+            if member.issym():
+                self._links.add(member.name)
+        return passed
+
+    def passed(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        """Raises where the name itself leads out."""
+        try:
+            # A second name of what is missing is missing as well.
+            if not (member.islnk() and member.linkname in self._missing):
+                return tarfile.data_filter(member, self._folder)
+        except (
+            tarfile.AbsoluteLinkError,
+            tarfile.LinkOutsideDestinationError,
+            tarfile.SpecialFileError,
+        ):
+            pass
+        self._missing.add(member.name)
+        self.left.append(LeftOut(member.name, member.linkname))
+        return None
 
 
 class _Outside(Exception):

@@ -10,6 +10,7 @@ from typing import Self, Unpack
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from neorion.devservers.client.aio import AsyncDevServer, Wanted, Where
+from neorion.devservers.client.copying import LeftOut
 from neorion.devservers.client.follow import PATIENCE
 from neorion.devservers.client.why import Diagnosis
 from neorion.devservers.model import Cost, DevServerStatus
@@ -115,8 +116,9 @@ class DevServer:
     def copy_to(self, source: str | Path, target: str) -> None:
         self._portal.call(self._inner.copy_to, source, target)
 
-    def copy_from(self, source: str, target: str | Path) -> None:
-        self._portal.call(self._inner.copy_from, source, target)
+    def copy_from(self, source: str, target: str | Path) -> tuple[LeftOut, ...]:
+        """Gives what had to be left out: links that lead out of the copy."""
+        return self._portal.call(self._inner.copy_from, source, target)
 
     def forward(self, port: int, local: int = 0) -> AbstractContextManager[int]:
         """While the block lasts, a port of this machine leads to the server's; it is given."""
