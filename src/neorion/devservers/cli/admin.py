@@ -88,7 +88,8 @@ def install_command(out: Output, overlay: str, where: Where, **wanted: Unpack[Wa
 def uninstall_command(out: Output, where: Where, **how: Unpack[Removal]) -> None:
     """Take the operator, its rights and the guards away.
 
-    Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are.
+    Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are,
+    and as long as there is one, so do the guards.
     """
     from neorion.devservers.cli import installation  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above

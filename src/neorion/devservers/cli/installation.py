@@ -51,13 +51,23 @@ async def uninstall(client: Client, out: Output, how: Removal) -> None:
     span = patience(how["timeout"])
     installer = Installer(client)
     standing = await installer.standing(purge=how["purge"])
+    users = await installer.users()
     if how["dry_run"] or not standing:
         out.show([Step(kind.name, key.name, key.namespace, Outcome.REMOVED) for kind, key in standing], STEPS)
+        _tell_of(users, out)
         return
     kept = "" if how["purge"] else " Servers and homes stay."
     confirm(f"Remove development servers from {client.transport.cluster.server}?{kept}", yes=how["yes"])
     steps = await installer.uninstall(purge=how["purge"], patience=span)
     out.show(steps, STEPS)
+    _tell_of(users, out)
+
+
+def _tell_of(users: list[str], out: Output) -> None:
+    if users:
+        some = ", ".join(users[:3]) + (", …" if len(users) > 3 else "")
+        out.warn(f"The guards stay, for users keep their rights: {some}.")
+        out.say("To be rid of them too: devctl admin user remove USER for each, then devctl uninstall again.")
 
 
 def news(steps: tuple[Step, ...]) -> list[Step]:

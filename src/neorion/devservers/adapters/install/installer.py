@@ -5,14 +5,15 @@ from typing import Final
 
 import anyio
 
-from neorion.devservers.adapters.install.kinds import KEPT, KINDS, PART_OF, Manifest, key_of, kind_of
+from neorion.devservers.adapters.install.kinds import GUARDS, KEPT, KINDS, PART_OF, Manifest, key_of, kind_of
 from neorion.devservers.adapters.install.plan import MANAGER, Outcome, Step, plan
 from neorion.devservers.adapters.install.waiting import until, until_rolled_out
 from neorion.devservers.model.objects import SERVERS
+from neorion.devservers.model.users import USER_LABEL
 from neorion.keel.base import Conflict, Deadline, Duration, NotFound
 from neorion.keel.kube import Key, Kind, Object, Select, UnknownKind, condition
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import DEFINITION, Definition
+from neorion.keel.kube.core import DEFINITION, NAMESPACE, Definition
 
 # The server needs a moment to serve a new kind; after this something is wrong with it.
 ESTABLISHED: Final = Duration.of(seconds=60)
@@ -40,7 +41,10 @@ class Installer:
         return (*steps, *await self._remove(outdated))
 
     async def uninstall(self, *, purge: bool = False, patience: Duration = ESTABLISHED) -> tuple[Step, ...]:
-        """Servers and homes stay, with the definitions they need, unless `purge`; which is refused while there are servers."""
+        """Servers and homes stay, with the definitions they need, unless `purge`; which is refused while there are servers.
+
+        The guards stay with the users: without them their rights would let them do what nobody meant to allow.
+        """
         if purge:
             await self._check_unused()
         found = await self.standing(purge=purge)
@@ -58,8 +62,15 @@ class Installer:
 
     async def standing(self, *, purge: bool = False) -> list[tuple[Kind[Object], Key]]:
         """What an uninstallation would remove, in its order."""
-        kinds = [kind for kind in reversed(KINDS) if purge or kind.name not in KEPT]
+        kept: set[str] = set() if purge else {*KEPT}
+        kept |= GUARDS if await self.users() else set()
+        kinds = [kind for kind in reversed(KINDS) if kind.name not in kept]
         return [(kind, key) for kind in kinds for key in await self._ours(kind)]
+
+    async def users(self) -> list[str]:
+        """Whose namespaces stay whatever is uninstalled."""
+        spaces = await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))
+        return sorted(one.meta.labels[USER_LABEL] for one in spaces.items)
 
     async def wait(self, operator: Key, patience: Duration) -> None:
         await until_rolled_out(self._client, operator, patience)

@@ -61,6 +61,8 @@ KINDS: Final[tuple[Kind[Object], ...]] = (
 _BY_NAME: Final = {kind.name: kind for kind in KINDS}
 # What users' data hangs on: an uninstallation leaves it unless told otherwise, and an upgrade never takes it away.
 KEPT: Final = frozenset({"CustomResourceDefinition", "StorageClass", DEV_SERVER_FLAVOR.kind})
+# What holds users within their rights: it stays as long as there is a user.
+GUARDS: Final = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 
 # Flavors and their prices are the cluster's own from the moment they are there.
 MADE_ONCE: Final = frozenset({DEV_SERVER_FLAVOR.kind})

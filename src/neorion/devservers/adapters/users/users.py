@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio
 
-from neorion.devservers.adapters.install import Step, carry_out, plan, until
+from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Step, carry_out, plan, until
 from neorion.devservers.adapters.users.kit import SERVERS_COUNTED, Allowance, kit
 from neorion.devservers.decide import HOME_LABEL
 from neorion.devservers.model.objects import SERVERS
@@ -176,6 +176,13 @@ class Users:
                 "This cluster does not know development servers.",
                 hint="Install them first: devctl install",
             ) from None
+        for guard in (kind for kind in KINDS if kind.name in GUARDS):
+            if not (await self._client.list(guard, select=Select(labels=PART_OF))).items:
+                raise Conflict(
+                    "devservers.unguarded",
+                    "Nothing here holds users within their rights: the guards are not installed.",
+                    hint="Install them first: devctl install",
+                )
 
     async def _check_free(self, name: str) -> None:
         """A namespace of that name which is nobody's, or somebody else's, is not taken over."""
