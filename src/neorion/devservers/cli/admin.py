@@ -118,14 +118,21 @@ class Most(TypedDict):
 @_once("--servers", default=10, type=click.IntRange(min=0), metavar="N", help="The most servers.")
 @_once("--cpu", default="64", metavar="AMOUNT", help="The most CPUs of all that run.")
 @_once("--memory", default="256Gi", metavar="AMOUNT", help="The most memory of all that run.")
-@_once("--gpus", default=8, type=click.IntRange(min=0), metavar="N", help="The most GPUs of all that run.")
+@_once(
+    "--gpus",
+    default=8,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The most GPUs of each kind of all that run.",
+)
 @_once("--storage", default="2Ti", metavar="AMOUNT", help="The most storage of all homes.")
 @dry_run_option
 @cluster_options
 def add_command(out: Output, name: str, where: Where, *, dry_run: bool, **most: Unpack[Most]) -> None:
     """Give a user a namespace, an account and their rights; or change what they may have.
 
-    The namespace is dev-USER, the account user-USER, the role dev-user.
+    The namespace is dev-USER, the account user-USER, the role dev-user. Kinds of GPUs are those that flavors ask for and
+    nodes have: add users again when the cluster gets others.
     """
     from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above

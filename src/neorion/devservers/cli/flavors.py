@@ -4,10 +4,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from neorion.devservers.model.flavor import is_gpu
 from neorion.devservers.model.objects import DevServerFlavor
 from neorion.keel.cli.kit import Column, Table
-
-_GPU: Final = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 
 
 class FlavorRecord(Struct, frozen=True):
@@ -31,7 +30,7 @@ class FlavorRecord(Struct, frozen=True):
     def of(cls, flavor: DevServerFlavor) -> "FlavorRecord":
         spec = flavor.spec
         most = {**spec.resources.requests, **spec.resources.limits}
-        devices = [f"{amount} {name}" for name, amount in most.items() if name.startswith(_GPU)]
+        devices = [f"{amount} {name}" for name, amount in most.items() if is_gpu(name)]
         machines = [
             value for key, value in spec.node_selector.items() if key.rpartition("/")[2] == "instance-type"
         ]

@@ -1,6 +1,6 @@
 """What an operator of the cluster offers: the `spec` of a DevServerFlavor."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta, field
 
@@ -24,6 +24,15 @@ _WHOLE_DEVICES = """
 !has(self.requests) || self.requests.all(name, !name.contains('/')
   || (has(self.limits) && name in self.limits && string(self.limits[name]) == string(self.requests[name])))
 """.strip()
+
+
+# As the vendors' device plugins name them: whole ones (gpu), their slices (mig-1g.10gb), and those that are shared.
+_GPUS: Final = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/", "gpu.intel.com/", "habana.ai/")
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether an amount of it is a number of GPUs, or of slices of them."""
+    return resource.startswith(_GPUS)
 
 
 class Resources(Part, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """What a user is given: a namespace that is theirs, walls around it, and the rights inside. Pure: a name in, manifests out."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from neorion.devservers.model.users import (
 Manifest = dict[str, Any]
 
 SERVERS_COUNTED: Final = f"count/devservers.{GROUP}"
+_GPU: Final = "nvidia.com/gpu"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SYSTEM: Final = "devservers-system"
 _OPERATOR: Final = "devservers-operator"
@@ -27,7 +29,7 @@ _INSIDE: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/1
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The most that a user may have: servers, and the sum of what all that run ask for."""
+    """The most that a user may have: servers, and the sum of what all that run ask for; of GPUs, so many of each kind."""
 
     servers: int = 10
     cpu: str = "64"
@@ -36,12 +38,14 @@ class Allowance:
     storage: str = "2Ti"
 
 
-def kit(user: str, allowance: Allowance, created_by: str) -> tuple[Manifest, ...]:
-    """Everything, walls first: no account before what holds it."""
+def kit(
+    user: str, allowance: Allowance, created_by: str, gpu_kinds: Collection[str] = ()
+) -> tuple[Manifest, ...]:
+    """Everything, walls first: no account before what holds it. `gpu_kinds` are the cluster's, beside NVIDIA's whole ones."""
     namespace = own_namespace(user)
     return (
         _namespace(user, created_by),
-        _object("v1", "ResourceQuota", namespace, {"spec": {"hard": _hard(allowance)}}),
+        _object("v1", "ResourceQuota", namespace, {"spec": {"hard": _hard(allowance, gpu_kinds)}}),
         _object("v1", "LimitRange", namespace, {"spec": {"limits": [_defaults()]}}),
         _object("networking.k8s.io/v1", "NetworkPolicy", namespace, {"spec": _walls()}),
         _account(user, namespace),
@@ -87,11 +91,13 @@ def _account(user: str, namespace: str) -> Manifest:
     return _object("v1", "ServiceAccount", namespace, body, account_name(user))
 
 
-def _hard(allowance: Allowance) -> Manifest:
+def _hard(allowance: Allowance, gpu_kinds: Collection[str]) -> Manifest:
+    # A quota holds what it names, and each by itself: what it does not name is without limit.
+    kinds = sorted({_GPU, *gpu_kinds})
     return {
         "requests.cpu": allowance.cpu,
         "requests.memory": allowance.memory,
-        "requests.nvidia.com/gpu": str(allowance.gpus),
+        **{f"requests.{kind}": str(allowance.gpus) for kind in kinds},
         "requests.storage": allowance.storage,
         SERVERS_COUNTED: str(allowance.servers),
         # Each server has a pod, a Service, a Deployment and a home; the rest is room for a user's own.

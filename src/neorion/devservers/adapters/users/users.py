@@ -8,12 +8,13 @@ import anyio
 from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Step, carry_out, plan, until
 from neorion.devservers.adapters.users.kit import SERVERS_COUNTED, Allowance, kit
 from neorion.devservers.decide import HOME_LABEL
-from neorion.devservers.model.objects import SERVERS
+from neorion.devservers.model.flavor import is_gpu
+from neorion.devservers.model.objects import FLAVORS, SERVERS
 from neorion.devservers.model.users import ROLE, USER_LABEL, account_name, own_namespace
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import CLAIM, DEFINITION, NAMESPACE, RESOURCE_QUOTA, Namespace
+from neorion.keel.kube.core import CLAIM, DEFINITION, NAMESPACE, NODE, RESOURCE_QUOTA, Namespace
 
 # The server grants no shorter token.
 _TOKEN_LIFE_MIN: Final = Duration.of(minutes=10)
@@ -58,12 +59,19 @@ class Users:
         _check_name(name)
         await self._check_installed()
         await self._check_free(name)
-        manifests = kit(name, allowance, created_by)
+        manifests = kit(name, allowance, created_by, await self._gpu_kinds())
         # By force: a user's rights are what this says, whatever somebody made of them since.
         steps = await plan(self._client, manifests, force=True)
         if not dry_run:
             await carry_out(self._client, manifests, steps, force=True)
         return steps
+
+    async def _gpu_kinds(self) -> set[str]:
+        """What flavors ask for, and what nodes have: pods of a user's own may ask for it too."""
+        flavors, nodes = await self._client.list(FLAVORS), await self._client.list(NODE)
+        asked = [{**one.spec.resources.requests, **one.spec.resources.limits} for one in flavors.items]
+        there = [one.status.allocatable for one in nodes.items]
+        return {resource for amounts in (*asked, *there) for resource in amounts if is_gpu(resource)}
 
     async def wait_counted(self, name: str, patience: Duration) -> None:
         """Returns when the user's quota is counted: until then everything that it limits is refused.
