@@ -8,9 +8,12 @@ import anyio
 from anyio.abc import TaskStatus
 
 from neorion.devservers.client.fleet import AGAIN, Fleet
+from neorion.devservers.client.steps import obstacle
+from neorion.devservers.client.why import down
 from neorion.keel.base import Conflict, Invalid, Retry
 from neorion.keel.kube import LogRequest
 from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import Pod
 from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, log_broken, run
 
 # The container of a server's pod that is the server; others may stand beside it.
@@ -20,8 +23,20 @@ _Lead = Callable[[Target, str, int], AbstractAsyncContextManager[int]]
 
 
 async def container(fleet: Fleet, name: str) -> Container:
-    pod = await fleet.pod(name)
+    """Where its commands run. Refused while it is down: who asks the node anyway hears of a container that is not found."""
+    pod = await _running(fleet, name)
     return Container(pod.meta.name, fleet.namespace, CONTAINER)
+
+
+async def _running(fleet: Fleet, name: str) -> Pod:
+    pod = await fleet.pod(name)
+    for status in pod.status.containers:
+        found = down(name, status) if status.name == CONTAINER else None
+        if found is not None:
+            # The operator knows more of it, as soon as it has heard.
+            told = obstacle(await fleet.server(name))
+            raise Conflict("devservers.not_running", told or found.sentence, hint=found.hint)
+    return pod
 
 
 async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> Finished:
@@ -40,11 +55,12 @@ def open_in(
 
 
 async def logs_of(fleet: Fleet, name: str, request: LogRequest) -> AsyncGenerator[bytes]:
-    where = await container(fleet, name)
+    # Also of one that is down: its last words are what somebody wants to read then.
+    pod = await fleet.pod(name)
     asked = LogRequest(
         CONTAINER, request.follow, request.previous, request.tail_lines, request.since, request.timestamps
     )
-    async with fleet.client.logs(where.pod, where.namespace, asked) as pieces:
+    async with fleet.client.logs(pod.meta.name, fleet.namespace, asked) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -61,7 +77,7 @@ async def forwarded(
 
     The server may get another machine meanwhile: the same local port then leads there. `tell` hears why a connection broke.
     """
-    pod = await fleet.pod(name)
+    pod = await _running(fleet, name)
     target = Target(pod.meta.name, fleet.namespace, port)
     async with anyio.create_task_group() as group:
         lead = partial(forward, fleet.client, tell=tell)

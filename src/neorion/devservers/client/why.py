@@ -1,6 +1,7 @@
 """Why a server is as it is, what would help, and what will end it: sentences for people. Pure."""
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -9,6 +10,9 @@ from neorion.devservers.client.steps import condition_of, is_observed, obstacle
 from neorion.devservers.model import ConditionType, FlavorLimits, Phase, StopReason
 from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.devservers.model.words import span
+
+if TYPE_CHECKING:
+    from neorion.keel.kube.core import ContainerStatus
 
 STOPPED = {
     StopReason.ASKED: "somebody stopped it",
@@ -63,6 +67,21 @@ def diagnosis(server: DevServer, warning: str = "") -> Diagnosis:
             "Ask whoever runs the cluster whether the operator runs.",
         )
     return _at_work(server, warning) if server.spec.running else _at_rest(server)
+
+
+def down(name: str, container: "ContainerStatus") -> Diagnosis | None:
+    """Why nobody can get into a server whose machine is there; None where it runs."""
+    if container.state.running is not None:
+        return None
+    ended = container.state.terminated or container.last_state.terminated
+    if ended is None:
+        return Diagnosis(False, f"{name} does not run yet.", f"devctl doctor {name}")
+    how = "ran out of memory" if ended.reason == "OOMKilled" else f"ended with exit code {ended.exit_code}"
+    return Diagnosis(
+        False,
+        f"{name} does not run at the moment: it {how}, and is started again from time to time.",
+        f"devctl logs {name} shows its last words, devctl doctor {name} what is in its way.",
+    )
 
 
 def ends(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> tuple[str, ...]:
