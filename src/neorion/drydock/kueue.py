@@ -18,6 +18,7 @@ from neorion.keel.base import Conflict, Retry
 
 _WHO: Final = "kueue"
 _NAMESPACE: Final = "kueue-system"
+_ACCOUNT: Final = "kueue-controller-manager"
 _SERVICE: Final = "kueue-webhook-service"
 _SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of one
 # The name that Kueue looks for in its authority's certificate; without it, and without an RSA key, it makes its own.
@@ -117,7 +118,9 @@ def _part(cluster: Cluster) -> Part:
 
 def _make_identities(cluster: Cluster) -> None:
     pki, layout = cluster.pki, cluster.layout
-    pki.issue("kueue", Subject("drydock-kueue", ("system:masters",)))
+    # With its own rights and by its own name, as elsewhere: policies of a cluster know Kueue by it.
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{_NAMESPACE}")
+    pki.issue("kueue", Subject(f"system:serviceaccount:{_NAMESPACE}:{_ACCOUNT}", groups))
     pki.authority("kueue-ca", hosts=[_AUTHORITY_HOST], make_key=rsa_key)
     hosts = [f"{_SERVICE}.{_NAMESPACE}.svc", LOOPBACK]
     pki.issue("kueue-webhook", Subject(_SERVICE, hosts=hosts), authority="kueue-ca")
