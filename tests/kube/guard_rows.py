@@ -196,6 +196,16 @@ USERS: dict[str, Row] = {
         server(finalizers=_FOR_EVER),
         "users add no finalizers",
     ),
+    "a pod that plays one of a queue which is not there": (
+        POD,
+        lambda namespace: thing(
+            namespace,
+            {"spec": {"containers": [_IMAGE]}},
+            finalizers=["kueue.x-k8s.io/managed"],
+            labels={"kueue.x-k8s.io/managed": "true"},
+        ),
+        "users add no finalizers",
+    ),
     "a secret that cannot be deleted": (
         SECRET,
         lambda namespace: thing(namespace, {}, finalizers=_FOR_EVER),

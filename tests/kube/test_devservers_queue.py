@@ -1,0 +1,100 @@
+"""What waits in a queue of Kueue starts in users' namespaces too, with all guards in place."""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any
+
+import anyio
+import pytest
+
+from neorion.devservers.adapters.install import Installer, Overlay, bundle
+from neorion.devservers.adapters.users import Allowance, Users
+from neorion.devservers.model.objects import SERVERS
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.yard import Wishes, Yard
+from neorion.keel.base import Duration
+from neorion.keel.kube import Kind, Merge, Object
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.core import DEPLOYMENT, POD, Pod
+from tests.kube import guard_rows as rows
+from tests.kube.guard_patience import allowed, refused
+
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
+
+NS = "dev-ann"
+MANAGED = "kueue.x-k8s.io/managed"
+QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+_AMOUNTS = [{"name": name, "nominalQuota": "20Gi"} for name in ("cpu", "memory")]
+_GROUP = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "any", "resources": _AMOUNTS}]}
+
+
+@pytest.fixture(scope="module")
+def queued(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
+    """A control plane with Kueue."""
+    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("queued"))})
+    try:
+        yield anyio.run(yard.up, "queued", Wishes(kueue=True))
+    finally:
+        anyio.run(yard.down, "queued")
+
+
+@pytest.fixture
+async def admin(queued: Cluster) -> AsyncGenerator[Client]:
+    """Of a cluster with the guards, a user and a queue of theirs."""
+    async with connect(read_kubeconfig([queued.kubeconfig]).cluster(), "test") as client:
+        await Installer(client).install(bundle(Overlay.LOCAL))
+        await Users(client).add("ann", Allowance(), "devctl")
+        await Users(client).wait_counted("ann", Duration.of(minutes=2))
+        for kind, plural, namespace, name, spec in (
+            ("ResourceFlavor", "resourceflavors", "", "any", {}),
+            (
+                "ClusterQueue",
+                "clusterqueues",
+                "",
+                "all",
+                {"namespaceSelector": {}, "resourceGroups": [_GROUP]},
+            ),
+            ("LocalQueue", "localqueues", NS, "team", {"clusterQueue": "all"}),
+        ):
+            known = Kind(Object, kind, plural, "kueue.x-k8s.io", "v1beta2", namespaced=bool(namespace)).raw
+            body: dict[str, Any] = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+            await allowed(lambda known=known, body=body: client.apply(known, body, "test"))
+        yield client
+
+
+async def until_released(client: Client, of: Callable[[Pod], bool]) -> None:
+    """Kueue has taken the pod up, and let it go."""
+    with anyio.fail_after(120):
+        while not any(
+            of(pod) and MANAGED in pod.meta.labels and not pod.spec.scheduling_gates
+            for pod in (await client.list(POD, NS)).items
+        ):
+            await client.transport.clock.sleep(Duration.of(ms=100))
+
+
+async def test_a_users_pod_waits_for_its_turn_gets_it_and_can_be_deleted(admin: Client):
+    ann = admin.acting_as(*rows.account(NS, "user-ann"))
+    body = rows.pod()(NS)
+    body["metadata"] |= {"name": "plain", "labels": QUEUE}
+    await allowed(lambda: ann.create(POD.raw, body))
+    await until_released(admin, lambda pod: pod.meta.name == "plain")
+    # Kueue would not find it again, and nobody else takes its finalizer away.
+    hidden = Merge({"metadata": {"labels": {MANAGED: None}}})
+    await refused(lambda: ann.patch(POD, "plain", hidden, NS), "users add no finalizers")
+    await ann.delete(POD, "plain", NS)
+    with anyio.fail_after(120):
+        while any(pod.meta.name == "plain" for pod in (await admin.list(POD, NS)).items):
+            await admin.transport.clock.sleep(Duration.of(ms=100))
+
+
+async def test_the_pod_of_a_server_gets_its_turn(admin: Client):
+    made = await admin.create(
+        SERVERS, {"metadata": {"name": "box", "namespace": NS}, "spec": {"flavor": "any"}}
+    )
+    operator = admin.acting_as(*rows.account("devservers-system", "devservers-operator"))
+    body = rows.deployment({rows.SERVER: "box", **QUEUE})(NS)
+    body["spec"]["replicas"] = 1
+    owner = {**rows.OWNER, "uid": made.meta.uid}
+    body["metadata"] |= {"name": "box", "labels": {rows.SERVER: "box", **QUEUE}, "ownerReferences": [owner]}
+    await allowed(lambda: operator.create(DEPLOYMENT.raw, body))
+    await until_released(admin, lambda pod: pod.meta.labels.get(rows.SERVER) == "box")
