@@ -11,7 +11,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.kube import Merge
-from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust, dial
+from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust, connections, dial
 from neorion.keel.kube.client.link import Link
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_credentials import Authority, Door
@@ -329,3 +329,35 @@ async def test_a_token_that_would_smuggle_a_header_never_leaves():
                 await client.get(CONFIG_MAP, "a", "n")
     assert refused.value.code == "kube.header"
     assert door.seen == []
+
+
+async def test_who_finds_all_connections_in_use_hears_of_that_and_not_of_a_slow_server(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 1)
+    brought: list[bytes] = []
+    taken = anyio.Event()
+
+    async def serve(stream: ByteStream) -> None:
+        brought.append(await stream.receive())
+        await stream.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        await anyio.sleep_forever()
+
+    async def watch(client: Client) -> None:
+        async with client.watch(CONFIG_MAP, "n"):
+            taken.set()
+            await anyio.sleep_forever()
+
+    async with (
+        listening(serve) as server,
+        client_of(Cluster(server), LeapClock()) as client,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(watch, client)
+        await taken.wait()
+        monkeypatch.setattr(connections, "PLACE_S_MAX", 0.0)
+        with pytest.raises(Retry) as crowded:
+            await client.get(CONFIG_MAP, "a", "n")
+        assert (crowded.value.code, len(brought)) == ("kube.crowded", 1)
+        assert "All 1 connections" in crowded.value.sentence
+        group.cancel_scope.cancel()

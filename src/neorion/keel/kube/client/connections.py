@@ -13,8 +13,14 @@ from neorion.keel.kube.client.link import Link
 
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
+# Less than a request may take: who waits in vain hears of the crowd here, and not of a server that was never asked.
+PLACE_S_MAX = 60.0
 # Longer than an idle moment of a controller, shorter than what the server and load balancers allow.
 IDLE_S_MAX = 60.0
+
+
+class Crowded(Exception):
+    """Nobody gave a connection back. Nothing was sent."""
 
 
 class Connection:
@@ -103,7 +109,7 @@ class Connections:
         Connections end while they rest, which is seen when the next request is on its way: one that is `repeatable` then
         goes over another.
         """
-        await self._places.acquire()
+        await self._take_place()
         connection: Connection | None = None
         try:
             while True:
@@ -118,6 +124,13 @@ class Connections:
                 connection.link.close()
             self._places.release()
             raise
+
+    async def _take_place(self) -> None:
+        try:
+            async with asyncio.timeout(PLACE_S_MAX):
+                await self._places.acquire()
+        except TimeoutError:
+            raise Crowded(f"{CONNECTIONS_MAX}") from None
 
     def take_back(self, connection: Connection, *, good: bool) -> None:
         self._places.release()

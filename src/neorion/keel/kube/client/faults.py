@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import msgspec
 
 from neorion.keel.base import Deadline, Duration, Error, Retry, Terminal
+from neorion.keel.kube.client.connections import Crowded
 from neorion.keel.kube.client.dial import Unreached
 from neorion.keel.kube.client.http import Garbled, Head
 from neorion.keel.kube.errors import Details, Status, refusal
@@ -33,6 +34,12 @@ def translated(server: str) -> Generator[None]:
             "kube.unreachable",
             f"The API server at {server} cannot be reached: {error}.",
             hint="Check that it runs and that this machine may reach it.",
+        ) from error
+    except Crowded as error:
+        raise Retry(
+            "kube.crowded",
+            f"All {error} connections of this program to {server} are in use, and none became free in time.",
+            hint="End watches, logs and commands that nobody needs, or ask for less at once. Nothing was sent.",
         ) from error
     except TimeoutError as error:
         raise Deadline(
