@@ -126,6 +126,10 @@ class Connections:
             raise
 
     async def _take_place(self) -> None:
+        if not self._places.locked():
+            # Almost always; a timer would cost more than the rest of it.
+            await self._places.acquire()
+            return
         try:
             async with asyncio.timeout(PLACE_S_MAX):
                 await self._places.acquire()
