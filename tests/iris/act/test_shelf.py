@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from neorion.iris.act import shelf as shelf_module
 from neorion.iris.act.shelf import CHUNK_BYTES, LOG_BYTES_MAX, PART_BYTES, LogShelf
 from neorion.iris.model import AttemptId, JobId
 from neorion.keel.base import NoCapacity
@@ -40,6 +41,28 @@ async def test_the_last_part_says_what_is_missing_before_it(tmp_path: Path):
     shelf.append(JOB, ATTEMPT, 0, b"one\n")
     shelf.append(JOB, ATTEMPT, 8, b"three", gap=True)
     assert await text(shelf) == b"one\n\n[4 bytes dropped]\nthree"
+
+
+@pytest.mark.parametrize(
+    "words", [b"", b"\n", b"one", b"one\n", b"one\ntwo", b"\n\none\n\n", b"a long line\nb\nanother long\n\n"]
+)
+async def test_the_last_lines_are_found_wherever_parts_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: bytes
+):
+    monkeypatch.setattr(shelf_module, "CHUNK_BYTES", 3)
+    monkeypatch.setattr(shelf_module, "PART_BYTES", 4)
+    shelf = LogShelf(tmp_path)
+    for offset in range(len(words)):
+        shelf.append(JOB, ATTEMPT, offset, words[offset : offset + 1])
+    for lines in range(1, 8):
+        start = await shelf.line_start(JOB, ATTEMPT, lines)
+        assert words[start:] == b"".join(words.splitlines(keepends=True)[-lines:])
+
+
+async def test_of_what_is_gone_no_line_is_found(tmp_path: Path):
+    shelf = LogShelf(tmp_path)
+    shelf.append(JOB, ATTEMPT, 100, b"three\nfour\n", gap=True)
+    assert [await shelf.line_start(JOB, ATTEMPT, lines) for lines in (1, 2, 3)] == [106, 100, 100]
 
 
 async def test_of_a_log_that_outgrew_its_room_the_newest_is_kept_also_after_a_restart(tmp_path: Path):

@@ -102,7 +102,7 @@ def test_a_description_says_how_the_job_ended(iris: Iris, ended: str):
 def test_logs_are_there_after_the_end(iris: Iris, ended: str):
     assert iris("job", "logs", ended).out == "one\ntwo\n"
     assert iris("job", "logs", ended, "--task", "0", "--attempt", "1").out == "one\ntwo\n"
-    assert iris("job", "logs", ended, "--tail", "4").out == "two\n"
+    assert iris("job", "logs", ended, "--tail", "1").out == "two\n"
     assert iris("job", "logs", ended, "-f").out == "one\ntwo\n"
     assert json.loads(iris("job", "logs", ended, "-o", "json").out) == {"task": 0, "text": "one\ntwo\n"}
     assert iris("job", "logs", ended, "--task", "7").code == Exit.NOT_FOUND
@@ -118,7 +118,7 @@ def test_following_goes_on_where_the_tail_ended(iris: Iris, start: Start, tmp_pa
         before = start("job", "logs", job, "-f")
         assert before.stdout is not None
         assert [before.stdout.readline(), before.stdout.readline()] == ["one\n", "two\n"]
-        after = start("job", "logs", job, "-f", "--tail", "4")
+        after = start("job", "logs", job, "-f", "--tail", "1")
         assert after.stdout is not None
         assert after.stdout.readline() == "two\n"
         end.write("three\n")
@@ -230,8 +230,8 @@ def test_machines_get_pure_data(iris: Iris, ended: str, command: str):
 def test_the_controller_itself_sends_no_more_than_the_tail(iris: Iris, cluster: dict[str, str]):
     assert iris("run", "--no-bundle", "--name", "tail", "--", "seq", "1", "1000").code == 0
     with IrisClient.remote(cluster["IRIS_CONTROLLER"]) as client:
-        assert client.logs(client.path("tail"), tail_bytes=9) == "999\n1000\n"[-9:]
-        assert client.logs(client.path("tail"), tail_bytes=10**9) == client.logs(client.path("tail"))
+        assert client.logs(client.path("tail"), tail_lines=2) == "999\n1000\n"
+        assert client.logs(client.path("tail"), tail_lines=10**9) == client.logs(client.path("tail"))
 
 
 def test_one_task_is_shown_and_read_by_its_number(iris: Iris, ended: str):
@@ -243,7 +243,7 @@ def test_one_task_is_shown_and_read_by_its_number(iris: Iris, ended: str):
         "exit_code",
     )
     assert iris("task", "logs", ended, "0").out == "one\ntwo\n"
-    assert iris("task", "logs", ended, "0", "--tail", "4").out == "two\n"
+    assert iris("task", "logs", ended, "0", "--tail", "1").out == "two\n"
     missing = iris("task", "describe", ended, "7", "-o", "json")
     assert missing.code == Exit.NOT_FOUND
     assert json.loads(missing.err)["error"]["code"] == "iris.no_task"

@@ -21,4 +21,4 @@ def test_a_task_that_writes_more_than_is_kept_is_read_to_its_last_line(client: I
         said = sum(len(mark[0]) + (mark.start() > 0) for mark in marks)
         dropped = sum(int(mark[1]) for mark in marks)
         assert len(read) - said + dropped == 200_000 * len(LINE) + len(LAST)
-    assert client.logs(job, tail_bytes=6) == "words\n"
+    assert client.logs(job, tail_lines=1) == LAST

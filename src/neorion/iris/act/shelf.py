@@ -5,7 +5,10 @@ import errno
 import os
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
+
+from anyio.lowlevel import checkpoint
 
 from neorion.iris.model import AttemptId, JobId
 from neorion.keel.base import NoCapacity
@@ -81,6 +84,16 @@ class _Log:
                     return offset, os.pread(file.fileno(), CHUNK_BYTES, offset - start)
         return offset, b""
 
+    def before(self, end: int) -> tuple[int, bytes]:
+        """The last of what is kept before `end`."""
+        for start, size in reversed(self._parts.items()):
+            if start < end:
+                stop = min(end, start + size)
+                place = max(start, stop - CHUNK_BYTES)
+                with self._path(start).open("rb") as file:
+                    return place, os.pread(file.fileno(), stop - place, place - start)
+        return end, b""
+
     def _path(self, start: int) -> Path:
         return self._later / str(start) if start else self._first
 
@@ -133,9 +146,24 @@ class LogShelf:
             else:
                 await grew.wait()
 
-    def size(self, job: JobId, attempt: AttemptId) -> int:
-        """Where what can be read now ends."""
-        return self._known(job, attempt).end
+    async def line_start(self, job: JobId, attempt: AttemptId, lines: int) -> int:
+        """Where the last so many lines begin, or what is kept if there are no more."""
+        log = self._known(job, attempt)
+        place = log.end
+        # Its job may be forgotten meanwhile.
+        with suppress(FileNotFoundError):
+            place, text = log.before(place)
+            # The end of the last line has no line after it.
+            left = lines + text.endswith(b"\n")
+            while text:
+                found = text.count(b"\n")
+                if found >= left:
+                    return place + _last(text, left) + 1
+                left -= found
+                # A log is large, and others have their turn.
+                await checkpoint()
+                place, text = log.before(place)
+        return place
 
     def forget(self, job: JobId) -> None:
         if (folder := self._folder / job).exists():
@@ -147,3 +175,11 @@ class LogShelf:
 
     def _known(self, job: JobId, attempt: AttemptId) -> _Log:
         return self._logs.get(attempt) or _Log(self._folder / job / f"{attempt}.log")
+
+
+def _last(text: bytes, count: int) -> int:
+    """Where the `count`-th end of a line stands, from the last."""
+    at = len(text)
+    for _ in range(count):
+        at = text.rindex(b"\n", 0, at)
+    return at

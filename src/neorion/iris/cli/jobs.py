@@ -84,7 +84,7 @@ async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) ->
             if task.tries or (only is not None and not follow):
                 number = which["attempt"] or task.tries
                 request = pb.LogsRequest(
-                    job=job, task=task.index, attempt=number, tail_bytes=which["tail"] or 0
+                    job=job, task=task.index, attempt=number, tail_lines=which["tail"] or 0
                 )
                 following.begin(task.index, number, await past(client, request, show))
         if follow:

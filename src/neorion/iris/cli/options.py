@@ -35,5 +35,5 @@ follow_option = click.option(
     "-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until the job has ended."
 )
 tail_option = click.option(
-    "--tail", type=click.IntRange(min=1), metavar="BYTES", help="Only the last of each task."
+    "--tail", type=click.IntRange(min=1), metavar="LINES", help="Only the last lines of each task."
 )

@@ -200,9 +200,9 @@ class Connection:
     async def cancel(self, job: AsyncJob | str) -> list[str]:
         return (await self.calls.cancel(pb.CancelRequest(job=self.named(job)))).jobs
 
-    async def logs(self, job: AsyncJob | str, task: int = 0, *, tail_bytes: int = 0) -> str:
-        """What a task has written so far, or the last of it."""
-        request = pb.LogsRequest(job=self.named(job), task=task, tail_bytes=tail_bytes)
+    async def logs(self, job: AsyncJob | str, task: int = 0, *, tail_lines: int = 0) -> str:
+        """What a task has written so far, or the last lines of it."""
+        request = pb.LogsRequest(job=self.named(job), task=task, tail_lines=tail_lines)
         return b"".join([chunk.text async for chunk in self.calls.logs(request)]).decode(errors="replace")
 
     async def follow(self, job: AsyncJob | str, task: int = 0) -> AsyncGenerator[str]:

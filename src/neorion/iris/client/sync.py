@@ -218,9 +218,9 @@ class IrisClient:
     def cancel(self, job: Job | str) -> list[str]:
         return self._call(lambda: self._inner.cancel(_id(job)))
 
-    def logs(self, job: Job | str, task: int = 0, *, tail_bytes: int = 0) -> str:
-        """What a task has written so far, or the last of it."""
-        return self._call(lambda: self._inner.logs(_id(job), task, tail_bytes=tail_bytes))
+    def logs(self, job: Job | str, task: int = 0, *, tail_lines: int = 0) -> str:
+        """What a task has written so far, or the last lines of it."""
+        return self._call(lambda: self._inner.logs(_id(job), task, tail_lines=tail_lines))
 
     def follow(self, job: Job | str, task: int = 0) -> Iterator[str]:
         """What a task writes, as it writes it, until it ends."""

@@ -188,16 +188,13 @@ class Jobs(JobService):
             await self._desk.deck.curtains.listen(job.id).wait()
         attempt = await self._attempt(job, request)
         live = attempt.id in self._book.attempts
+        start = max(0, request.offset)
+        if request.tail_lines > 0:
+            start = max(start, await self._desk.shelf.line_start(job.id, attempt.id, request.tail_lines))
         async for offset, text in self._desk.shelf.read(
-            job.id, attempt.id, self._first_byte(job, attempt, request), follow=request.follow and live
+            job.id, attempt.id, start, follow=request.follow and live
         ):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
-
-    def _first_byte(self, job: Job, attempt: Attempt, request: pb.LogsRequest) -> int:
-        start = max(0, request.offset)
-        if request.tail_bytes <= 0:
-            return start
-        return max(start, self._desk.shelf.size(job.id, attempt.id) - request.tail_bytes)
 
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
         digest = wire.digest(request.digest)
