@@ -20,13 +20,14 @@ from tests.kube.test_navarch_scheduler import BUDGET
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("cut_connections"), pytest.mark.timeout(600)]
 
-# Pattern 1: navarch sizes the pool by the pods that want it.
+# Pattern 1: navarch sizes the pool by the pods that want it. A pod that moves is not wanted for a moment, which is
+# longer on a busy machine: that must not count as less demand.
 MANAGED = """
   - name: k8s-gpu-workers
     provider: lambda
     instance_type: gpu_8x_h100_sxm5
     region: us-west-2
-    stabilization: 1s
+    stabilization: 5s
     scaling:
       min_nodes: 1
       max_nodes: 4
