@@ -17,7 +17,7 @@ from neorion.iris.model import Environment
 from neorion.iris.ports import EndKind, Order
 from neorion.iris.testing.runtime import ended, said
 from neorion.keel.base import Duration
-from tests.iris.runtimes.conftest import Orders, forkserver
+from tests.iris.runtimes.conftest import Orders, forkserver, gone
 from tests.iris.runtimes.test_calls import log_of, run, value_of
 
 pytestmark = pytest.mark.anyio
@@ -169,7 +169,9 @@ async def test_an_idle_process_that_was_killed_is_replaced(
 async def test_a_pools_directory_goes_with_its_process(runtime: ProcessRuntime, orders: Orders, root: Path):
     pid, _ = value_of(await run(runtime, orders.call(counting(), "a", pool="p")))
     assert len(list((root / "pools").iterdir())) == 1
+    handle = os.pidfd_open(pid)
     os.kill(pid, signal.SIGKILL)
+    await gone(handle)
     # Another attempt's end comes after the burial.
     await run(runtime, orders.command("true"))
     await run(runtime, orders.command("true"))
