@@ -388,13 +388,3 @@ def test_a_warning_is_told_once_for_each_time_and_not_when_it_is_too_late():
     assert decide(seen, SETTINGS, CREATED + 1.2 * HOUR).alert is None
     assert decide(seen, SETTINGS, CREATED + 1.5 * HOUR).alert is not None
     assert decide(seen, SETTINGS, CREATED + 2 * HOUR).alert is None
-
-
-def test_a_home_that_is_being_made_is_no_lack_of_room():
-    told = "0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-    waits = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=told)
-    pod = a_pod(status=PodStatus(phase="Pending", conditions=(waits,)))
-    seen = Observed(server=a_server(quiet()), flavor=a_flavor(), home=a_claim(), pods=(pod,))
-    decision = decide(seen, SETTINGS, CREATED)
-    assert decision.status.message is None
-    assert decision.notes == ()

@@ -144,13 +144,14 @@ def _volume(home: Claim | None, *, placed: bool) -> Step:
     kind = ConditionType.VOLUME
     if home is None:
         return Step(kind, None, "Waiting")
-    if home.status.phase == "Bound":
-        return Step(kind, True, "Bound")
     if home.status.phase == "Lost":
         return Step(
             kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
         )
-    if not home.spec.storage_class_name and not placed:
+    # No pod gets a node before its volumes are there, though word of the pod may come first.
+    if home.status.phase == "Bound" or placed:
+        return Step(kind, True, "Bound")
+    if not home.spec.storage_class_name:
         # The API server writes the default class into every claim that names none.
         return Step(
             kind,
