@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,9 +17,13 @@ from neorion.drydock.layout import LOOPBACK, Door, Layout
 from neorion.drydock.pki import Subject, rsa_key
 from neorion.keel.base import Conflict, Retry
 
+Manifest = dict[str, Any]
+
 _WHO: Final = "kueue"
 _NAMESPACE: Final = "kueue-system"
-_ACCOUNT: Final = "kueue-controller-manager"
+# With its own rights and by its own name, as elsewhere: policies of a cluster know Kueue by it.
+_USER: Final = f"system:serviceaccount:{_NAMESPACE}:kueue-controller-manager"
+_GROUPS: Final = ("system:serviceaccounts", f"system:serviceaccounts:{_NAMESPACE}")
 _SERVICE: Final = "kueue-webhook-service"
 _SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of one
 # The name that Kueue looks for in its authority's certificate; without it, and without an RSA key, it makes its own.
@@ -29,8 +34,12 @@ _REPLACED: Final = frozenset({"Deployment", "Service", "APIService", "Secret"})
 _API: Final = "/apis/kueue.x-k8s.io/v1beta2"
 # The last to be taken up.
 _LARGEST: Final = "workloads"
-
-Manifest = dict[str, Any]
+# One of each source of its rights: what everybody has, its cluster role, and its role for certificates.
+_NEEDED: Final[tuple[Manifest, ...]] = (
+    {"nonResourceAttributes": {"path": "/api", "verb": "get"}},
+    {"resourceAttributes": {"group": "kueue.x-k8s.io", "resource": _LARGEST, "verb": "list"}},
+    {"resourceAttributes": {"namespace": _NAMESPACE, "resource": "secrets", "verb": "update"}},
+)
 
 
 async def start_kueue(cluster: Cluster, tell: Tell = hush) -> None:
@@ -45,6 +54,7 @@ async def start_kueue(cluster: Cluster, tell: Tell = hush) -> None:
     async with cluster.api() as api:
         await _publish(api, items)
         await _until_served(cluster, api)
+        await _until_allowed(cluster, api)
     await _start(cluster)
 
 
@@ -69,6 +79,21 @@ async def _until_served(cluster: Cluster, api: Api) -> None:
             )
 
     await cluster.until(server, served)
+
+
+async def _until_allowed(cluster: Cluster, api: Api) -> None:
+    """The API server learns of rights a moment after they were written. Kueue, refused at its start, stays up and does nothing."""
+    _, server, *_ = cluster.control_plane()
+    who = {"user": _USER, "groups": [*_GROUPS, "system:authenticated"]}
+
+    async def allowed(asked: Manifest) -> None:
+        review: Manifest = {"spec": {**who, **asked}}
+        answer = await api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        if not answer["status"]["allowed"]:
+            raise Retry("kueue.starting", "Kueue has no rights yet.", hint="It will have in a moment.")
+
+    for asked in _NEEDED:
+        await cluster.until(server, partial(allowed, asked))
 
 
 async def _ensure(api: Api, item: Manifest) -> None:
@@ -118,9 +143,7 @@ def _part(cluster: Cluster) -> Part:
 
 def _make_identities(cluster: Cluster) -> None:
     pki, layout = cluster.pki, cluster.layout
-    # With its own rights and by its own name, as elsewhere: policies of a cluster know Kueue by it.
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{_NAMESPACE}")
-    pki.issue("kueue", Subject(f"system:serviceaccount:{_NAMESPACE}:{_ACCOUNT}", groups))
+    pki.issue("kueue", Subject(_USER, _GROUPS))
     pki.authority("kueue-ca", hosts=[_AUTHORITY_HOST], make_key=rsa_key)
     hosts = [f"{_SERVICE}.{_NAMESPACE}.svc", LOOPBACK]
     pki.issue("kueue-webhook", Subject(_SERVICE, hosts=hosts), authority="kueue-ca")
