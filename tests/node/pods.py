@@ -11,6 +11,7 @@ import pytest
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import BUSYBOX, ImageStore, Registry, provide
 from neorion.drydock.machine import ask
+from neorion.drydock.node import Taint
 from neorion.keel.base import Terminal
 
 NEEDS = pytest.mark.needs(
@@ -109,6 +110,11 @@ def with_claim(name: str, path: str, **more: Any) -> dict[str, Any]:
         "container": {"volumeMounts": [{"name": "data", "mountPath": path}], **more},
     }
 
+
+# Of every node that a test adds to the cluster that all share, and takes away again: the scheduler would give it to
+# somebody else's pods. A pod that names its node needs no toleration.
+ALONE = Taint.parse("test=alone:NoSchedule")
+TOLERANT: dict[str, Any] = {"tolerations": [{"key": ALONE.key, "operator": "Exists"}]}
 
 SLEEP = "exec sleep 100000"
 

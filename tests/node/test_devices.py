@@ -10,7 +10,7 @@ from neorion.drydock.devices import RESOURCE, Health, Rack
 from neorion.drydock.host import running
 from neorion.drydock.node import NodeSpec, add, remove
 from neorion.keel.base import NotFound
-from tests.node.pods import MINUTES, NEEDS, SLEEP, Kubectl, pod
+from tests.node.pods import ALONE, MINUTES, NEEDS, SLEEP, TOLERANT, Kubectl, pod
 
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
 
@@ -18,10 +18,10 @@ _OFFERED = r"{.status.allocatable.nvidia\.com/gpu}"
 
 
 async def test_pods_get_devices_whose_health_can_be_flipped(node_cluster: Cluster, kubectl: Kubectl):
-    node = await add(node_cluster, "gpus", NodeSpec(gpus=4))
+    node = await add(node_cluster, "gpus", NodeSpec(gpus=4, taints=(ALONE,)))
     try:
         resources = {"limits": {RESOURCE: "2"}}
-        await kubectl.run(pod("trainer", SLEEP, container={"resources": resources}))
+        await kubectl.run(pod("trainer", SLEEP, container={"resources": resources}, **TOLERANT))
         seen = await kubectl(
             "exec", "trainer", "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; ls /dev | grep -c nvidia"
         )

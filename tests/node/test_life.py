@@ -13,9 +13,11 @@ from neorion.drydock.host import running
 from neorion.drydock.machine import Cgroups, ask
 from neorion.drydock.node import Node, NodeSpec, Taint, add, bring_up, cluster_cgroup, find, init_pid, remove
 from neorion.keel.base import Conflict, Invalid, NotFound, Terminal
-from tests.node.pods import MINUTES, NEEDS, SLEEP, Kubectl, pod
+from tests.node.pods import ALONE, MINUTES, NEEDS, SLEEP, Kubectl, pod
 
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
+
+FENCED = NodeSpec(taints=(ALONE,))
 
 
 @asynccontextmanager
@@ -60,7 +62,7 @@ async def test_a_node_offers_what_was_asked_for(node_cluster: Cluster, kubectl: 
 
 
 async def test_a_node_goes_without_a_trace(node_cluster: Cluster, kubectl: Kubectl):
-    async with _node(node_cluster, "brief", NodeSpec()) as node:
+    async with _node(node_cluster, "brief", FENCED) as node:
         await kubectl.run(pod("guest", SLEEP, "brief"))
         assert await _traces(node_cluster, "brief", node.index)
     assert await _traces(node_cluster, "brief", node.index) == []
@@ -72,7 +74,7 @@ async def test_a_node_goes_without_a_trace(node_cluster: Cluster, kubectl: Kubec
 async def test_a_crashed_node_is_noticed_returns_with_its_pods_and_goes_without_a_trace(
     node_cluster: Cluster, kubectl: Kubectl
 ):
-    async with _node(node_cluster, "frail", NodeSpec()) as node:
+    async with _node(node_cluster, "frail", FENCED) as node:
         await kubectl.run(pod("guest", SLEEP, "frail", tolerations=[{"operator": "Exists"}]))
         os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
         await kubectl("wait", "node/frail", "--for=condition=Ready=Unknown", "--timeout=180s")
@@ -94,7 +96,7 @@ async def test_a_node_that_never_got_its_cable_is_started_anew(
         with monkeypatch.context() as early:
             early.setattr("neorion.drydock.node.life.plug", broken)
             with pytest.raises(Terminal, match="ends here"):
-                await add(node_cluster, "cut", NodeSpec())
+                await add(node_cluster, "cut", FENCED)
         await bring_up(node_cluster, find(node_cluster.layout, "cut"))
         assert await node_cluster.kubectl("get", "--raw", "/api/v1/nodes/cut/proxy/healthz") == "ok"
     finally:
@@ -105,7 +107,7 @@ async def test_a_node_that_never_got_its_cable_is_started_anew(
 async def test_a_program_of_a_node_that_ends_is_started_again_and_pods_do_not_notice(
     node_cluster: Cluster, kubectl: Kubectl, program: str
 ):
-    async with _node(node_cluster, f"kept-{program}", NodeSpec()) as node:
+    async with _node(node_cluster, f"kept-{program}", FENCED) as node:
         await kubectl.run(pod("guest", SLEEP, node.name))
         old = _pid(node_cluster, node, program)
         os.kill(old, signal.SIGKILL)

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 
 import anyio
+import msgspec
 import pytest
 
 from neorion.drydock.cluster import Cluster
@@ -13,7 +14,7 @@ from neorion.drydock.node import nodes
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from tests.drydock.workloads import GPU, apply, pool, wait
-from tests.node.pods import MINUTES, NEEDS, SLEEP, Kubectl, pod
+from tests.node.pods import ALONE, MINUTES, NEEDS, SLEEP, TOLERANT, Kubectl, pod
 
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES, pytest.mark.needs("drydock")]
 
@@ -35,7 +36,7 @@ def _machines(cluster: Cluster) -> list[str]:
 
 
 async def _apply(cluster: Cluster, fault: str = "") -> None:
-    body = pool("solid", fault, targetNodes=1)
+    body = pool("solid", fault, targetNodes=1, nodeTaints=[msgspec.to_builtins(ALONE)])
     body["metadata"]["annotations"][MACHINES] = Machines.REAL
     await apply(cluster, body)
 
@@ -50,7 +51,7 @@ async def test_a_pool_of_real_machines_runs_pods_replaces_the_lost_and_goes_with
     node = await kubectl.get("node", "solid-0")
     assert node["spec"]["providerID"] == "coreweave://solid-0"
     limits = {"resources": {"limits": {GPU: "8"}}}
-    await kubectl.run(pod("guest", SLEEP, nodeSelector={POOL: "solid"}, container=limits))
+    await kubectl.run(pod("guest", SLEEP, nodeSelector={POOL: "solid"}, container=limits, **TOLERANT))
     assert "nvidia" in await kubectl("exec", "guest", "--", "sh", "-c", "ls /dev | grep nvidia0")
 
     await _apply(cloud, Fault.NODE_LOST)
