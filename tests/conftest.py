@@ -22,7 +22,7 @@ from tests import shaken
 from tools import system
 
 # `cluster` and `kube_namespace`, as other projects have them.
-pytest_plugins = ["neorion.drydock.testing.plugin"]
+pytest_plugins = ["neorion.drydock.testing.plugin", "pytester"]
 
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
@@ -115,6 +115,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         asked = {"cluster", "own_cluster"} & set(getattr(item, "fixturenames", ()))
         if asked and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_TIMEOUT_S))
+    if seed := shaken.seed():
+        items[:] = shaken.reordered(items, seed)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,15 +1,17 @@
 """An event loop as on a machine that is busy elsewhere: what is ready waits a while, and answers come in another order.
 
-`NEORION_SHAKE=7 make test` gives it to every test that runs on a loop; seven is the seed. A test that fails only so has
-counted on something that nobody promised.
+`NEORION_SHAKE=7 make test` gives it to every test that runs on a loop; seven is the seed. It also runs the tests in another
+order, beside other neighbours. A test that fails only so has counted on something that nobody promised.
 """
 
 import asyncio
 import os
 import selectors
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any, Final
+
+import pytest
 
 from neorion.keel.clock import Rng, SystemClock, seeded_rng
 
@@ -89,3 +91,10 @@ def seed() -> str:
 def backend() -> tuple[str, Mapping[str, Any]]:
     """What anyio runs tests with. The same seed for each of them: one that failed can be run alone."""
     return "asyncio", {"loop_factory": lambda: ShakenLoop(seed())} if seed() else {}
+
+
+def reordered(tests: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
+    """Those of a file stay together, as do those that share what is slow to make; the files change places, and they in theirs."""
+    rng = seeded_rng(seed)
+    order = {test.path: rng.random() for test in tests}
+    return sorted(tests, key=lambda test: (order[test.path], rng.random()))

@@ -1,9 +1,12 @@
 """The loop that shakes tests: answers come in more than one order, and all of them come."""
 
 import asyncio
+import itertools
 import socket
 
-from tests.shaken import ShakenLoop
+import pytest
+
+from tests.shaken import ShakenLoop, reordered
 
 
 async def _order_of_answers() -> tuple[int, ...]:
@@ -49,3 +52,16 @@ def test_timers_are_late_and_never_early():
         loop.close()
     assert min(late) == 0
     assert max(late) > 0
+
+
+def test_tests_change_places_within_their_file_and_files_among_each_other(pytester: pytest.Pytester):
+    for name in ("a", "b", "c"):
+        pytester.makepyfile(**{f"test_{name}": "\n".join(f"def test_{n}(): pass" for n in range(9))})
+    tests, _ = pytester.inline_genitems()
+    before = [test.nodeid for test in tests]
+    after = [test.nodeid for test in reordered(tests, "1")]
+    assert sorted(after) == sorted(before)
+    assert after != before
+    files = [name.partition("::")[0] for name in after]
+    assert len(list(itertools.groupby(files))) == 3
+    assert [test.nodeid for test in reordered(tests, "1")] == after
