@@ -6,7 +6,7 @@ import pytest
 
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.state import deeds
-from neorion.keel.base import Denied, Error
+from neorion.keel.base import Denied, Error, Unauthenticated
 from tests.iris.serve.office import Office, asking, office
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +64,16 @@ async def test_a_call_that_a_role_may_not_make_is_on_record(tmp_path: Path):
             ("by-hand", "Submit", "", "rpc.role"),
             ("by-hand", "Join", "host", "done"),
         ]
+
+
+async def test_a_stranger_cannot_fill_the_record(tmp_path: Path):
+    async with office(tmp_path) as there:
+        for token in ("nobody's", "worker.worker-1.0000"):
+            with pytest.raises(Unauthenticated):
+                await there.join(token)
+            with pytest.raises(Unauthenticated):
+                await there.jobs(token).submit(asking("/ada/job"))
+        assert await told(there) == []
 
 
 async def test_a_question_is_not_on_record(tmp_path: Path):

@@ -170,6 +170,9 @@ class App:
     async def _authorise_call(self, exchange: Exchange, allow: frozenset[str]) -> None:
         try:
             await self._authorise(exchange, allow)
+        except Unauthenticated:
+            # A stranger, of whom there is nothing to tell but that they knocked, as often as they like.
+            raise
         except Denied as error:
             if self._on_denied is not None:
                 await self._on_denied(exchange.principal, exchange.scope["path"], error)
