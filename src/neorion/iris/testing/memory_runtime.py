@@ -13,6 +13,7 @@ from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import Clock
 
 _TERM = 15
+_CLEANING_MOST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ class MemoryRuntime:
         if run is None:
             raise NotFound("runtime.attempt", f"There is no attempt {attempt} here.")
         if run.seen.phase is not Phase.ENDED:
-            # It takes a part of its grace, as a program does that cleans up.
-            takes_s = grace.seconds if run.fate.deaf else grace.seconds / 10
+            # It takes a part of its grace, as a program does that cleans up, however much it was given.
+            takes_s = grace.seconds if run.fate.deaf else min(grace.seconds / 10, _CLEANING_MOST_S)
             run.stopping = True
             run.due = min(run.due, self._clock.monotonic() + takes_s)
             self._woken.set()
