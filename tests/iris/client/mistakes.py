@@ -17,6 +17,8 @@ CALL = "give what it takes in args=(…) and kwargs={…}"
 WORK = "give a function, a text for the shell, or a list of texts: a program and its arguments"
 OPTIONS = "the options stand in docs/guides/iris.md"
 TEXT = 'a name is a text: submit(work, "train")'
+NUMBER = "Give a smaller number."
+UTF8 = "Write names and values as UTF-8; send other bytes in files or arguments."
 RULE = 'write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"'
 LISTS = "at most 10000, each of at most 131072 characters; send data as files or arguments"
 
@@ -132,6 +134,21 @@ USER: dict[str, tuple[Submit, str, str]] = {
         submit(replicas=100_001),
         "iris.replicas",
         "put more work into each task, or submit several jobs",
+    ),
+    "more tasks than there are numbers for": (submit(replicas=2**40), "rpc.unsendable", NUMBER),
+    "more tries than there are numbers for": (submit(retries=2**40), "rpc.unsendable", NUMBER),
+    "more GPUs than there are numbers for": (
+        submit(resources={"gpu": f"H100:{2**70}"}),
+        "rpc.unsendable",
+        NUMBER,
+    ),
+    "a name that is no text": (submit(name="\udcff"), "rpc.unsendable", UTF8),
+    "a variable that is no text": (submit(env={"A": "\udcff"}), "rpc.unsendable", UTF8),
+    "a job by a name that is no text": (lambda client: client.get("\udcff"), "rpc.unsendable", UTF8),
+    "a last line further off than there are numbers for": (
+        lambda client: anext(client.calls.logs(pb.LogsRequest(job="/zoe/trained", tail_lines=2**70))),
+        "rpc.unsendable",
+        NUMBER,
     ),
     "no task at all": (submit(replicas=0), "iris.replicas", "with nothing to do, submit none"),
     "fewer tries than none": (submit(retries=-1), "iris.budget", "give a number of retries from 0"),

@@ -143,7 +143,8 @@ def test_a_scheme_left_out_is_https_when_there_is_tls() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "ftp://x", "a b", "host:port", "http://x/path", "user@host:1", "a:1\n"]
+    "address",
+    ["", "ftp://x", "a b", "host:port", "http://x/path", "user@host:1", "a:1\n", "a:65536", "http://a:99999"],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(Invalid):

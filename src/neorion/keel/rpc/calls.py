@@ -10,7 +10,7 @@ from connectrpc.code import Code
 from connectrpc.errors import ConnectError
 from connectrpc.request import RequestContext
 
-from neorion.keel.base import Deadline, Duration, Retry, Unauthenticated
+from neorion.keel.base import Deadline, Duration, Invalid, Retry, Unauthenticated
 from neorion.keel.clock import Ids
 from neorion.keel.rpc import wire
 from neorion.keel.rpc.exchange import RequestId
@@ -103,8 +103,19 @@ class Caller:
             raise self._unreachable(cause) from error
         if isinstance(cause, _BROKEN):
             raise self._broken() from error
+        if isinstance(cause, OverflowError):
+            raise Invalid(
+                "rpc.unsendable", f"The request cannot be sent: {cause}.", hint="Give a smaller number."
+            ) from None
+        if isinstance(cause, UnicodeEncodeError):
+            raise Invalid(
+                "rpc.unsendable",
+                # No more of it: it may be the value of a secret.
+                f"The request cannot be sent: it holds {cause.object[cause.start]!r}, which is no character.",
+                hint="Write names and values as UTF-8; send other bytes in files or arguments.",
+            ) from None
         if cause is not None and error.code is Code.UNAVAILABLE:
-            # Connect says this of whatever else went wrong on this side, as of a message that cannot be encoded.
+            # Connect says this of whatever else went wrong on this side.
             raise cause from None
         found = wire.from_connect(error)
         found.hint = found.hint or f"The server is {self._address}."

@@ -25,7 +25,8 @@ from neorion.keel.rpc.tls import ClientTls
 
 SomeClient = TypeVar("SomeClient", bound=ConnectClient)
 
-_ADDRESS: Final = re.compile(r"(?:(https?)://)?((?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?)/?")
+_ADDRESS: Final = re.compile(r"(?:(https?)://)?((?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?)/?")
+_PORT_MOST: Final = 65_535
 _TIMEOUT: Final = Duration.of(seconds=30)
 _CONNECT_S: Final = 10.0
 # Idle connections kept for the next call: as many as a busy client has calls in flight.
@@ -99,7 +100,7 @@ def connect(
     `timeout` bounds unary calls that do not bring their own `timeout_ms`; streams end when they end.
     """
     found = _ADDRESS.fullmatch(address)
-    if found is None:
+    if found is None or int(found[3] or 0) > _PORT_MOST:
         raise Invalid(
             "rpc.address",
             f'"{address[:100]}" is no address.',
