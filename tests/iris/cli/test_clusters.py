@@ -209,6 +209,16 @@ def test_a_port_that_is_taken_is_told_in_one_sentence(folder: Path, capfd: pytes
     ]
 
 
+@pytest.mark.parametrize("wrong", [("--workers", "257"), ("--workers", "0"), ("--port", "65536")])
+def test_a_cluster_that_no_machine_holds_is_not_tried(
+    folder: Path, capfd: pytest.CaptureFixture[str], wrong: tuple[str, str]
+):
+    code, out, err = shown(capfd, "cluster", "start", "--local", "--folder", str(folder), *wrong)
+    assert (code, out) == (Exit.USAGE, "")
+    assert f"Invalid value for '{wrong[0]}'" in err
+    assert not list(folder.iterdir())
+
+
 FILES = Path(__file__).parent.parent / "cluster_files"
 
 

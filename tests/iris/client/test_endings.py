@@ -135,8 +135,9 @@ def test_ctrl_c_ends_a_wait_that_has_only_begun(
         (lambda: IrisClient.remote("ftp://x"), "rpc.address"),
         (IrisClient.current, "iris.not_in_task"),
         (lambda: IrisClient.local(workers=0), "iris.workers"),
+        (lambda: IrisClient.local(workers=10**9), "iris.workers"),
     ],
-    ids=["remote", "current", "local"],
+    ids=["remote", "current", "none", "too many"],
 )
 def test_a_client_that_could_not_be_made_leaves_nothing(make: Callable[[], IrisClient], code: str):
     before = threading.enumerate()

@@ -49,8 +49,14 @@ class Start(TypedDict):
 
 @cluster.command("start")
 @click.option("--local", "here", is_flag=True, allow_from_autoenv=False, help="On this machine.")
-@click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
-@click.option("--workers", default=2, type=click.IntRange(min=1), help="How many workers there are.")
+@click.option(
+    "--port",
+    default=10000,
+    type=click.IntRange(0, 65_535),
+    help="The port to listen on; 0 takes any that is free.",
+)
+# As many as the client takes: each is some processes of this machine.
+@click.option("--workers", default=2, type=click.IntRange(1, 256), help="How many workers there are.")
 @_folder
 @click.option(
     "--auth/--no-auth",

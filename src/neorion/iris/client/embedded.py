@@ -6,9 +6,12 @@ import sys
 import tempfile
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from neorion.keel.base import Invalid, Terminal
+
+# Each is some processes, all of them on this machine.
+_WORKERS_MAX: Final = 256
 
 
 class Embedded(AbstractContextManager["Embedded"]):
@@ -74,9 +77,9 @@ def _told(process: "subprocess.Popen[str]") -> str:
 
 
 def _check(workers: object) -> None:
-    if not isinstance(workers, int) or workers < 1:
+    if not isinstance(workers, int) or not 1 <= workers <= _WORKERS_MAX:
         raise Invalid(
             "iris.workers",
-            f"A cluster has at least 1 worker, not {workers!r:.80}.",
+            f"A cluster on one machine has between 1 and {_WORKERS_MAX} workers, not {workers!r:.80}.",
             hint="leave it out for 2",
         )
