@@ -170,8 +170,9 @@ def test_a_port_is_told_by_its_name(iris: Iris):
     assert done.out.strip().isdecimal()
 
 
-def test_what_runs_too_long_is_a_timeout(iris: Iris):
-    assert iris("run", "--timeout", "300ms", "--", "sleep", "30").code == Exit.TIMEOUT
+@pytest.mark.parametrize("limit", ["300ms", "0.0000001"])
+def test_what_runs_too_long_is_a_timeout(iris: Iris, limit: str):
+    assert iris("run", "--timeout", limit, "--", "sleep", "30").code == Exit.TIMEOUT
 
 
 def test_a_job_that_waits_says_why_and_gives_up_when_told_to(iris: Iris, start: Start):
@@ -202,6 +203,9 @@ def test_what_can_never_run_is_refused_as_not_started(iris: Iris):
         ["--env", "NAME"],
         ["--priority", "batsch"],
         ["--require", "=="],
+        ["--gpu", "-1"],
+        ["--package", ""],
+        ["--port", "a b"],
         ["--name", "a b"],
         ["--no-such-option"],
     ],

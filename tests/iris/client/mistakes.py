@@ -17,8 +17,10 @@ CALL = "give what it takes in args=(…) and kwargs={…}"
 WORK = "give a function, a text for the shell, or a list of texts: a program and its arguments"
 OPTIONS = "the options stand in docs/guides/iris.md"
 TEXT = 'a name is a text: submit(work, "train")'
+GPUS = 'write 8, "H100" or "H100:8"'
 NUMBER = "Give a smaller number."
 UTF8 = "Write names and values as UTF-8; send other bytes in files or arguments."
+PORT = "its name has letters, digits, '.', '_' and '-', up to 63 of them"
 RULE = 'write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"'
 LISTS = "at most 10000, each of at most 131072 characters; send data as files or arguments"
 
@@ -65,6 +67,14 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "an empty command": (submit(" "), "iris.entry", WORK),
     "a command with a number in it": (submit(["echo", 1]), "iris.entry", WORK),
     "work and name the wrong way round": (submit("train", print), "iris.name", TEXT),  # pyright: ignore[reportArgumentType] -- that is the mistake
+    "a program without a name": (submit(["", "x"]), "iris.entry", "give one of both"),
+    "a package without a name": (
+        submit(packages=["numpy", " "]),
+        "iris.packages",
+        "leave it out, or name it",
+    ),
+    "a port without a name": (submit(ports=[""]), "iris.ports", PORT),
+    "a port whose variable no shell reads": (submit(ports=["a b"]), "iris.ports", PORT),
     "an async function": (submit(waits), "iris.entry", "give one that runs it: lambda: asyncio.run(waits())"),
     "an async function for many": (
         lambda client: client.map(waits, [1]),
@@ -102,8 +112,11 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "GPUs that are no number": (
         submit(resources={"gpu": "H100:many"}),
         "iris.resources",
-        'write 8, "H100" or "H100:8"',
+        GPUS,
     ),
+    "fewer GPUs than none": (submit(resources={"gpu": -1}), "iris.resources", GPUS),
+    "half a GPU": (submit(resources={"gpu": 1.5}), "iris.resources", GPUS),
+    "GPUs without a word": (submit(resources={"gpu": ""}), "iris.resources", GPUS),
     "less than nothing": (submit(resources={"cpu": -1}), "iris.resources", AMOUNT),
     "8 GPUs where the largest machine has 4": (
         submit(resources={"gpu": 8}),

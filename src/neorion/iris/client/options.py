@@ -256,7 +256,8 @@ def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
 def _gpu(wanted: str | float) -> tuple[str, int]:
     """8, "8", "H100" or "H100:8"."""
     variant, _, count = str(wanted).rpartition(":")
-    if not variant and not count.isdecimal():
+    # A word without a letter is a number gone wrong: "-1", "1.5".
+    if not variant and re.search(r"[A-Za-z]", count):
         variant, count = count, "1"
     if not count.isdecimal():
         raise Invalid(
@@ -276,7 +277,8 @@ def _amount(name: str, value: str | float) -> Quantity:
 
 def _ms(name: str, value: str | float) -> int:
     try:
-        return Duration.parse(value).ns // 1_000_000
+        # Upwards: 0 is no limit at all.
+        return -(-Duration.parse(value).ns // 1_000_000)
     except UnitError as error:
         raise Invalid(
             "iris.limits", f"{name}: {error}.", hint='write a time like 90, "30s" or "2h"'

@@ -215,7 +215,7 @@ _REFUSAL_HINTS = {
     WaitCode.MEMORY_SHORT: "ask for {best} or less",
     WaitCode.DISK_SHORT: "ask for {best} or less",
     WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
-    WaitCode.GANG_SHORT: "ask for {best} replicas or fewer",
+    WaitCode.GANG_SHORT: "ask for {best} at most, or for a gang that shares something wider",
     WaitCode.USER_CAP: "ask for fewer replicas, or for a higher limit",
     WaitCode.USER_CPU: "ask for fewer, or for a higher limit",
     WaitCode.USER_MEMORY: "ask for less, or for a higher limit",

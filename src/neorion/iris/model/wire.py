@@ -1,5 +1,6 @@
 """The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
 
+import re
 from functools import lru_cache
 from typing import Literal
 
@@ -22,6 +23,8 @@ LIST_MAX = 10_000
 # Everything of a job but the names of its inputs: it is in memory for as long as the job is known, and goes to a worker with each task.
 SPEC_BYTES_MAX = 1024 * 1024
 _DIGEST_CHARS = 64
+# It becomes part of a variable's name.
+_PORT = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
 def resources(message: pb.Resources | None) -> Resources:
@@ -91,7 +94,7 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
         budget=_budget(message),
         limits=Limits(_span(message.wait_limit_ms), _span(message.run_limit_ms)),
         max_failed_tasks=message.max_failed_tasks,
-        ports=_texts("ports", message.ports),
+        ports=_ports(message),
         warm=message.warm,
     )
 
@@ -132,7 +135,7 @@ def environment(message: pb.Environment | None) -> Environment:
     return Environment(
         variables=tuple(sorted(m.variables.items())),
         bundle=digest(m.bundle) if m.bundle else Digest(""),
-        packages=_texts("packages", m.packages),
+        packages=_packages(m),
         setup=_texts("setup", m.setup),
     )
 
@@ -178,7 +181,9 @@ def ms(moment: Instant | None) -> int:
 
 def entry(message: Entry | None) -> Command | Call:
     match message:
-        case Oneof(field="command", value=pb.Command() as command) if command.argv:
+        case Oneof(field="command", value=pb.Command() as command) if (
+            command.argv and command.argv[0].strip()
+        ):
             return Command(_texts("argv", command.argv))
         case Oneof(field="call", value=pb.Call() as call):
             return Call(digest(call.function))
@@ -232,6 +237,23 @@ def _budget(message: pb.JobSpec) -> Budget:
             "iris.budget", "A task cannot be tried less than once.", hint="give a number of retries from 0"
         )
     return Budget(failures, losses)
+
+
+def _packages(message: pb.Environment) -> tuple[str, ...]:
+    if not all(name.strip() for name in message.packages):
+        raise Invalid("iris.packages", "One of the packages has no name.", hint="leave it out, or name it")
+    return _texts("packages", message.packages)
+
+
+def _ports(message: pb.JobSpec) -> tuple[str, ...]:
+    for name in message.ports:
+        if not _PORT.fullmatch(name):
+            raise Invalid(
+                "iris.ports",
+                f"{name[:80]!r} is no name of a port.",
+                hint="its name has letters, digits, '.', '_' and '-', up to 63 of them",
+            )
+    return _texts("ports", message.ports)
 
 
 def _texts(what: str, values: "list[str]") -> tuple[str, ...]:
