@@ -247,6 +247,18 @@ def test_an_unchanged_bundle_is_sent_once(iris: Iris, environment: Path):
     assert "bundle" not in iris("run", "--no-bundle", "--", "test", "!", "-e", "once.txt").err
 
 
+def test_files_for_a_job_that_is_refused_are_not_sent(iris: Iris, environment: Path):
+    (environment / "unsent.txt").write_text(os.urandom(8).hex())
+    assert iris("run", "--no-bundle", "--detach", "--name", "held", "--", "sleep", "100").code == 0
+    for wrong in (["--name", "a b"], ["--name", "held"], ["--gpu", "H100:8"]):
+        done = iris("run", *wrong, "--", "true")
+        assert (done.code, done.out) == (Exit.NOT_STARTED, "")
+        assert "bundle" not in done.err
+        assert iris("run", *wrong, "--dry-run", "--", "true").code == Exit.NOT_STARTED
+    iris("job", "cancel", "held", "--yes")
+    assert ", sent" in iris("run", "--", "true").err
+
+
 def test_a_long_upload_tells_how_far_it_is(iris: Iris, environment: Path):
     (environment / "data.bin").write_bytes(os.urandom(5_000_000))
     done = iris("run", "--", "test", "-s", "data.bin")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.client import IrisClient
+from neorion.keel.base import Invalid
 from tests.bucket import BUCKET, s3
 from tests.gcs import gcs
 from tests.iris.processes import Cluster
@@ -53,6 +54,15 @@ def test_an_argument_and_a_bundle_come_out_of_a_bucket(in_bucket: Cluster):
         assert (
             client.wait(client.submit(length, "argument", args=(b"x" * 5_000_000,)), timeout=60) == 5_000_000
         )
+
+
+def test_an_argument_of_a_job_that_is_refused_is_not_sent(cluster: Cluster, client: IrisClient):
+    kept = cluster.controller.folder / "blobs"
+    before = list(kept.glob("**/*"))
+    with pytest.raises(Invalid) as refused:
+        client.submit(len, "refused", args=(os.urandom(5_000_000),), resources={"gpu": "H100:8"})
+    assert refused.value.code == "iris.infeasible"
+    assert list(kept.glob("**/*")) == before
 
 
 def test_a_job_whose_blobs_are_googles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -14,6 +14,7 @@ from neorion.iris.client import AsyncIrisClient, AsyncJob, IrisClient, Job
 GUIDE = Path(__file__).parents[3] / "docs/guides/iris.md"
 # What only whoever builds on the client needs: raw calls, and blobs.
 INNER = {
+    "admitted",
     "at",
     "calls",
     "cluster",

@@ -46,6 +46,23 @@ async def test_a_dry_run_needs_no_blob_that_is_sent_when_it_is_meant(tmp_path: P
         assert not there.desk.deck.book.jobs
 
 
+async def test_a_dry_run_is_refused_beside_what_is_there(tmp_path: Path):
+    async with office(tmp_path) as there:
+        jobs = there.jobs("ada")
+        await jobs.submit(asking("/ada/job"))
+        # The same submission once more, which is the same job; then others under its name, and under its key.
+        question = asking("/ada/job")
+        question.dry_run = True
+        assert (await jobs.submit(question)).name == "/ada/job"
+        question.key = "another"
+        with pytest.raises(Conflict, match="is already there"):
+            await jobs.submit(question)
+        question = asking("/ada/other")
+        question.key, question.dry_run = "/ada/job", True
+        with pytest.raises(Conflict, match="which is another job"):
+            await jobs.submit(question)
+
+
 async def test_a_description_that_is_too_large_is_refused_and_many_inputs_are_not(tmp_path: Path):
     async with office(tmp_path) as there:
         request = asking("/ada/job")

@@ -21,31 +21,9 @@ def submit(
     """
     book = deck.book
     parent = _job_of(deck, owner) if owner else _parent(deck, spec.name)
-    known = book.keys.get((parent if owner else spec.name.user, key))
-    if known is not None and not _died_with_another(book.jobs[known], owner):
-        job = book.jobs[known]
-        if job.content != content:
-            raise Conflict(
-                "iris.key_reused",
-                f"The key {key[:40]} belongs to {job.spec.name}, which is another job.",
-                hint="use a new key for new work",
-            )
-        return job, True
-    taken = book.names.get(spec.name)
-    if taken is not None and not book.jobs[taken].state.ended:
-        raise Conflict(
-            "iris.name_taken",
-            f"{spec.name} is already there and has not ended.",
-            hint=f"choose another name, or: iris job cancel {spec.name}",
-        )
-    live = book.live_tasks_of(spec.name.user)
-    if live + spec.replicas > USER_TASKS_MAX:
-        raise QuotaExceeded(
-            "iris.user_tasks",
-            f"{spec.name.user} would have {live + spec.replicas} tasks that have not ended; {USER_TASKS_MAX} are allowed.",
-            hint="wait for some to end, or put more work into each task",
-            scope=spec.name.user,
-        )
+    known = admit(deck, spec, key, content, owner)
+    if known is not None:
+        return known, True
     now = deck.clock.now()
     job = Job(
         id=deck.ids.new(JobId),
@@ -61,6 +39,37 @@ def submit(
         book.put_task(Task(job.id, index, now))
     deck.wake()
     return job, False
+
+
+def admit(deck: Deck, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None) -> Job | None:
+    """Refuses what cannot be taken beside what is there; the job itself if it is there already. Changes nothing."""
+    book = deck.book
+    known = book.keys.get((_job_of(deck, owner) if owner else spec.name.user, key))
+    if known is not None and not _died_with_another(book.jobs[known], owner):
+        job = book.jobs[known]
+        if job.content != content:
+            raise Conflict(
+                "iris.key_reused",
+                f"The key {key[:40]} belongs to {job.spec.name}, which is another job.",
+                hint="use a new key for new work",
+            )
+        return job
+    taken = book.names.get(spec.name)
+    if taken is not None and not book.jobs[taken].state.ended:
+        raise Conflict(
+            "iris.name_taken",
+            f"{spec.name} is already there and has not ended.",
+            hint=f"choose another name, or: iris job cancel {spec.name}",
+        )
+    live = book.live_tasks_of(spec.name.user)
+    if live + spec.replicas > USER_TASKS_MAX:
+        raise QuotaExceeded(
+            "iris.user_tasks",
+            f"{spec.name.user} would have {live + spec.replicas} tasks that have not ended; {USER_TASKS_MAX} are allowed.",
+            hint="wait for some to end, or put more work into each task",
+            scope=spec.name.user,
+        )
+    return None
 
 
 def find(deck: Deck, text: str) -> Job:

@@ -58,13 +58,16 @@ _SUBMITTED: Final[Table[Submitted]] = Table(
 
 
 async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: Wanted) -> int:
+    # First, because a folder takes longer to pack than a mistake to find.
+    spec = _spec(client, command, wanted)
     packed = bundle(Path.cwd(), wanted["exclude"]) if wanted["bundle"] else Bundle(b"", "", 0)
-    spec = _spec(client, command, wanted, packed)
+    if spec.environment is not None:
+        spec.environment.bundle = packed.digest
     request = pb.SubmitRequest(
         spec=spec, key=wanted["key"] or SystemIds().secret(), dry_run=wanted["dry_run"]
     )
     if packed.digest and not wanted["dry_run"]:
-        await _send(client, out, packed)
+        await _send(client, out, packed, request)
     if wanted["dry_run"] or wanted["detach"]:
         answer = await client.calls.submit(request)
         out.say("It would be accepted." if wanted["dry_run"] else f"submitted {answer.name}")
@@ -132,7 +135,7 @@ class _Attached:
             await self._following.cancel()
 
 
-def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packed: Bundle) -> pb.JobSpec:
+def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted) -> pb.JobSpec:
     every = {name: wanted[name] for name in ("gpu", "cpu", "memory", "disk")}
     options = Options(
         resources={name: amount for name, amount in every.items() if amount is not None},
@@ -160,8 +163,6 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted, packe
     )
     spec.replicas = wanted["replicas"]
     spec.gang = wanted["gang"] or ""
-    if spec.environment is not None:
-        spec.environment.bundle = packed.digest
     return spec
 
 
@@ -172,12 +173,13 @@ def _variables(pairs: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
-async def _send(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
-    """A bundle the controller has is not sent again."""
+async def _send(client: AsyncIrisClient, out: Output, packed: Bundle, request: pb.SubmitRequest) -> None:
+    """A bundle the controller has is not sent again, nor one for a job that it will not take."""
     told = f"bundle of {size(len(packed.body))}, files: {packed.files}"
     try:
         await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
     except NotFound:
+        await client.admitted(request)
         await _upload(client, out, packed)
         out.say(f"{told}, sent")
     else:

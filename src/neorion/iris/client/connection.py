@@ -128,15 +128,20 @@ class Connection:
 
     async def prepare(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> pb.SubmitRequest:
         """A submission, of which what is large has gone ahead."""
-        inline = sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX
-        if not inline:
-            for digest, body in payload.blobs.items():
-                await self.put_blob(digest, body)
-        blobs = (
-            [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()] if inline else []
-        )
         # The key is made before sending, so that a submission whose answer was lost can be sent again.
-        return pb.SubmitRequest(spec=spec, key=key or self._ids.secret(), blobs=blobs)
+        request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret())
+        if sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX:
+            request.blobs = [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()]
+            return request
+        await self.admitted(request)
+        for digest, body in payload.blobs.items():
+            await self.put_blob(digest, body)
+        return request
+
+    async def admitted(self, request: pb.SubmitRequest) -> None:
+        """What is refused is refused before anything large is sent for it."""
+        question = pb.SubmitRequest(spec=request.spec, key=request.key, dry_run=True)
+        await self._steady(lambda: self.calls.submit(question))
 
     async def hand_in(self, request: pb.SubmitRequest) -> AsyncJob:
         """The job; handed in twice, it is the same one."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 import anyio
 
 from neorion.iris.act.audit import Entry
-from neorion.iris.act.jobs import find, submit
+from neorion.iris.act.jobs import admit, find, submit
 from neorion.iris.model import Cause, Digest, JobId, JobName, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
@@ -55,7 +55,9 @@ class Jobs(JobService):
         check_own_name(spec.name)
         check_child(spec.name)
         self._desk.check_feasible(spec)
+        owner = task.attempt if task else None
         if request.dry_run:
+            admit(self._desk.deck, spec, request.key, content, owner)
             # Its blobs are sent when it is meant.
             entry.drop()
             return pb.SubmitResponse(name=spec.name)
@@ -70,7 +72,7 @@ class Jobs(JobService):
                 )
         for blob in request.blobs:
             await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
-        job, existed = submit(self._desk.deck, spec, request.key, content, task.attempt if task else None)
+        job, existed = submit(self._desk.deck, spec, request.key, content, owner)
         entry.done()
         await self._desk.deck.journal.durable()
         return pb.SubmitResponse(id=job.id, name=job.spec.name, existed=existed)
