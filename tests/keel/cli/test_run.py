@@ -41,6 +41,13 @@ def app_that(raises: BaseException | None = None, returns: int | None = None, *,
     return app
 
 
+def while_loading() -> RuntimeError:
+    """As Python 3.11 tells of Ctrl-C while a class is made."""
+    error = RuntimeError("Error calling __set_name__")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
 def test_the_families_keep_their_exit_codes():
     assert {family: each.exit_code for family, each in FAMILIES.items()} == {
         Retry.family: Exit.UNREACHABLE,
@@ -145,6 +152,7 @@ def test_what_the_system_refuses_is_no_bug(capsys: pytest.CaptureFixture[str]):
         (None, Exit.FAILED, 1),
         (KeyboardInterrupt(), None, 130),
         (click.Abort(), None, 130),
+        (while_loading(), None, 130),
         (click.exceptions.Exit(9), None, 9),
         (click.UsageError("wrong"), None, 2),
         (click.ClickException("wrong"), None, 1),
@@ -162,6 +170,7 @@ def test_each_way_to_end_has_its_code(raises: BaseException | None, returns: int
         (None, ["do", "--cuont", "1"], 125),
         (None, ["do", "--count", "x"], 125),
         (KeyboardInterrupt(), ["do"], 130),
+        (while_loading(), ["do"], 130),
         (click.exceptions.Exit(3), ["do"], 3),
         (None, ["do"], 42),
         (None, ["do", "--help"], 0),

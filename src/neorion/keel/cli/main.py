@@ -1,6 +1,7 @@
 """Runs a command line and turns whatever comes out of it into one message and one exit code."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -16,34 +17,53 @@ from neorion.keel.cli.shared import Shared
 def run(app: App, args: Sequence[str] | None = None) -> int:
     """The exit code of a command line. `main` of a console script is `sys.exit(run(app))`."""
     _prepare_streams()
+    # Whoever loaded us may have left Ctrl-C to the system, which ends a program without a word, where it stands.
+    left = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     try:
-        return _outcome(app, sys.argv[1:] if args is None else list(args))
+        return _outcome(app, sys.argv[1:] if args is None else list(args), interruptible=left)
     except BrokenPipeError:
         return Exit.BROKEN_PIPE
     finally:
+        if left:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         _settle(sys.stdout)
         _settle(sys.stderr)
 
 
-def _outcome(app: App, args: list[str]) -> int:
+def _outcome(app: App, args: list[str], *, interruptible: bool) -> int:
     try:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _invoke(app, args)
         sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (click.Abort, KeyboardInterrupt):
-        sys.stderr.write("\n")
-        return Exit.INTERRUPTED
+        return _interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 -- the last line of defence
+        if _comes_of_ctrl_c(error):
+            return _interrupted()
         from neorion.keel.cli.kit.failure import tell  # noqa: PLC0415 -- most runs have nothing to tell
 
         return tell(error, Shared.guessed_from(args), app.name or "")
     return code
+
+
+def _interrupted() -> int:
+    sys.stderr.write("\n")
+    return Exit.INTERRUPTED
+
+
+def _comes_of_ctrl_c(error: BaseException | None) -> bool:
+    """Python 3.11 wraps what happens while a class is made: a command that is interrupted while it loads its parts."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def completion_variable(program: str) -> str:
