@@ -116,6 +116,7 @@ def test_shared_options_have_one_variable_for_all_command_lines(
         (["list", "--limit", "x"], "'x' is not a valid integer", "See: prog list --help"),
         (["list", "-o"], "Option '-o' requires an argument.", "See: prog --help"),
         (["list", "extra"], "unexpected extra argument (extra)", "See: prog list --help"),
+        (["deep", "xyz"], "No such command 'xyz'.", "known: down. See: prog deep --help"),
         (["deep", "dwn"], "No such command 'dwn'.", 'did you mean "down"? See: prog deep --help'),
     ],
 )  # fmt: skip

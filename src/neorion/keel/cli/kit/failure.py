@@ -89,4 +89,6 @@ def _usage_hint(error: click.UsageError, program: str) -> str:
             near = did_you_mean(error.command_name, error.ctx.command.list_commands(error.ctx))
         case _:
             pass
+    if near and not near.endswith("?"):
+        near += "."
     return f"{near} See: {error.ctx.command_path} --help".strip()
