@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from neorion.iris.cli import app, local
+from neorion.iris.cli import app, local, status
 from neorion.iris.client import IrisClient
 from neorion.keel.cli import Exit, run
 from neorion.keel.telemetry.setup import FILE_BYTES_MAX
@@ -184,6 +184,25 @@ def test_ctrl_c_while_a_cluster_starts_leaves_none(
     assert select.select(handles, [], [], 0)[0] == handles
     os.close(handles[0])
     assert not list((folder / "slices").glob("slice-*"))
+
+
+def test_ctrl_c_while_a_cluster_waits_for_its_first_worker_leaves_none(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    handles: list[int] = []
+
+    async def interrupted(*args: object) -> NoReturn:
+        del args
+        handles.append(os.pidfd_open(json.loads((folder / "cluster.json").read_text())["pid"]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "first_worker", interrupted)
+    start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
+    assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
+    assert select.select(handles, [], [], 0)[0] == handles
+    os.close(handles[0])
+    assert not list((folder / "slices").glob("slice-*"))
+    assert not (folder / "cluster.json").exists()
 
 
 def test_a_cluster_that_cannot_start_says_why(folder: Path, capfd: pytest.CaptureFixture[str]):

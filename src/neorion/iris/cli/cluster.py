@@ -104,7 +104,12 @@ def _detached(out: Output, wanted: "Wanted") -> None:
     clock = SystemClock()
     started = anyio.run(local.start, wanted, clock)
     home = own_home(started.address, out.env)
-    trouble = ask(out, started.address, lambda client: first_worker(client, clock), home)
+    try:
+        trouble = ask(out, started.address, lambda client: first_worker(client, clock), home)
+    except KeyboardInterrupt:
+        # Whoever takes back the start does not look for what it left.
+        anyio.run(local.stop, wanted.folder, clock)
+        raise
     if trouble:
         out.warn(f"No worker has joined yet: {trouble}. Jobs are taken, and wait.")
     default = DEFAULT_CONTROLLER.rpartition(":")[2]
