@@ -1,6 +1,7 @@
 """`iris run`: a command, on the cluster, as if it ran here."""
 
 from functools import partial
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 import click
@@ -24,6 +25,7 @@ class Wanted(TypedDict):
     replicas: int
     gang: str | None
     env: tuple[str, ...]
+    env_file: tuple[Path, ...]
     require: tuple[str, ...]
     prefer: tuple[str, ...]
     spread: str | None
@@ -65,6 +67,12 @@ class Wanted(TypedDict):
     help="All tasks start together, on workers that share this attribute; slice if none is named.",
 )
 @_many("--env", metavar="KEY=VALUE", help="A variable for the command; may be given more than once.")
+@_many(
+    "--env-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file of such variables, one in a line; --env wins.",
+)
 @_many("--require", metavar="RULE", help='Only workers like this: "zone=lga1", "gpu-memory>=80".')
 @_many("--prefer", metavar="RULE", help="Rather workers like this.")
 @click.option("--spread", metavar="ATTRIBUTE", help="Rather on workers that differ in this.")

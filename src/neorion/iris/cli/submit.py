@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from neorion.iris.cli import env_file
 from neorion.iris.cli.bundle import Bundle, bundle
 from neorion.iris.cli.ending import exit_code, why
 from neorion.iris.cli.follow import TASKS_MAX, Follow
@@ -139,7 +140,7 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted) -> pb
     every = {name: wanted[name] for name in ("gpu", "cpu", "memory", "disk")}
     options = Options(
         resources={name: amount for name, amount in every.items() if amount is not None},
-        env=_variables(wanted["env"]),
+        env=_variables(wanted),
         packages=wanted["packages"],
         setup=wanted["setup"],
         require=wanted["require"],
@@ -166,11 +167,16 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted) -> pb
     return spec
 
 
-def _variables(pairs: Sequence[str]) -> dict[str, str]:
-    for pair in pairs:
-        if "=" not in pair:
+def _variables(wanted: Wanted) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in wanted["env_file"]:
+        found |= env_file.variables(path)
+    for pair in wanted["env"]:
+        name, said, value = pair.partition("=")
+        if not said:
             raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="write --env KEY=VALUE")
-    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
+        found[name] = value
+    return found
 
 
 async def _send(client: AsyncIrisClient, out: Output, packed: Bundle, request: pb.SubmitRequest) -> None:
