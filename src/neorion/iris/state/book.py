@@ -55,7 +55,7 @@ class Book:
         # Told of every change of a job, and of a task of it by its index.
         self.stirred: Callable[[JobId, int | None], None] = lambda _job, _index: None
         self._waiting: dict[JobId, dict[int, None]] = {}
-        # Workers that had no room for a job's files; a restart tries them again.
+        # Workers that had no room for a job's files, as its ended attempts say.
         self._shunned: dict[JobId, dict[WorkerId, None]] = {}
         self._used: dict[WorkerId, Resources] = {}
         self._live: dict[str, int] = {}

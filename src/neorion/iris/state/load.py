@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+from neorion.iris.model import Cause
 from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
 from neorion.iris.state.book import Book
 from neorion.iris.state.codec import R, decode
@@ -24,6 +25,8 @@ async def load(store: Store, book: Book) -> None:
     async for attempt in _all(store, "attempt", Attempt):
         if not attempt.state.ended:
             book.index_attempt(attempt)
+        elif attempt.ending.cause is Cause.NO_ROOM and not book.jobs[attempt.job].state.ended:
+            book.shun(attempt.job, attempt.worker)
 
 
 async def attempts_of(store: Store, job: str, index: int) -> list[Attempt]:
