@@ -24,7 +24,7 @@ from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Claim, Pod, PodStatus
 from neorion.keel.kube.core.basics import ClaimStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
+from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
 
 NOW = CREATED + timedelta(hours=1)
 
@@ -99,6 +99,19 @@ CASES = {
         observed(SPEC, pod=waiting("CrashLoopBackOff", "back-off")),
         "The server does not start: back-off.",
         "devctl logs mydev --previous shows its last words.",
+    ),
+    "comes back": Case(
+        observed(
+            SPEC,
+            pod=a_pod(
+                status=PodStatus(
+                    phase="Running",
+                    containers=(ContainerStatus(name="dev", state=ContainerState(terminated=Terminated(0))),),
+                )
+            ),
+        ),
+        "The server is started again: it ended with exit code 0.",
+        "Wait a moment; devctl logs mydev --previous shows its last words.",
     ),
     "no class for its home": Case(
         observed(SPEC, home=replace(a_claim(), status=ClaimStatus(phase="Pending"))),

@@ -40,6 +40,7 @@ _CURES = {
     "ImagePullBackOff": "Check the name of the image and the right to pull it.",
     "InvalidImageName": "Delete it, and create it with another --image; its home stays.",
     "CrashLoopBackOff": "devctl logs {name} --previous shows its last words.",
+    "Ended": "Wait a moment; devctl logs {name} --previous shows its last words.",
     "NoAnswer": "devctl logs {name} says why; devctl exec {name} -- COMMAND works without it.",
     "NodeSilent": "Wait for the node; or, if it is gone for good, devctl delete {name} and create it again: its home stays.",
     "Evicted": "devctl stop {name}, then devctl start {name}.",

@@ -10,6 +10,7 @@ from neorion.devservers.model import Condition, ConditionType, Phase
 from neorion.devservers.model.words import TEXT_MAX
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Claim, ContainerStatus, Pod
+from neorion.keel.kube.core.pods import Terminated
 
 # What the kubelet says while an image will not come by itself.
 _IMAGE_FAULTS = frozenset(
@@ -19,6 +20,8 @@ _IMAGE_FAULTS = frozenset(
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 # What it says of one whose claims are not all there: no node would help.
 _MISSING = re.compile(r'persistentvolumeclaim "([^"]+)" (not found|is being deleted)')
+# Of a server that ended and comes back by itself: nothing has failed yet.
+_ENDED = "Ended"
 _START_FAULTS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
@@ -65,7 +68,8 @@ def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
     by_type = {step.type: step for step in taken}
     if by_type[ConditionType.READY].done:
         return Phase.RUNNING
-    if by_type[ConditionType.IMAGE].blocked or by_type[ConditionType.READY].blocked:
+    ready = by_type[ConditionType.READY]
+    if by_type[ConditionType.IMAGE].blocked or (ready.blocked and ready.reason != _ENDED):
         return Phase.FAILED
     return Phase.STARTING if by_type[ConditionType.SCHEDULED].done else Phase.PENDING
 
@@ -218,17 +222,16 @@ def _ready(pod: Pod) -> Step:
             kind, False, pod.status.reason, f"The node gave the server up: {pod.status.message.rstrip('.')}."
         )
     waiting = status.state.waiting if status else None
-    if status and waiting and waiting.reason in _START_FAULTS:
-        return Step(
-            kind, False, waiting.reason, f"The server does not start: {_last_words(status, waiting.message)}."
-        )
+    ended = (status.state.terminated or status.last_state.terminated) if status else None
+    if waiting and waiting.reason in _START_FAULTS:
+        words = _last_words(ended) if ended else waiting.message.rstrip(".")
+        return Step(kind, False, waiting.reason, f"The server does not start: {words}.")
+    if ended:
+        return Step(kind, False, _ENDED, f"The server is started again: {_last_words(ended)}.")
     return Step(kind, False, "Starting")
 
 
-def _last_words(status: ContainerStatus, message: str) -> str:
-    ended = status.last_state.terminated
-    if ended is None:
-        return message.rstrip(".")
+def _last_words(ended: Terminated) -> str:
     if ended.reason == "OOMKilled":
         return "it ran out of memory; choose a larger flavor"
     if ended.reason == "StartError":

@@ -297,7 +297,8 @@ def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetim
     return DevServerStatus(
         phase=current,
         ready=current is Phase.RUNNING,
-        message=obstacle((*taken, *ssh, resizing)),
+        # An SSH server that stays silent is news of the machine that runs now; how the last one ended is not.
+        message=obstacle((*taken[:-1], *ssh, taken[-1], resizing)),
         observed_generation=seen.server.meta.generation,
         conditions=conditions((*taken, *ssh, *threats), before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
