@@ -23,6 +23,9 @@ def run(app: App, args: Sequence[str] | None = None) -> int:
         return _outcome(app, sys.argv[1:] if args is None else list(args), interruptible=left)
     except BrokenPipeError:
         return Exit.BROKEN_PIPE
+    except KeyboardInterrupt:
+        # Amid the telling of an error: who does not want to hear it is not told of another.
+        return Exit.INTERRUPTED
     finally:
         if left:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
