@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,12 @@ from neorion.devservers.client.spans import parse_span, span_text
 from neorion.devservers.client.steps import obstacle
 from neorion.devservers.client.why import Diagnosis, diagnosis
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
+from neorion.devservers.model import GROUP
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.devservers.model.users import user_of
 from neorion.devservers.model.words import span
-from neorion.keel.base import Conflict, Duration, NotFound, QuotaExceeded, Retry, did_you_mean
-from neorion.keel.clock import Clock
+from neorion.keel.base import Conflict, Deadline, Duration, Id, NotFound, QuotaExceeded, Retry, did_you_mean
+from neorion.keel.clock import Clock, SystemIds
 from neorion.keel.kube import (
     Added,
     Bookmark,
@@ -40,8 +41,19 @@ _MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHAN
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
+# By what a server is known to be the one that a request made, whose answer was lost.
+_ASKED = f"{GROUP}/request"
+# After such a loss: a server that is just being restarted is back by then.
+_LOOKS = tuple(Duration.of(ms=ms) for ms in (100, 300, 1_000, 3_000))
+_IDS = SystemIds()
 # Of a change that others overtook. Of those who try together one succeeds each time.
 _TRIES = 50
+
+
+class _Request(Id):
+    """One attempt of somebody to have a server."""
+
+    prefix = "request"
 
 
 class Fleet:
@@ -129,17 +141,46 @@ class Fleet:
         return await self.make(await self.checked(wish))
 
     async def make(self, manifest: dict[str, Any]) -> DevServer:
-        """From a manifest that `checked` gave."""
+        """From a manifest that `checked` gave. Whose answer was lost on its way looks for its server, and asks again if there is none."""
+        name, mark = manifest["metadata"]["name"], str(_IDS.new(_Request))
+        marked = {**manifest, "metadata": {**manifest["metadata"], "annotations": {_ASKED: mark}}}
+        try:
+            return await self._make(marked, mark)
+        except Deadline as error:
+            lost = error
+        for wait in _LOOKS:
+            await self.clock.sleep(wait)
+            with suppress(Retry):
+                return await self._made(name, mark) or await self._make(marked, mark)
+        raise Deadline(
+            "devservers.unsure",
+            f"Whether {name} was made is not known. {lost.sentence}",
+            hint=f"If it was, devctl describe {name} shows it and devctl delete {name} removes it.",
+        ) from lost
+
+    async def _make(self, marked: dict[str, Any], mark: str) -> DevServer:
+        name = marked["metadata"]["name"]
         try:
             with _explained(self.namespace):
-                return await self.client.create(SERVERS, manifest)
+                return await self.client.create(SERVERS, marked)
         except Exists:
-            name = manifest["metadata"]["name"]
-            raise Conflict(
-                "devservers.exists",
-                f'There is a server "{name}" already.',
-                hint=f"Enter it: devctl ssh {name}; or choose another name.",
-            ) from None
+            if (made := await self._made(name, mark)) is not None:
+                return made
+            raise
+
+    async def _made(self, name: str, mark: str) -> DevServer | None:
+        """The server that a request with this mark has made; None where there is none of that name."""
+        try:
+            found = await self.client.get(SERVERS, name, self.namespace)
+        except NotFound:
+            return None
+        if found.meta.annotations.get(_ASKED) == mark:
+            return found
+        raise Conflict(
+            "devservers.exists",
+            f'There is a server "{name}" already.',
+            hint=f"Enter it: devctl ssh {name}; or choose another name.",
+        )
 
     async def delete(self, name: str) -> None:
         """The server goes; its home stays for its retention."""
