@@ -163,3 +163,24 @@ def test_the_image_holds_the_versions_that_were_tested():
     names = {re.split(r"[\[>]", one)[0] for one in needed}
     assert "aiohttp" in names
     assert names - image.keys() == set(), "run make lock"
+
+
+@pytest.mark.parametrize("overlay", Overlay)
+def test_the_guards_know_kueue_by_the_account_it_has(overlay: Overlay):
+    ours = str(bundle(overlay, Images(IMAGE)))
+    theirs = str(bundle(overlay, Images(IMAGE), kueue="batch/queues"))
+    assert "kueue-system" in ours
+    assert "kueue-system" not in theirs
+    account = "system:serviceaccount:{}"
+    assert theirs.count(account.format("batch:queues")) == ours.count(
+        account.format("kueue-system:kueue-controller-manager")
+    )
+
+
+@pytest.mark.parametrize(
+    "kueue", ["batch", "batch/", "/queues", "a/b/c", "batch/queues' || true || '", "Batch/q"]
+)
+def test_what_names_no_account_of_kueue_is_refused(kueue: str):
+    with pytest.raises(Invalid) as refused:
+        bundle(Overlay.LOCAL, kueue=kueue)
+    assert refused.value.code == "devservers.kueue"

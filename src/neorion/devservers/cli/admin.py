@@ -24,6 +24,7 @@ class Wanted(TypedDict):
     tools_image: str
     ssh: bool
     efs: str
+    kueue: str
     force: bool
     wait: bool
     timeout: str
@@ -60,6 +61,13 @@ class Leaving(TypedDict):
 )
 @_once("--ssh/--no-ssh", default=True, help="Without it servers are entered through the cluster alone.")
 @_once("--efs", default="", show_default=False, metavar="ID", help="The EFS file system of shared volumes.")
+@_once(
+    "--kueue",
+    default="",
+    show_default=False,
+    metavar="NAMESPACE/ACCOUNT",
+    help="The account that Kueue runs as, if not kueue-system/kueue-controller-manager.",
+)
 @_once("--force", is_flag=True, help="Take back what somebody else has changed.")
 @wait_option
 @timeout_option

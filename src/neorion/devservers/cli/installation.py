@@ -30,7 +30,7 @@ STEPS: Final[Table[Step]] = Table(
 async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> None:
     span = patience(wanted["timeout"])
     images = Images(wanted["image"], wanted["tools_image"], wanted["ssh"])
-    manifests = bundle(Overlay(overlay), images, wanted["efs"])
+    manifests = bundle(Overlay(overlay), images, wanted["efs"], wanted["kueue"])
     installer = Installer(client)
     if wanted["dry_run"]:
         steps = await installer.plan(manifests, force=wanted["force"])

@@ -1,5 +1,6 @@
 """What a cluster is given: an overlay of `infra/devservers`, with the few things that differ between two clusters."""
 
+import re
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,11 +10,13 @@ from typing import Any, Final
 import yaml
 
 from neorion.devservers.adapters.install.kinds import Manifest, in_order
-from neorion.keel.base import Invalid
+from neorion.keel.base import Invalid, is_name
 
 _SHARED_CLASS: Final = "devservers-shared"
 _TOOLS: Final = "devserver-tools"
 _TOOLS_VARIABLE: Final = "DEVSERVERS_TOOLS_IMAGE"
+# Wherever guards speak of Kueue, and nowhere else.
+_KUEUE: Final = ("kueue-system", "kueue-controller-manager")
 
 
 class Overlay(StrEnum):
@@ -23,12 +26,13 @@ class Overlay(StrEnum):
     AWS = "aws"
 
 
-def rendered(overlay: Overlay) -> tuple[dict[str, Any], ...]:
+def rendered(overlay: Overlay, kueue: str = "") -> tuple[dict[str, Any], ...]:
     text = (
         files(__name__.rpartition(".")[0])
         .joinpath("manifests", f"{overlay.value}.yaml")
         .read_text(encoding="utf-8")
     )
+    text = _queued(text, kueue) if kueue else text
     return tuple(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
@@ -47,8 +51,11 @@ class Images:
 OURS: Final = Images()
 
 
-def bundle(overlay: Overlay, images: Images = OURS, efs: str = "") -> tuple[Manifest, ...]:
-    """In the order in which it is applied. `efs` is the file system that shared volumes lie in."""
+def bundle(overlay: Overlay, images: Images = OURS, efs: str = "", kueue: str = "") -> tuple[Manifest, ...]:
+    """In the order in which it is applied. `efs` is the file system that shared volumes lie in.
+
+    `kueue` is the account that Kueue runs as, where it is not its own default, as NAMESPACE/ACCOUNT.
+    """
     if overlay is Overlay.AWS and not images.operator:
         raise Invalid(
             "devservers.no_image",
@@ -63,7 +70,7 @@ def bundle(overlay: Overlay, images: Images = OURS, efs: str = "") -> tuple[Mani
             "Tools bring SSH, and it is left out.",
             hint="Leave out one of --tools-image and --no-ssh.",
         )
-    chosen = deepcopy(rendered(overlay))
+    chosen = deepcopy(rendered(overlay, kueue))
     if not efs:
         chosen = tuple(one for one in chosen if one["metadata"]["name"] != _SHARED_CLASS)
     for one in chosen:
@@ -72,6 +79,18 @@ def bundle(overlay: Overlay, images: Images = OURS, efs: str = "") -> tuple[Mani
         if one["metadata"]["name"] == _SHARED_CLASS:
             one["parameters"]["fileSystemId"] = efs
     return in_order(chosen)
+
+
+def _queued(text: str, kueue: str) -> str:
+    namespace, _, account = kueue.partition("/")
+    if not is_name(namespace) or not all(map(is_name, account.split("."))):
+        raise Invalid(
+            "devservers.kueue",
+            f'"{kueue}" names no account of Kueue.',
+            hint=f"Write NAMESPACE/ACCOUNT, as in {'/'.join(_KUEUE)}.",
+        )
+    names: dict[str, str] = dict(zip(_KUEUE, (namespace, account), strict=True))
+    return re.sub("|".join(_KUEUE), lambda found: names[found[0]], text)
 
 
 def _furnish(operator: dict[str, Any], images: Images) -> None:

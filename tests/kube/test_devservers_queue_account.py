@@ -1,0 +1,68 @@
+"""Kueue under another name: the guards let through whom the installation names, and nobody else."""
+
+import os
+from collections.abc import Generator
+
+import anyio
+import pytest
+
+from neorion.devservers.adapters.install import Installer, Overlay, bundle
+from neorion.devservers.adapters.users import Allowance, Users
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.yard import Wishes, Yard
+from neorion.keel.kube import JsonPatch, Kind, Object
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.core import POD
+from tests.kube import guard_rows as rows
+from tests.kube.guard_patience import allowed, refused
+
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
+
+NS = "dev-ann"
+MANAGED = "kueue.x-k8s.io/managed"
+RIGHTS = "rbac.authorization.k8s.io"
+OURS = ("kueue-system", "kueue-controller-manager")
+THEIRS = ("batch", "queues")
+RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch", "update"]}]
+TOLERANT = JsonPatch(
+    ({"op": "add", "path": "/spec/tolerations/-", "value": {"key": "team", "operator": "Exists"}},)
+)
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
+    """A control plane of its own: guards are the whole cluster's."""
+    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("named"))})
+    try:
+        yield anyio.run(yard.up, "named", Wishes())
+    finally:
+        anyio.run(yard.down, "named")
+
+
+async def give_rights(admin: Client, namespace: str, name: str) -> None:
+    role = {"apiGroup": RIGHTS, "kind": "ClusterRole", "name": namespace}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    for kind, plural, body in (
+        ("ClusterRole", "clusterroles", {"rules": RULES}),
+        ("ClusterRoleBinding", "clusterrolebindings", {"roleRef": role, "subjects": [subject]}),
+    ):
+        known = Kind(Object, kind, plural, RIGHTS, namespaced=False).raw
+        await admin.apply(known, {"metadata": {"name": namespace}, **body}, "test")
+
+
+async def test_kueue_in_another_namespace_is_let_through_where_the_installation_names_it(named: Cluster):
+    """What Kueue does is done here in its name: its own finalizer on a user's pod, and a flavor's toleration."""
+    async with connect(read_kubeconfig([named.kubeconfig]).cluster(), "test") as admin:
+        await Installer(admin).install(bundle(Overlay.LOCAL, kueue="/".join(THEIRS)))
+        await Users(admin).add("ann", Allowance(), "devctl")
+        await give_rights(admin, *OURS)
+        ann = admin.acting_as(*rows.account(NS, "user-ann"))
+        body = rows.pod()(NS)
+        body["metadata"] |= {"finalizers": [MANAGED], "labels": {MANAGED: "true"}}
+        # Whom the guards know as Kueue has no rights yet, and so nobody would take the finalizer away.
+        await refused(lambda: ann.create(POD.raw, body), "users add no finalizers")
+        await give_rights(admin, *THEIRS)
+        await allowed(lambda: ann.create(POD.raw, body))
+        stranger, queues = (admin.acting_as(*rows.account(*one)) for one in (OURS, THEIRS))
+        await refused(lambda: stranger.patch(POD, "attack", TOLERANT, NS), "pods may only tolerate")
+        await allowed(lambda: queues.patch(POD, "attack", TOLERANT, NS))
