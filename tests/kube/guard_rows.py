@@ -147,6 +147,11 @@ USERS: dict[str, Row] = {
         _NO_SHARE,
     ),
     "a pod that plays a server's": (POD, marked_pod, "is the operator's; change the DevServer instead"),
+    "a GPU that nobody counts": (
+        POD,
+        pod({"resources": {"limits": {"habana.ai/gaudi": "1"}}}),
+        "does not count habana.ai/gaudi yet",
+    ),
     "a deployment whose pods play a server's": (
         DEPLOYMENT,
         deployment({SERVER: "box"}),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.devservers.adapters.install import GUARDS, Installer, Overlay, bundle
+from neorion.devservers.adapters.install import GUARDS, Installer, Outcome, Overlay, bundle
 from neorion.devservers.adapters.users import Allowance, Users
 from neorion.devservers.model.objects import FLAVORS
 from neorion.drydock.cluster import Cluster
@@ -36,3 +36,24 @@ async def test_slices_and_other_vendors_count(own_cluster: Cluster):
             few, many = ({"resources": {"limits": {device: number}}} for number in ("2", "3"))
             await allowed(lambda few=few: ann.create(POD.raw, rows.pod(few)("dev-ann")))
             await refused(lambda many=many: ann.create(POD.raw, rows.pod(many)("dev-ann")), "exceeded quota")
+
+
+async def test_a_kind_that_came_later_is_refused_until_it_is_counted(own_cluster: Cluster):
+    later = "gpu.intel.com/i915"
+    async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
+        await Installer(client).install(LEAST)
+        users = Users(client)
+        await users.add("bob", Allowance(gpus=2, servers=1_000), "bastion")
+        await users.wait_counted("bob", Duration.of(minutes=2))
+        bob = client.acting_as(*rows.account("dev-bob", "user-bob")).rehearsing()
+        one, three = ({"resources": {"limits": {later: number}}} for number in ("1", "3"))
+        await refused(lambda: bob.create(POD.raw, rows.pod(one)("dev-bob")), f"does not count {later} yet")
+        inside = rows.pod(initContainers=[{"name": "first", "image": "busybox", **one}])
+        await refused(lambda: bob.create(POD.raw, inside("dev-bob")), f"does not count {later} yet")
+        await client.create(NODE, {"metadata": {"name": "later"}})
+        has = Merge({"status": {"capacity": {later: "8"}, "allocatable": {later: "8"}}})
+        await client.patch(NODE, "later", has, subresource="status")
+        steps = await users.refresh("bob")
+        assert [step.kind for step in steps if step.outcome is not Outcome.UNCHANGED] == ["ResourceQuota"]
+        await allowed(lambda: bob.create(POD.raw, rows.pod(one)("dev-bob")))
+        await refused(lambda: bob.create(POD.raw, rows.pod(three)("dev-bob")), "exceeded quota")

@@ -9,6 +9,7 @@ import pytest
 
 from neorion.devservers.adapters.install import KINDS, PART_OF, Images, Overlay, bundle, kind_of
 from neorion.devservers.app.config import OperatorFile
+from neorion.devservers.model.flavor import GPUS
 from neorion.keel.base import Invalid
 from neorion.keel.config import load
 
@@ -184,3 +185,9 @@ def test_what_names_no_account_of_kueue_is_refused(kueue: str):
     with pytest.raises(Invalid) as refused:
         bundle(Overlay.LOCAL, kueue=kueue)
     assert refused.value.code == "devservers.kueue"
+
+
+def test_the_guard_of_devices_knows_the_same_gpus_as_the_quotas():
+    spec = named(bundle(Overlay.LOCAL), "ValidatingAdmissionPolicy", "devservers-devices")["spec"]
+    (known,) = (one["expression"] for one in spec["variables"] if one["name"] == "gpus")
+    assert tuple(re.findall("'([^']+)'", known)) == GPUS

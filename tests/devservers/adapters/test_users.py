@@ -92,3 +92,11 @@ def test_a_kubeconfig_has_the_way_of_the_administrator_and_the_rights_of_the_use
     assert body["users"] == [{"name": "user-ann", "user": known}]
     assert body["contexts"][0]["context"]["namespace"] == "dev-ann"
     assert "the administrator's" not in str(body)
+
+
+def test_a_quota_says_what_the_user_was_given():
+    given = Allowance(servers=1_000, cpu="7", memory="1Gi", gpus=0, storage="3Ti")
+    (hard,) = (one["spec"]["hard"] for one in kit("ann", given, "devctl") if one["kind"] == "ResourceQuota")
+    # As the API writes it.
+    assert Allowance.of({**hard, "count/devservers.devservers.io": "1k"}) == given
+    assert Allowance.of({}) == Allowance()

@@ -140,12 +140,28 @@ def add_command(out: Output, name: str, where: Where, *, dry_run: bool, **most: 
     """Give a user a namespace, an account and their rights; or change what they may have.
 
     The namespace is dev-USER, the account user-USER, the role dev-user. Kinds of GPUs are those that flavors ask for and
-    nodes have: add users again when the cluster gets others.
+    nodes have; when the cluster gets others, devctl admin user refresh lets users have them too.
     """
     from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
     ask(out, where, lambda fleet: users.add(fleet.client, out, name, most, dry_run=dry_run))
+
+
+@user.command("refresh")
+@click.argument("names", nargs=-1, metavar="[USER]...")
+@dry_run_option
+@cluster_options
+def refresh_command(out: Output, names: tuple[str, ...], where: Where, *, dry_run: bool) -> None:
+    """Let users have the kinds of GPUs that the cluster got since they were added.
+
+    All users, if none is named. Each may have as many of a new kind as of the others. Namespace, rights and limits become
+    what this version of devctl gives, with the amounts that the user was given.
+    """
+    from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: users.refresh(fleet.client, out, names, dry_run=dry_run))
 
 
 @user.command("list")

@@ -30,6 +30,17 @@ async def add(client: Client, out: Output, name: str, most: Most, *, dry_run: bo
         out.say(f"{name} may come in: devctl admin user kubeconfig {name} > {name}.kubeconfig")
 
 
+async def refresh(client: Client, out: Output, names: tuple[str, ...], *, dry_run: bool) -> None:
+    users = Users(client)
+    known = (
+        [one.name for one in await users.all()]
+        if not names
+        else [(await users.get(name)).name for name in names]
+    )
+    steps = [step for name in known for step in await users.refresh(name, dry_run=dry_run)]
+    out.show(news(tuple(steps)), STEPS)
+
+
 async def listed(client: Client, out: Output) -> None:
     now = client.transport.clock.now()
     table: Table[User] = Table(

@@ -27,12 +27,13 @@ _WHOLE_DEVICES = """
 
 
 # As the vendors' device plugins name them: whole ones (gpu), their slices (mig-1g.10gb), and those that are shared.
-_GPUS: Final = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/", "gpu.intel.com/", "habana.ai/")
+# guards/devices.yaml has the same.
+GPUS: Final = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/", "gpu.intel.com/", "habana.ai/")
 
 
 def is_gpu(resource: str) -> bool:
     """Whether an amount of it is a number of GPUs, or of slices of them."""
-    return resource.startswith(_GPUS)
+    return resource.startswith(GPUS)
 
 
 class Resources(Part, frozen=True, kw_only=True):

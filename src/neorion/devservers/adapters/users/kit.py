@@ -1,6 +1,6 @@
 """What a user is given: a namespace that is theirs, walls around it, and the rights inside. Pure: a name in, manifests out."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from neorion.devservers.model.users import (
     account_name,
     own_namespace,
 )
+from neorion.keel.base import Quantity
 
 Manifest = dict[str, Any]
 
@@ -36,6 +37,18 @@ class Allowance:
     memory: str = "256Gi"
     gpus: int = 8
     storage: str = "2Ti"
+
+    @classmethod
+    def of(cls, hard: Mapping[str, str]) -> "Allowance":
+        """What the quota of a user says; what somebody took out of it is as for a new one."""
+        new = cls()
+        return cls(
+            servers=_number(hard.get(SERVERS_COUNTED, new.servers)),
+            cpu=hard.get("requests.cpu", new.cpu),
+            memory=hard.get("requests.memory", new.memory),
+            gpus=_number(hard.get(f"requests.{_GPU}", new.gpus)),
+            storage=hard.get("requests.storage", new.storage),
+        )
 
 
 def kit(
@@ -89,6 +102,11 @@ def _account(user: str, namespace: str) -> Manifest:
     # No pod needs the user's rights, so none finds them by itself.
     body = {"automountServiceAccountToken": False}
     return _object("v1", "ServiceAccount", namespace, body, account_name(user))
+
+
+def _number(amount: str | int) -> int:
+    """The API writes a thousand as 1k."""
+    return int(Quantity.parse(amount).whole)
 
 
 def _hard(allowance: Allowance, gpu_kinds: Collection[str]) -> Manifest:

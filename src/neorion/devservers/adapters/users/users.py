@@ -10,7 +10,13 @@ from neorion.devservers.adapters.users.kit import SERVERS_COUNTED, Allowance, ki
 from neorion.devservers.decide import HOME_LABEL
 from neorion.devservers.model.flavor import is_gpu
 from neorion.devservers.model.objects import FLAVORS, SERVERS
-from neorion.devservers.model.users import ROLE, USER_LABEL, account_name, own_namespace
+from neorion.devservers.model.users import (
+    CREATED_BY_LABEL,
+    ROLE,
+    USER_LABEL,
+    account_name,
+    own_namespace,
+)
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
 from neorion.keel.kube.client import Client
@@ -65,6 +71,14 @@ class Users:
         if not dry_run:
             await carry_out(self._client, manifests, steps, force=True)
         return steps
+
+    async def refresh(self, name: str, *, dry_run: bool = False) -> tuple[Step, ...]:
+        """The same as adding them again with what they may have: kinds of GPUs that the cluster got since then are counted too."""
+        user = await self.get(name)
+        space = await self._client.get(NAMESPACE, user.namespace)
+        quota = await self._client.get(RESOURCE_QUOTA, ROLE, user.namespace)
+        made_by = space.meta.labels.get(CREATED_BY_LABEL, "devctl")
+        return await self.add(name, Allowance.of(quota.spec.hard), made_by, dry_run=dry_run)
 
     async def _gpu_kinds(self) -> set[str]:
         """What flavors ask for, and what nodes have: pods of a user's own may ask for it too."""
