@@ -107,6 +107,18 @@ class ReadingAndWriting:
                 await call
             assert missing.value.code == "kube.not_found"
 
+    async def test_nothing_is_no_name_and_means_no_object_let_alone_all(self, api: Api, namespace: str):
+        made = await api.create(CONFIG_MAP, config(namespace, "a"))
+        for call in (
+            api.get(CONFIG_MAP, "", namespace),
+            api.patch(CONFIG_MAP, "", Merge({"data": {}}), namespace),
+            api.delete(CONFIG_MAP, "", namespace),
+        ):
+            with pytest.raises(Invalid) as refused:
+                await call
+            assert refused.value.code == "kube.name"
+        assert await api.get(CONFIG_MAP, "a", namespace) == made
+
     async def test_a_name_is_given_once(self, api: Api, namespace: str):
         await api.create(CONFIG_MAP, config(namespace, "a"))
         with pytest.raises(Exists):

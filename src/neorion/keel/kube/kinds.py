@@ -70,6 +70,12 @@ class Kind(Struct, Generic[T_co], frozen=True):
             )
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
+    def object_path(self, namespace: str, name: str, subresource: str = "") -> str:
+        """The address of one object. Without a name it would be that of all of them, and a deletion theirs."""
+        if not name:
+            raise Invalid("kube.name", f"A {self.name} without a name is none.", hint="Give its name.")
+        return self.path(namespace, name, subresource)
+
     def manifest(self, thing: object) -> dict[str, object]:
         """What is sent to the server: the declared fields that differ from their defaults, with kind and version."""
         body = cast("Manifest", thing if isinstance(thing, Mapping) else msgspec.to_builtins(thing))

@@ -69,7 +69,7 @@ class Client:
         return await self.transport.call(Request("GET", path, params, repeatable=True))
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
-        return decode(kind, await self.read(kind.path(namespace, name)))
+        return decode(kind, await self.read(kind.object_path(namespace, name)))
 
     async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
         chosen = _selecting(select)
@@ -131,7 +131,7 @@ class Client:
         manifest = kind.manifest(thing)
         request = Request(
             "PATCH",
-            kind.path(*kind.key(manifest), subresource),
+            kind.object_path(*kind.key(manifest), subresource),
             [("fieldManager", manager), ("force", "true" if force else "false")],
             _encode(manifest),
             # JSON is YAML; the name of the form is historical.
@@ -150,17 +150,19 @@ class Client:
                 form, content = "application/strategic-merge-patch+json", body
             case JsonPatch(operations):
                 form, content = "application/json-patch+json", operations
-        path = kind.path(namespace, name, subresource)
+        path = kind.object_path(namespace, name, subresource)
         request = Request("PATCH", path, body=_encode(content), content_type=form)
         return decode(kind, await self.transport.call(request))
 
     async def replace(self, kind: Kind[T], thing: T | Manifest, subresource: str = "") -> T:
         manifest = kind.whole_manifest(thing)
-        request = Request("PUT", kind.path(*kind.key(manifest), subresource), body=_encode(manifest))
+        request = Request("PUT", kind.object_path(*kind.key(manifest), subresource), body=_encode(manifest))
         return decode(kind, await self.transport.call(request))
 
     async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
-        request = Request("DELETE", kind.path(namespace, name), body=_encode(self._delete_options(how)))
+        request = Request(
+            "DELETE", kind.object_path(namespace, name), body=_encode(self._delete_options(how))
+        )
         await self.transport.call(request)
 
     async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
@@ -175,7 +177,7 @@ class Client:
     async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None:
         request = Request(
             "PATCH",
-            kind.path(namespace, name, "scale"),
+            kind.object_path(namespace, name, "scale"),
             body=_encode({"spec": {"replicas": replicas}}),
             content_type="application/merge-patch+json",
             repeatable=True,

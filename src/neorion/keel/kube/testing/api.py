@@ -61,7 +61,7 @@ class MemoryApi:
         self._user = user
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
-        kind.path(namespace, name)
+        kind.object_path(namespace, name)
         await point("kube.get.asked")
         return _typed(kind, self._cluster.entry(kind, Key(namespace, name)).body)
 
@@ -106,6 +106,7 @@ class MemoryApi:
     async def patch(
         self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
     ) -> T:
+        kind.object_path(namespace, name)
         key = Key(namespace, name)
         status = _status(subresource)
 
@@ -137,6 +138,7 @@ class MemoryApi:
         )
 
     async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
+        kind.object_path(namespace, name)
         key = Key(namespace, name)
         preconditions = {"uid": how.uid, "resourceVersion": how.version}
         grace = None if how.grace is None else round(how.grace.seconds)
