@@ -11,7 +11,7 @@ from neorion.devservers.adapters.users import Allowance, kit, kubeconfig
 from neorion.devservers.decide.objects import Identity, service
 from neorion.devservers.model import DevServerSpec
 from neorion.devservers.testing import SETTINGS
-from neorion.keel.base import Instant
+from neorion.keel.base import Instant, Invalid
 from neorion.keel.kube import Token
 from neorion.keel.kube.client import Cluster, StaticToken, Trust
 
@@ -100,3 +100,22 @@ def test_a_quota_says_what_the_user_was_given():
     # As the API writes it.
     assert Allowance.of({**hard, "count/devservers.devservers.io": "1k"}) == given
     assert Allowance.of({}) == Allowance()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cpu": "abc"},
+        {"cpu": ""},
+        {"cpu": "-3"},
+        {"memory": "12 Gi"},
+        {"memory": "12GB"},
+        {"storage": "-1"},
+        {"gpus": 10**20},
+    ],
+)
+def test_what_is_no_amount_is_refused_before_anything_is_made(wrong: dict[str, Any]):
+    with pytest.raises(Invalid) as refused:
+        Allowance(**wrong)
+    assert refused.value.code == "devservers.allowance"
+    assert f"--{next(iter(wrong))}" in refused.value.sentence

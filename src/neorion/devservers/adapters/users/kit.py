@@ -1,5 +1,6 @@
 """What a user is given: a namespace that is theirs, walls around it, and the rights inside. Pure: a name in, manifests out."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,12 +14,14 @@ from neorion.devservers.model.users import (
     account_name,
     own_namespace,
 )
-from neorion.keel.base import Quantity
+from neorion.keel.base import Invalid, Quantity, UnitError
 
 Manifest = dict[str, Any]
 
 SERVERS_COUNTED: Final = f"count/devservers.{GROUP}"
 _GPU: Final = "nvidia.com/gpu"
+# As the API server reads it, which knows no bytes by name: 12GB is refused there.
+_AMOUNT: Final = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|[KMGTP]i|[MGTP]|[eE][0-9]+)?")
 _RBAC: Final = "rbac.authorization.k8s.io"
 _SYSTEM: Final = "devservers-system"
 _OPERATOR: Final = "devservers-operator"
@@ -37,6 +40,17 @@ class Allowance:
     memory: str = "256Gi"
     gpus: int = 8
     storage: str = "2Ti"
+
+    def __post_init__(self) -> None:
+        """Before anything is made: a namespace without its quota would be one without limits."""
+        for name in ("servers", "cpu", "memory", "gpus", "storage"):
+            amount = str(getattr(self, name))
+            if not _is_amount(amount):
+                raise Invalid(
+                    "devservers.allowance",
+                    f'--{name} "{amount[:40]}" is no amount.',
+                    hint="Write amounts as Kubernetes does, such as 64 or 256Gi.",
+                )
 
     @classmethod
     def of(cls, hard: Mapping[str, str]) -> "Allowance":
@@ -102,6 +116,14 @@ def _account(user: str, namespace: str) -> Manifest:
     # No pod needs the user's rights, so none finds them by itself.
     body = {"automountServiceAccountToken": False}
     return _object("v1", "ServiceAccount", namespace, body, account_name(user))
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        Quantity.parse(text)
+    except UnitError:
+        return False
+    return _AMOUNT.fullmatch(text) is not None
 
 
 def _number(amount: str | int) -> int:
