@@ -6,14 +6,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import Fleet, container, forwarded
+from neorion.devservers.client import Fleet, container, forwarded, logs_of
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import DevServerStatus, Phase
 from neorion.devservers.model.objects import SERVERS
 from neorion.devservers.testing import a_pod, a_server
-from neorion.keel.base import Conflict
+from neorion.keel.base import Conflict, NotFound
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import JsonPatch
+from neorion.keel.kube import JsonPatch, LogRequest
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import POD, ContainerStatus, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, Running, Terminated, Waiting
@@ -74,3 +74,11 @@ async def test_a_server_that_ends_again_and_again_says_so(
 async def test_a_server_that_was_started_again_can_be_entered():
     runs = ContainerStatus(name="dev", state=ContainerState(running=Running()), last_state=ENDED)
     assert (await container(await fleet_with(runs), "mydev")).pod == "mydev-x"
+
+
+async def test_who_asks_for_the_last_words_of_a_server_that_never_ended_hears_that_there_are_none():
+    running = ContainerState(running=Running())
+    fleet = await fleet_with(ContainerStatus(name="dev", ready=True, state=running))
+    with pytest.raises(NotFound) as refused:
+        _ = [piece async for piece in logs_of(fleet, "mydev", LogRequest(previous=True))]
+    assert refused.value.code == "devservers.no_previous"

@@ -5,8 +5,12 @@ from typing import TypedDict, Unpack
 import click
 
 from neorion.devservers.cli.options import Where, name_argument, where_options
+from neorion.keel.base import Invalid
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
+
+# The most that the API can be asked for.
+_LINES_MAX = 2**63 - 1
 
 
 @click.command("ssh", cls=Command, runs_user_command=True)
@@ -49,6 +53,12 @@ def exec_command(out: Output, name: str, command: tuple[str, ...], where: Where,
 
     # click leaves the dashes where options may not follow arguments.
     words = command[1:] if command[0] == "--" else command
+    if words is command and command[0].startswith("-"):
+        raise Invalid(
+            "devservers.option_place",
+            f'"{command[0]}" stands behind the name of the server, where its command begins.',
+            hint="Options come first: devctl exec [OPTIONS] NAME -- COMMAND",
+        )
     return ask(out, where, lambda fleet: streams.execute(fleet, out, name, words, tty=tty))
 
 
@@ -101,7 +111,7 @@ class Which(TypedDict):
 @click.option(
     "-p", "--previous", is_flag=True, allow_from_autoenv=False, help="Of its last run, before it restarted."
 )
-@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last lines.")
+@click.option("--tail", type=click.IntRange(0, _LINES_MAX), metavar="N", help="Only the last lines.")
 @click.option("--since", metavar="TIME", help="Only what is younger, as in 10m.")
 @where_options
 def logs_command(out: Output, name: str, where: Where, **which: Unpack[Which]) -> None:

@@ -2,6 +2,7 @@
 
 from neorion.devservers.cli.records import ServerRecord, servers_table
 from neorion.devservers.client import Fleet
+from neorion.devservers.client.fleet import explained
 from neorion.devservers.model.objects import SERVERS
 from neorion.keel.cli.kit import Output, Table
 from neorion.keel.kube import Added, Bookmark, Deleted, Modified, Unreadable
@@ -14,6 +15,11 @@ async def found(fleet: Fleet) -> tuple[list[ServerRecord], Table[ServerRecord]]:
 
 async def watch(fleet: Fleet, out: Output) -> None:
     """One line for each change, until the user or the server ends it."""
+    with explained(fleet.namespace):
+        await _follow(fleet, out)
+
+
+async def _follow(fleet: Fleet, out: Output) -> None:
     emit = out.watch(servers_table(fleet.clock.now()))
     async with fleet.client.watch(SERVERS, fleet.namespace) as changes:
         async for change in changes:

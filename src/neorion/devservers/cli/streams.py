@@ -79,6 +79,12 @@ def copy_of(source: str, target: str) -> Copy:
             "One of the two must be on a server, as NAME:PATH, and the other here.",
             hint="devctl cp data.csv mydev:data.csv",
         )
+    if not (from_path if to_name else to_path):
+        raise Invalid(
+            "devservers.path",
+            '"" names no file or folder of this machine.',
+            hint="Name one; . is this folder.",
+        )
     if to_name:
         return Copy(to_name, True, Path(from_path), to_path)
     return Copy(from_name, False, Path(to_path), from_path)

@@ -68,7 +68,7 @@ class Fleet:
         return datetime.fromtimestamp(self.clock.now().ns // 1_000_000_000, UTC)
 
     async def flavors(self) -> list[DevServerFlavor]:
-        with _explained(self.namespace):
+        with explained(self.namespace):
             found = await self.client.list(FLAVORS)
         return sorted(found.items, key=lambda one: one.meta.name)
 
@@ -97,18 +97,18 @@ class Fleet:
         return known.get(server.spec.flavor)
 
     async def servers(self) -> list[DevServer]:
-        with _explained(self.namespace):
+        with explained(self.namespace):
             found = await self.client.list(SERVERS, self.namespace)
         return sorted(found.items, key=lambda one: one.meta.name)
 
     async def everybodys(self) -> Sequence[DevServer]:
         """The servers of all namespaces, for who may see them."""
-        with _explained(self.namespace):
+        with explained(self.namespace):
             return (await self.client.list(SERVERS)).items
 
     async def server(self, name: str) -> DevServer:
         try:
-            with _explained(self.namespace):
+            with explained(self.namespace):
                 return await self.client.get(SERVERS, name, self.namespace)
         except NotFound as error:
             if error.code != "kube.not_found":
@@ -161,7 +161,7 @@ class Fleet:
     async def _make(self, marked: dict[str, Any], mark: str) -> DevServer:
         name = marked["metadata"]["name"]
         try:
-            with _explained(self.namespace):
+            with explained(self.namespace):
                 return await self.client.create(SERVERS, marked)
         except Exists:
             if (made := await self._made(name, mark)) is not None:
@@ -354,7 +354,7 @@ def _check_time(flavor: DevServerFlavor, asked: timedelta) -> None:
 
 
 @contextmanager
-def _explained(namespace: str) -> Generator[None]:
+def explained(namespace: str) -> Generator[None]:
     """Two things go wrong before the first server: nothing is installed, or the namespace is not there."""
     try:
         yield

@@ -10,7 +10,7 @@ from anyio.abc import TaskStatus
 from neorion.devservers.client.fleet import AGAIN, Fleet
 from neorion.devservers.client.steps import obstacle
 from neorion.devservers.client.why import down
-from neorion.keel.base import Conflict, Invalid, Retry
+from neorion.keel.base import Conflict, Invalid, NotFound, Retry
 from neorion.keel.kube import LogRequest
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import Pod
@@ -60,6 +60,13 @@ async def logs_of(fleet: Fleet, name: str, request: LogRequest) -> AsyncGenerato
     asked = LogRequest(
         CONTAINER, request.follow, request.previous, request.tail_lines, request.since, request.timestamps
     )
+    main = next((one for one in pod.status.containers if one.name == CONTAINER), None)
+    if request.previous and (main is None or main.last_state.terminated is None):
+        raise NotFound(
+            "devservers.no_previous",
+            f"{name} has not been restarted: there is nothing from before.",
+            hint=f"devctl logs {name} shows what it writes now.",
+        )
     async with fleet.client.logs(pod.meta.name, fleet.namespace, asked) as pieces:
         async for piece in pieces:
             yield piece

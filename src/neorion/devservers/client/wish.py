@@ -12,7 +12,7 @@ from neorion.devservers.model.users import user_of
 from neorion.keel.base import Invalid, is_name
 
 # Without a unit it would be bytes, which nobody means: 50 would become a home of fifty.
-_SIZE = re.compile(r"[1-9][0-9]*(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
+_SIZE = re.compile(r"[1-9][0-9]{0,11}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _IMAGE = re.compile(r"\S{1,512}")
 

@@ -20,6 +20,8 @@ from neorion.keel.base import (
 
 # Enough to find the mistake; the server may list hundreds.
 CAUSES_MAX = 5
+# What the server says of the whole object.
+_NOWHERE = frozenset({"", "<nil>"})
 
 
 class Expired(Conflict):
@@ -66,7 +68,9 @@ class Rejected(Invalid):
     """The server found the object wrong; `causes` says where."""
 
     def __init__(self, sentence: str, causes: Sequence[Cause] = ()) -> None:
-        where = ", ".join(sorted({cause.field for cause in causes if cause.field})[:CAUSES_MAX])
+        where = ", ".join(
+            sorted({cause.field for cause in causes if cause.field not in _NOWHERE})[:CAUSES_MAX]
+        )
         super().__init__("kube.invalid", sentence, hint=f"Correct {where or 'the object'}.")
         self.causes = tuple(causes)
 

@@ -195,6 +195,24 @@ async def test_a_command_that_cannot_start_is_an_error():
     assert "no such file" in str(refused.value)
 
 
+async def test_a_program_that_is_not_there_is_told_without_the_way_by_which_it_became_known():
+    told = (
+        "Internal error occurred: error executing command in container: failed to exec in container: failed to start exec"
+        ' "665e": OCI runtime exec failed: exec failed: unable to start container process: exec: "nope": executable file'
+        " not found in $PATH: unknown"
+    )
+
+    async def play(socket: web.WebSocketResponse, _: web.Request) -> None:
+        await end(socket, {"status": "Failure", "reason": "InternalError", "message": told, "code": 500})
+
+    async with staged(kubelet(play)) as client:
+        with pytest.raises(Terminal) as refused:
+            await collected(client)
+    assert refused.value.sentence == (
+        'The command could not be run: exec: "nope": executable file not found in $PATH.'
+    )
+
+
 async def test_a_connection_that_breaks_is_not_the_end_of_the_command():
     async def play(socket: web.WebSocketResponse, request: web.Request) -> None:
         await say(socket, 1, b"so far")

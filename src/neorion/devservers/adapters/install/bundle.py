@@ -14,6 +14,7 @@ from neorion.keel.base import Invalid, is_name
 
 _SHARED_CLASS: Final = "devservers-shared"
 _TOOLS: Final = "devserver-tools"
+_IMAGE: Final = re.compile(r"\S{1,512}")
 _TOOLS_VARIABLE: Final = "DEVSERVERS_TOOLS_IMAGE"
 # Wherever guards speak of Kueue, and nowhere else.
 _KUEUE: Final = ("kueue-system", "kueue-controller-manager")
@@ -46,6 +47,15 @@ class Images:
     operator: str = ""
     tools: str = ""
     ssh: bool = True
+
+    def __post_init__(self) -> None:
+        for image in (self.operator, self.tools):
+            if image and not _IMAGE.fullmatch(image):
+                raise Invalid(
+                    "devservers.image",
+                    f'"{image[:60]}" is no image.',
+                    hint="Write it as a registry does: REGISTRY/devservers-operator:TAG.",
+                )
 
 
 OURS: Final = Images()

@@ -200,8 +200,10 @@ def _exit_code(data: bytes) -> int:
     codes = [cause.message for cause in status.details.causes if cause.reason == "ExitCode"]
     if codes and codes[0].lstrip("-").isdecimal():
         return int(codes[0])
+    # Runtimes hand on what others told them; what went wrong is said last.
+    why = (status.message or status.reason).rpartition("unable to start container process: ")[2]
     raise Terminal(
         "kube.command_failed",
-        f"The command could not be run: {status.message or status.reason}.",
+        f"The command could not be run: {why.removesuffix(': unknown')}.",
         hint="Check that the container runs and has the program.",
     )
