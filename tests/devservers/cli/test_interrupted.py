@@ -15,8 +15,8 @@ class Finger(importlib.abc.MetaPathFinder):
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finger())
 signal.signal(signal.SIGINT, signal.{before})
-from neorion.devservers.devctl import main
-main()
+from neorion.programs import devctl
+devctl()
 """
 
 
