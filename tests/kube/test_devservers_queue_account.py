@@ -59,10 +59,13 @@ async def test_kueue_in_another_namespace_is_let_through_where_the_installation_
         ann = admin.acting_as(*rows.account(NS, "user-ann"))
         body = rows.pod()(NS)
         body["metadata"] |= {"finalizers": [MANAGED], "labels": {MANAGED: "true"}}
-        # Whom the guards know as Kueue has no rights yet, and so nobody would take the finalizer away.
-        await refused(lambda: ann.create(POD.raw, body), "users add no finalizers")
+        # Whom the guards know as Kueue has no rights yet, and so nobody would take the finalizer away. Rehearsed: before
+        # the guards are heard of, it would be made.
+        await refused(lambda: ann.rehearsing().create(POD.raw, body), "users add no finalizers")
         await give_rights(admin, *THEIRS)
         await allowed(lambda: ann.create(POD.raw, body))
         stranger, queues = (admin.acting_as(*rows.account(*one)) for one in (OURS, THEIRS))
-        await refused(lambda: stranger.patch(POD, "attack", TOLERANT, NS), "pods may only tolerate")
+        await refused(
+            lambda: stranger.rehearsing().patch(POD, "attack", TOLERANT, NS), "pods may only tolerate"
+        )
         await allowed(lambda: queues.patch(POD, "attack", TOLERANT, NS))
