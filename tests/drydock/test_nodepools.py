@@ -1,6 +1,5 @@
 """CoreWeave, played: NodePools become nodes, and fail as they are asked to."""
 
-import json
 import os
 from collections.abc import Generator
 from typing import Any
@@ -97,6 +96,14 @@ async def _nodes(cluster: Cluster, pool: str) -> list[dict[str, Any]]:
         return (await api.get(f"/api/v1/nodes?labelSelector={POOL}={pool}"))["items"]
 
 
+async def _told_of(cluster: Cluster, pool: str) -> None:
+    """Returns when there is an Event of it: they are written a moment after what they tell of."""
+    with anyio.fail_after(60):
+        async with cluster.api() as api:
+            while not (await api.get(f"/api/v1/events?fieldSelector=involvedObject.name={pool}"))["items"]:
+                await cluster.clock.sleep(Duration.of(ms=100))
+
+
 async def _change_for_ever(api: Client, name: str) -> None:
     """A server hears of its webhooks a moment after they are made."""
     while True:
@@ -145,8 +152,7 @@ class TestOnACluster:
         await wait(cloud, f"nodepool/{name}", f"condition={kind}=False")
         await wait(cloud, f"nodepool/{name}", "jsonpath={.status.queuedNodes}=1")
         assert await _nodes(cloud, name) == []
-        events = await cloud.kubectl("get", "events", "-A", "-o", "json")
-        assert any(one["involvedObject"]["name"] == name for one in json.loads(events)["items"])
+        await _told_of(cloud, name)
         await _apply(cloud, name, targetNodes=1)
         await wait(cloud, f"nodepool/{name}", "condition=AtTarget")
 
