@@ -25,15 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    factor = config.getoption("limit_factor")
+    factor, usual = config.getoption("limit_factor"), config.getoption("timeout")
     for item in items:
-        limit = _limit(item)
         own = item.get_closest_marker("timeout")
-        if factor != 1:
-            known = own.args[0] if own else limit or float(config.getini("timeout") or 0)
-            item.add_marker(pytest.mark.timeout(known * factor), append=False)
-        elif limit and own is None:
-            item.add_marker(pytest.mark.timeout(limit))
+        limit = own.args[0] if own else usual or _limit(item) or float(config.getini("timeout") or 0)
+        item.add_marker(pytest.mark.timeout(limit * factor), append=False)
 
 
 def _limit(item: pytest.Item) -> float:
