@@ -131,7 +131,8 @@ class Runner:
         code = subprocess.run(command, cwd=self._root, check=False).returncode
         if not file.exists():
             return Results(exit=code if code not in {PASSED, FAILED} else -1)
-        return Results(**{**json.loads(file.read_text()), "exit": code})
+        content: dict[str, Any] = json.loads(file.read_text())
+        return Results(**content | {"exit": code})
 
     def _commit(self) -> str:
         command = ["git", "rev-parse", "--short", "HEAD"]

@@ -25,10 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    factor, usual = config.getoption("limit_factor"), config.getoption("timeout")
+    factor: float = config.getoption("limit_factor")
+    usual: float | None = config.getoption("timeout")
     for item in items:
         own = item.get_closest_marker("timeout")
-        limit = own.args[0] if own else usual or _limit(item) or float(config.getini("timeout") or 0)
+        limit: float = own.args[0] if own else usual or _limit(item) or float(config.getini("timeout") or 0)
         item.add_marker(pytest.mark.timeout(limit * factor), append=False)
 
 

@@ -15,7 +15,7 @@ _COUNTED = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--results", type=Path, help="Write counts and failures to this JSON file.")
+    parser.addoption("--results", help="Write counts and failures to this JSON file.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,7 +45,8 @@ class _Results:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        stats = self._config.pluginmanager.getplugin("terminalreporter").stats
+        reporter: Any = self._config.pluginmanager.getplugin("terminalreporter")
+        stats: dict[str, list[pytest.TestReport]] = reporter.stats
         reasons = [str(report.longrepr) for report in stats.get("skipped", ())]
         content = {
             "exit": int(exitstatus),
@@ -53,7 +54,7 @@ class _Results:
             "left_out": sum(NOT_BUILT in reason for reason in reasons),
             "failures": self._failures,
         }
-        file: Path = self._config.getoption("results")
+        file = Path(self._config.getoption("results"))
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
 
