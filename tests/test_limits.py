@@ -58,13 +58,16 @@ def run(folder: Path, text: str, *arguments: str) -> str:
     return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
-@pytest.mark.parametrize("place", STRUCK)
-def test_a_struck_limit_is_told_as_such_wherever_it_struck(tmp_path: Path, place: str):
-    found = run(tmp_path, STRUCK[place])
-    outcome = "ERROR" if place == "in a fixture" else "FAILED"
-    (line,) = [line for line in found.splitlines() if line.startswith(outcome)]
-    assert line.startswith(f"{outcome} test_it.py::test_a - TIMEOUT: the limit of 0.5 s struck."), found
+def test_a_struck_limit_is_told_as_such_wherever_it_struck(tmp_path: Path):
+    tests = {
+        place: text.replace("test_a(", f"test_{place.replace(' ', '_')}(") for place, text in STRUCK.items()
+    }
+    found = run(tmp_path, "\n".join(tests.values()))
     assert "two different runs" not in found
+    for place in tests:
+        outcome = "ERROR" if place == "in a fixture" else "FAILED"
+        told = f"{outcome} test_it.py::test_{place.replace(' ', '_')} - TIMEOUT: the limit of 0.5 s struck."
+        assert [line for line in found.splitlines() if line.startswith(told)], found
 
 
 def test_a_failure_before_the_limit_is_no_timeout(tmp_path: Path):

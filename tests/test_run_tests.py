@@ -58,13 +58,6 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_a_run_without_failures_is_green_and_says_how_many_passed(checkout: Checkout):
-    checkout.write("tests/test_a.py", PASSES)
-    code, lines = checkout.run()
-    assert code == 0
-    assert " 1 passed in " in lines[-1]
-
-
 def test_what_passes_the_second_time_is_listed_last_and_written_down(checkout: Checkout):
     checkout.write("tests/test_a.py", PASSES + "".join(FLAKY.format(number=n) for n in range(5)))
     code, lines = checkout.run("-n", "2", "--dist", "loadgroup")

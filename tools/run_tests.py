@@ -132,7 +132,8 @@ class Runner:
         if not file.exists():
             return Results(exit=code if code not in {PASSED, FAILED} else -1)
         content: dict[str, Any] = json.loads(file.read_text())
-        return Results(**content | {"exit": code})
+        content["exit"] = code
+        return Results(**content)
 
     def _commit(self) -> str:
         command = ["git", "rev-parse", "--short", "HEAD"]

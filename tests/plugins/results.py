@@ -54,7 +54,7 @@ class _Results:
             "left_out": sum(NOT_BUILT in reason for reason in reasons),
             "failures": self._failures,
         }
-        file = Path(self._config.getoption("results"))
+        file = Path(str(self._config.getoption("results")))
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
 
