@@ -19,15 +19,14 @@ $(READY): constraints.txt pyproject.toml
 system: ## system packages for the tests: installed as root on Debian, otherwise named
 	@$(PYTHON) tools/system.py
 
-programs: $(READY) ## the programs of real clusters, built once; tests that need them are skipped without
-	-@$(BIN)/neorion drydock build --quiet >/dev/null
+programs: $(READY) ## the programs of real clusters, built once; without them `make test` leaves tests out
+	@$(BIN)/neorion drydock build
 
 demo: $(READY) ## the embedded stack, one job, one fault, healed
 	@$(BIN)/neorion demo
 
-test: $(READY) system programs ## every test this machine can run, then the checks
-	@$(BIN)/pytest -n auto -m "not slow" $(ARGS)
-	@$(MAKE) --no-print-directory static
+test: $(READY) system ## every test this machine can run, then the checks; builds no programs
+	@$(BIN)/python -m tools.run_tests $(ARGS)
 
 check: static ## ruff, basedpyright, import contracts, tidy, generated code
 	$(BIN)/pytest -q tests/test_tidy.py tests/test_surface.py
@@ -47,7 +46,7 @@ bench: $(READY) system ## measurements, each beside its reference in the same ru
 	@$(BIN)/python -m bench $(ARGS)
 
 soak: $(READY) system ## the slow tests, and new examples for every law
-	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto -m "slow or hypothesis" --timeout 3600 $(ARGS)
+	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadgroup --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
 
 docs: $(READY) ## the documentation site in site/, links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"

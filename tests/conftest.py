@@ -19,15 +19,19 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.yard import Yard
 from tests import shaken
-from tools import system
+from tools import leftovers, system
 
 # `cluster` and `kube_namespace`, as other projects have them.
-pytest_plugins = ["neorion.drydock.testing.plugin", "pytester"]
+pytest_plugins = [
+    "neorion.drydock.testing.plugin",
+    "pytester",
+    "tests.plugins.groups",
+    "tests.plugins.limits",
+    "tests.plugins.results",
+]
 
 # Of this checkout: two of them may be tested at the same time.
 _CLUSTER = f"test-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
-# The first test that asks for the cluster also waits until it is made.
-_CLUSTER_TIMEOUT_S = 300
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -105,16 +109,13 @@ def _choose_examples() -> None:
 
 
 def pytest_configure() -> None:
+    leftovers.mark_this_run()
     _choose_examples()
     # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        asked = {"cluster", "own_cluster"} & set(getattr(item, "fixturenames", ()))
-        if asked and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(_CLUSTER_TIMEOUT_S))
     if seed := shaken.seed():
         items[:] = shaken.reordered(items, seed)
 

@@ -22,6 +22,8 @@ CLOCK = SystemClock()
 T = TypeVar("T")
 # Callers at once, each with one job after the other.
 LINES = 6
+# What a quiet machine needs to start a cluster.
+START_S = 1.0
 # On a busy machine a controller takes longer to start than a client waits by itself.
 PATIENCE = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=2), attempts=30)
 
@@ -93,25 +95,30 @@ async def ordeal(folder: Path, seconds: float, seed: int) -> None:
     marks = folder / "marks"
     marks.mkdir()
     rng = seeded_rng(seed)
-    jobs = 0
-    until = CLOCK.monotonic() + seconds
+    jobs, lines = 0, LINES
+    began = CLOCK.monotonic()
     with Cluster(folder, worker_timeout="5s") as cluster:
+        # A busy machine starts programs slowly. Struck as often as on a quiet one, none would get to its work.
+        pace = max(1.0, (CLOCK.monotonic() - began) / START_S)
+        until = CLOCK.monotonic() + seconds
         async with AsyncIrisClient.remote(cluster.url) as client:
 
             async def demand(line: int) -> None:
-                nonlocal jobs
+                nonlocal jobs, lines
                 number = 0
                 while CLOCK.monotonic() < until:
                     number += 1
                     await submit_and_wait(client, marks, f"job-{line}-{number}", rng)
                     jobs += 1
+                lines -= 1
 
             async with anyio.create_task_group() as group:
                 for line in range(LINES):
                     group.start_soon(demand, line)
                 spared_until = 0.0
-                while CLOCK.monotonic() < until:
-                    await CLOCK.sleep(Duration.of(seconds=rng.uniform(0.1, 1.2)))
+                # Until every line has its last value: how many that are in a given time, the machine decides.
+                while lines:
+                    await CLOCK.sleep(Duration.of(seconds=rng.uniform(0.1, 1.2) * pace))
                     spared_until = await anyio.to_thread.run_sync(strike, cluster, rng, spared_until)
     for program in (cluster.controller, *cluster.workers):
         # A worker may give up on a fork server that was killed again and again, but nothing ends by a mistake.

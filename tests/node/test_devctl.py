@@ -32,7 +32,8 @@ def test_the_way_of_a_server_is_told_step_by_step(devctl: Devctl, box: str):
     )
     assert done.returncode == 0, done.stderr
     told = [line.split()[0] for line in done.stderr.splitlines() if line.startswith("  ")]
-    assert told == ["volume", "quota", "scheduled", "image", "ready"]
+    # A step that takes seconds on a busy machine is told of as an obstacle too.
+    assert [word for word in told if word != "waits"] == ["volume", "quota", "scheduled", "image", "ready"]
     record = json.loads(done.stdout)
     assert (record["name"], record["flavor"], record["phase"], record["owner"]) == (
         "told",

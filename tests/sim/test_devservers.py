@@ -37,9 +37,6 @@ from tests.sim.devservers_world import (
 from tests.sim.kube_world import REPLICAS, Truth
 from tests.sim.test_kube import Trouble, crash, cut_watches, forget, lose_answers, pause
 
-# Long in processor time, and machines are shared.
-pytestmark = pytest.mark.timeout(600)
-
 # Applies, creations, deletions and patches of the operator, before and after they happen; renewals of its lease not.
 EVERY_WRITE = ("kube.[acdp]*.asked", "kube.[acdp]*.done")
 

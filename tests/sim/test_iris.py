@@ -28,7 +28,6 @@ from tests.sim.iris_truth import Machine
 from tests.sim.iris_world import GANG_KEY, LEASE, Iris, iris
 
 # Hundreds of seeds take their time on a busy machine.
-pytestmark = pytest.mark.timeout(600)
 JOBS = 8
 CALM_S = 90.0
 # Logs and large blobs are real files; here their syncs cost nothing.

@@ -34,10 +34,7 @@ POINTS = (
 NODES = 2
 
 # What was under way when a control plane was killed is a coroutine that nobody awaited; that is what killing means.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
-    pytest.mark.timeout(600),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 
 
 def scene() -> Scene:

@@ -23,10 +23,7 @@ from tests.sim.navarch_scenes import POLICIES, small_fleet
 SEEDS = range(25)
 LIMITS = Limits(steps=300_000)
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
-    pytest.mark.timeout(600),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -32,14 +32,12 @@ def explored(seeds: range) -> None:
         failure.check(f"simulate(a_day, {failure.seed})")
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_day_of_troubles_breaks_no_law(part: int):
     explored(range(part * PART, (part + 1) * PART))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(SOAK_PARTS))
 def test_many_days_of_troubles_break_no_law(part: int):
     explored(range((PARTS + part) * PART, (PARTS + part + 1) * PART))

@@ -9,8 +9,6 @@ from neorion.keel.sim import World, explore, seeds
 from tests.sim.iris_world import Iris
 from tests.sim.test_iris import life, some
 
-pytestmark = pytest.mark.timeout(300)
-
 
 async def reboots(cluster: Iris) -> None:
     """Of machines whose reports were lost just before: they have begun what they could tell nobody of."""

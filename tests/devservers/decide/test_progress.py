@@ -21,9 +21,11 @@ def test_a_home_that_is_being_made_is_no_lack_of_room():
     assert decision.notes == ()
 
 
-@pytest.mark.parametrize(("phase", "holds"), [("Pending", "True"), ("Lost", "False")])
+@pytest.mark.parametrize(
+    ("phase", "holds"), [("Pending", "True"), ("Lost", "False"), ("not heard of", "True")]
+)
 def test_a_pod_that_has_a_node_has_its_volume_though_word_of_that_comes_later(phase: str, holds: str):
-    home = replace(a_claim(), status=ClaimStatus(phase=phase))
+    home = replace(a_claim(), status=ClaimStatus(phase=phase)) if phase != "not heard of" else None
     seen = Observed(server=a_server(), flavor=a_flavor(), home=home, pods=(a_pod(),))
     told = decide(seen, SETTINGS, CREATED).status.conditions
     assert [one.status for one in told if one.type is ConditionType.VOLUME] == [holds]

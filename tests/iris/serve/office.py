@@ -125,9 +125,8 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
         desk = await start(settings, deck, store, crew, _unwatched)
         callers = Callers(desk.badges, ACCOUNTS)
         app = App(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
-        with anyio.fail_after(60):
-            async with MemoryTransport(app) as transport:
-                yield Office(desk, metrics, transport)
+        async with MemoryTransport(app) as transport:
+            yield Office(desk, metrics, transport)
         await desk.deck.journal.durable()
         crew.cancel()
 

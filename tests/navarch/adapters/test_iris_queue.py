@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import anyio
 import pyqwest
 import pytest
 
@@ -69,8 +70,10 @@ async def test_other_pools_do_not_hear_of_it(tmp_path: Path):
 
 async def test_more_jobs_than_a_page_holds_are_all_counted(tmp_path: Path):
     async with office(tmp_path) as there:
-        for number in range(501):
-            await there.jobs("ada").submit(job(f"/ada/{number}", 1, 1))
+        # All at once: one after the other, each would wait for a disk that may be busy.
+        async with anyio.create_task_group() as group:
+            for number in range(501):
+                group.start_soon(there.jobs("ada").submit, job(f"/ada/{number}", 1, 1))
         assert (await source(there).demand("training")).pending == 501
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from neorion.devservers.client.fleet import Fleet
 from neorion.devservers.client.inside import container, open_in
 from neorion.keel.base import Invalid, NotFound, Terminal
-from neorion.keel.kube.streams import Container, Process, Stream, run
+from neorion.keel.kube.streams import Container, Process, Stream, execute, run
 from neorion.keel.run import only_error
 
 # What is read and sent in one go.
@@ -166,7 +166,8 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: BinaryIO) -> None:
     complaint = bytearray()
-    script = 'mkdir -p -- "$1" && exec tar -xf - --no-same-owner -C "$1"'
+    # tar ends with the archive, cat with the input: what is sent to a pod whose command has ended breaks the connection.
+    script = 'mkdir -p -- "$1" && tar -xf - --no-same-owner -C "$1" && cat > /dev/null'
     async with open_in(fleet.client, where, ["/bin/sh", "-c", script, "cp", folder]) as process:
         try:
             # Side by side: tar would wait for us to hear what it complains of, and we for it to take more.
@@ -189,8 +190,8 @@ async def _give(process: Process, archive: BinaryIO) -> None:
 async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archive: BinaryIO) -> None:
     complaint = bytearray()
     command = ["/bin/sh", "-c", _PACK, "cp", str(path.parent), path.name]
-    async with open_in(fleet.client, where, command) as process:
-        await process.close_stdin()
+    # Without an input: the kubelet drops what it has yet to send when something arrives after the command's end.
+    async with execute(fleet.client, where, command) as process:
         async for output in process:
             if output.stream is Stream.STDOUT:
                 await to_thread.run_sync(archive.write, output.data)

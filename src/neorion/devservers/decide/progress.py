@@ -146,14 +146,16 @@ def began(pod: Pod) -> datetime | None:
 
 def _volume(home: Claim | None, *, placed: bool) -> Step:
     kind = ConditionType.VOLUME
-    if home is None:
-        return Step(kind, None, "Waiting")
-    if home.status.phase == "Lost":
+    if home is not None and home.status.phase == "Lost":
         return Step(
             kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
         )
     # No pod gets a node before its volumes are there, though word of the pod may come first.
-    if home.status.phase == "Bound" or placed:
+    if placed:
+        return Step(kind, True, "Bound")
+    if home is None:
+        return Step(kind, None, "Waiting")
+    if home.status.phase == "Bound":
         return Step(kind, True, "Bound")
     if not home.spec.storage_class_name:
         # The API server writes the default class into every claim that names none.

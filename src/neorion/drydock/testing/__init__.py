@@ -4,6 +4,6 @@ Asserts nothing, and knows no test. Fixtures for pytest are in `plugin`.
 """
 
 from neorion.drydock.testing.namespaces import namespace
-from neorion.drydock.testing.shared import shared_cluster
+from neorion.drydock.testing.shared import is_shared, remove_unused, shared_cluster
 
-__all__ = ["namespace", "shared_cluster"]
+__all__ = ["is_shared", "namespace", "remove_unused", "shared_cluster"]

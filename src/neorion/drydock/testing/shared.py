@@ -19,11 +19,7 @@ def shared_cluster(name: str, yard: Yard, wishes: Wishes = NOTHING_MORE) -> Gene
     Who uses it holds a lock that the kernel releases even when a process is killed, so a cluster that nobody could
     remove is found by the next run of the same name, and made anew.
     """
-    folder = Path(tempfile.gettempdir())
-    with (
-        (folder / f"neorion-{name}.gate").open("w") as gate,
-        (folder / f"neorion-{name}.users").open("w") as users,
-    ):
+    with _lock(name, "gate").open("w") as gate, _lock(name, "users").open("w") as users:
         fcntl.flock(gate, fcntl.LOCK_EX)
         if _is_alone(users.fileno()):
             anyio.run(yard.down, name)
@@ -38,9 +34,28 @@ def shared_cluster(name: str, yard: Yard, wishes: Wishes = NOTHING_MORE) -> Gene
                 anyio.run(yard.down, name)
 
 
-def _is_alone(users: int) -> bool:
+def is_shared(name: str) -> bool:
+    """Whether a cluster of this name is, or was, shared by the processes of a test run."""
+    return _lock(name, "gate").exists()
+
+
+def remove_unused(name: str, yard: Yard) -> bool:
+    """Removes a shared cluster that no live process uses. Whether it did."""
+    with _lock(name, "gate").open("w") as gate, _lock(name, "users").open("w") as users:
+        # Whoever holds the gate makes the cluster, or removes it.
+        if not (_is_alone(gate.fileno()) and _is_alone(users.fileno())):
+            return False
+        anyio.run(yard.down, name)
+        return True
+
+
+def _lock(name: str, purpose: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"neorion-{name}.{purpose}"
+
+
+def _is_alone(file: int) -> bool:
     try:
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

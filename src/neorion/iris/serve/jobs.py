@@ -105,10 +105,12 @@ class Jobs(JobService):
         limit = min(request.limit or PAGE_MAX, PAGE_MAX)
         task = calling_task()
         within = f"{task.job}/" if task is not None else ""
-        # Ids sort by birth: the newest first, and a page goes on below the last id of the page before.
+        # Ids sort by birth: the newest first, and a page goes on below the last id of the page before. Those of one
+        # millisecond are in the order of their ids, not of their arrival.
+        jobs = self._book.jobs
         found = [
             job
-            for job in reversed(self._book.jobs.values())
+            for job in map(jobs.__getitem__, sorted(jobs, reverse=True))
             if (not request.after or job.id < request.after)
             and (not request.states or job.state in request.states)
             and job.spec.name.startswith(request.prefix)

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 from neorion.keel.base import Duration, Terminal
 from neorion.keel.clock import Rng
+from neorion.keel.sim.interruption import interruption_in
 from neorion.keel.sim.process import PROCESS, Process, Timeline
 from neorion.keel.sim.seal import without_reality
 from neorion.keel.sim.steps import Step, Timer, Timers
@@ -51,6 +52,7 @@ class Limits:
 
 _serial_of = attrgetter("serial")
 _place_of = itemgetter(0)
+_owner_of = attrgetter("_callback.__self__")
 
 
 @without_reality
@@ -263,7 +265,11 @@ class SeededLoop(asyncio.BaseEventLoop):
                 self.steps += 1
                 self.pulse = hash((self.pulse, step.serial))
                 step.run()
-                if self._failure is not None and not self._ending:
+                if self._ending:
+                    continue
+                if step.serial and (interruption := interruption_in(_owner_of(step))) is not None:
+                    raise interruption
+                if self._failure is not None:
                     raise self._failure
                 if self.after_step is not None:
                     self.after_step()

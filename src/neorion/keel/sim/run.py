@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -54,7 +54,7 @@ class Outcome(Generic[T]):
 
 
 def simulate(scenario: Scenario[T], seed: int, *, limits: Limits | None = None) -> Outcome[T]:
-    """Runs `scenario(world)` to its end. The same seed gives the same run; failures are told, not raised."""
+    """Runs `scenario(world)` to its end. The same seed gives the same run; failures are told, not raised; interruptions are raised."""
     if _inside_a_loop():
         raise Invalid(
             "sim.nested", "A simulation runs its own loop.", hint="Call simulate from code that is not async."
@@ -67,6 +67,11 @@ def simulate(scenario: Scenario[T], seed: int, *, limits: Limits | None = None) 
             value = world.loop.run_main(scenario(world), world.context)
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 -- a run's failure is its result
             error = failure
+        except BaseException:
+            # From outside, and no failure of the run: what waits is unwound, or it would disturb whatever runs next.
+            with suppress(Terminal):
+                world.loop.wind_up(world.processes)
+            raise
         outcome = _outcome(world, value, error)
         try:
             world.loop.wind_up(world.processes)

@@ -1,0 +1,180 @@
+"""The program that runs the tests: what is repeated, what is final, and what its last lines and exit code say."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.run_tests import NEVER_REPEATED, ROOT, Results, closing_line, kind_never_repeated, refusal
+
+CONFTEST = 'pytest_plugins = ["tests.plugins.groups", "tests.plugins.limits", "tests.plugins.results"]\n'
+PASSES = "def test_passes(): pass\n"
+FAILS = "def test_fails(): assert 1 == 2\n"
+# Fails once: then its mark is there.
+FLAKY = """
+from pathlib import Path
+def test_flaky_{number}():
+    mark = Path(__file__).with_suffix(".{number}")
+    known = mark.exists()
+    mark.touch()
+    assert known, "the first time"
+"""
+
+
+class Checkout:
+    """A folder with tests, and a run of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write("tests/conftest.py", CONFTEST)
+        self.write("pytest.ini", "[pytest]\n")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, *arguments: str) -> tuple[int, list[str]]:
+        """Its exit code and its lines."""
+        code = "import sys; from pathlib import Path; import tools.run_tests as t; t.CALM_WAIT_S = 0;"
+        code += f"sys.exit(t.main({[*arguments, 'tests']!r}, Path({str(self.folder)!r})))"
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=env,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, (done.stdout + done.stderr).strip().splitlines()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_what_passes_the_second_time_is_listed_last_and_written_down(checkout: Checkout):
+    checkout.write("tests/test_a.py", PASSES + "".join(FLAKY.format(number=n) for n in range(5)))
+    code, lines = checkout.run("-n", "2", "--dist", "loadgroup")
+    assert code == 0
+    assert " 6 passed in " in lines[-2]
+    assert lines[-1].startswith("FLAKY 5: tests/test_a.py::test_flaky_")
+    written = (checkout.folder / "build/tests/flaky.jsonl").read_text().splitlines()
+    assert len(written) == 5
+    assert all(json.loads(line)["error"].endswith("the first time") for line in written)
+
+
+def test_six_are_no_accident(checkout: Checkout):
+    checkout.write("tests/test_a.py", "".join(FLAKY.format(number=n) for n in range(6)))
+    code, lines = checkout.run()
+    assert code == 1
+    assert "tests: 6 tests failed. At most 5 are run again." in lines
+    assert " 6 failed in " in lines[-1]
+
+
+def test_what_fails_again_is_red(checkout: Checkout):
+    checkout.write("tests/test_a.py", FAILS + FLAKY.format(number=1))
+    code, lines = checkout.run()
+    assert code == 1
+    assert " 2 failed in " in lines[-1]
+    assert not (checkout.folder / "build/tests/flaky.jsonl").exists()
+
+
+def test_a_law_is_not_run_again(checkout: Checkout):
+    checkout.write("tests/iris/decide/test_laws.py", FLAKY.format(number=1))
+    code, lines = checkout.run()
+    assert code == 1
+    final = "tests/iris/decide/test_laws.py::test_flaky_1 is final: laws of decide are never run again."
+    assert f"tests: {final}" in lines
+
+
+def test_a_fixture_that_fails_once_is_run_again(checkout: Checkout):
+    body = "import pytest\n@pytest.fixture\ndef part():\n" + FLAKY.format(number=1).partition(":\n")[2]
+    body = body.replace("\nfrom pathlib import Path", "")
+    checkout.write("tests/test_a.py", f"from pathlib import Path\n{body}\ndef test_a(part): pass\n")
+    code, lines = checkout.run()
+    assert code == 0
+    assert " 1 passed in " in lines[-2]
+    assert lines[-1] == "FLAKY 1: tests/test_a.py::test_a"
+
+
+@pytest.mark.parametrize("text", ["import nothing_of_this_name\n", "import os\ndef test_a(): os._exit(0)\n"])
+def test_a_run_that_pytest_did_not_finish_is_red(checkout: Checkout, text: str):
+    checkout.write("tests/test_a.py", text)
+    assert checkout.run()[0] == 1
+
+
+def test_what_compiled_programs_are_missing_for_is_named_with_the_command_that_brings_them(
+    checkout: Checkout,
+):
+    text = "import pytest\ndef test_a(): pytest.skip('the programs of clusters are not built')\n"
+    checkout.write("tests/test_a.py", PASSES + text)
+    code, lines = checkout.run()
+    assert code == 0
+    assert " 1 passed, 1 skipped in " in lines[-2]
+    assert lines[-1] == "LEFT OUT 1: these tests need compiled programs. Run: make programs"
+
+
+def test_a_test_runs_again_under_the_same_seed_with_a_longer_limit(checkout: Checkout):
+    text = """
+import random, threading
+from pathlib import Path
+import pytest
+
+@pytest.mark.timeout(1)
+def test_slow():
+    file = Path(__file__).with_suffix(".numbers")
+    with file.open("a") as numbers:
+        numbers.write(f"{random.random()}\\n")
+    first = len(file.read_text().splitlines()) == 1
+    threading.Event().wait(60 if first else 1.5)
+"""
+    checkout.write("tests/test_a.py", text)
+    code, lines = checkout.run()
+    assert code == 0, lines
+    assert lines[-1] == "FLAKY 1: tests/test_a.py::test_slow"
+    numbers = (checkout.folder / "tests/test_a.numbers").read_text().splitlines()
+    assert len(numbers) == 2
+    assert len(set(numbers)) == 1
+    (written,) = (checkout.folder / "build/tests/flaky.jsonl").read_text().splitlines()
+    assert json.loads(written)["error"].startswith("TIMEOUT: the limit of 1 s struck.")
+
+
+@pytest.mark.parametrize(
+    ("test", "kind"),
+    [
+        ("tests/navarch/decide/test_repair.py::test_a", "laws of decide"),
+        ("tests/contracts/test_kube_memory.py::TestMemory::test_a", "contracts in memory"),
+        ("tests/contracts/test_platform.py::test_a[memory]", "contracts in memory"),
+        ("tests/contracts/test_platform.py::test_a[local]", ""),
+        ("tests/sim/test_planted.py::test_a", "planted mistakes"),
+        ("tests/keel/store/test_crash.py::test_a[3]", "crashes of the store"),
+        ("tests/iris/app/test_power_cut.py::test_a", "crashes of the store"),
+        ("tests/drydock/test_crash.py::test_a", ""),
+        ("tests/kube/test_devservers_guards.py::test_a", "guards and rights"),
+        ("tests/kube/test_navarch_manifests.py::test_the_rights_are_no_more_than_that", "guards and rights"),
+        ("tests/iris/runtimes/test_lives.py::test_a_killed_guardian_takes_everything_with_it", ""),
+        ("tests/iris/serve/test_rights.py::test_a", "guards and rights"),
+        ("tests/node/test_devctl.py::test_files_are_copied_both_ways", ""),
+    ],
+)
+def test_kinds_that_are_final(test: str, kind: str):
+    assert kind_never_repeated(test) == kind
+    assert bool(refusal([test])) == bool(kind)
+
+
+def test_every_kind_still_has_its_files():
+    files = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
+    for kind in NEVER_REPEATED:
+        assert kind in {kind_never_repeated(f"{file}::test_a[memory]") for file in files}
+
+
+def test_stages_are_counted_together():
+    stages = [Results(0, {"passed": 3}), Results(1, {"passed": 2, "failed": 1, "skipped": 4})]
+    assert " 1 failed, 5 passed, 4 skipped in 2.00s " in closing_line(stages, [], 2)
+    assert " 6 passed, 4 skipped in 2.00s " in closing_line(stages, [{"phase": "call"}], 2)
