@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Two locks, one environment: what the demo needs, and everything. Whoever has everything has the demo too.
+RUN    := $(VENV)/.ready-run
 READY  := $(VENV)/.ready
 
 .PHONY: help setup system programs demo test check static format bench soak docs generate lock clean
@@ -10,11 +12,15 @@ READY  := $(VENV)/.ready
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## the environment in .venv, every version pinned by hash
+setup: $(READY) ## everything for work on Neorion, into .venv, pinned by hash
+
+$(RUN): requirements.txt pyproject.toml
+	@$(PYTHON) tools/setup.py $(VENV) requirements.txt
+	@touch $@
 
 $(READY): constraints.txt pyproject.toml
-	@$(PYTHON) tools/setup.py $(VENV)
-	@touch $@
+	@$(PYTHON) tools/setup.py $(VENV) constraints.txt
+	@touch $(RUN) $@
 
 system: ## system packages for the tests: installed as root on Debian, otherwise named
 	@$(PYTHON) tools/system.py
@@ -22,7 +28,7 @@ system: ## system packages for the tests: installed as root on Debian, otherwise
 programs: $(READY) ## the programs of real clusters, built once; tests that need them are skipped without
 	-@$(BIN)/neorion drydock build --quiet >/dev/null
 
-demo: $(READY) ## the embedded stack, one job, one fault, healed
+demo: $(RUN) ## the embedded stack, one job, one fault, healed
 	@$(BIN)/neorion demo
 
 test: $(READY) system programs ## every test this machine can run, then the checks
@@ -55,16 +61,16 @@ docs: $(READY) ## the documentation site in site/, links checked
 generate: $(READY) ## code from .proto files, pages from code
 	@$(BIN)/python -m tools.generate
 
-lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
-	  --no-annotate --custom-compile-command "make lock" pyproject.toml -o constraints.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra kube --extra devservers \
-	  --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-emit-index-url --custom-compile-command "make lock"
+
+lock: $(READY) ## resolve the locks again from pyproject.toml
+	@$(COMPILE) --all-extras --group dev pyproject.toml -o constraints.txt
+	@$(COMPILE) --constraint constraints.txt --extra server pyproject.toml -o requirements.txt
+	@$(COMPILE) --constraint constraints.txt --extra server --extra kube --extra devservers pyproject.toml \
 	  -o infra/docker/devservers-operator/requirements.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra navarch --extra kube \
-	  --extra ssh --extra postgres --extra aws --extra gcp --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
-	  -o infra/docker/navarch-control-plane/requirements.txt
+	@$(COMPILE) --constraint constraints.txt --extra server --extra navarch --extra kube --extra ssh --extra postgres \
+	  --extra aws --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
