@@ -55,8 +55,8 @@ bench: $(READY) system ## measurements, each beside its reference in the same ru
 soak: $(READY) system ## the slow tests, and new examples for every law
 	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto -m "slow or hypothesis" --timeout 3600 $(ARGS)
 
-docs: $(READY) ## the documentation site in site/, links checked
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
+docs: $(READY) ## the documentation site in site/, with links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS) && echo "docs: site/index.html"
 
 generate: $(READY) ## code from .proto files, pages from code
 	@$(BIN)/python -m tools.generate
