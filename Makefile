@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 RUN    := $(VENV)/.ready-run
 READY  := $(VENV)/.ready
 
-.PHONY: help setup system programs demo test check static format bench soak docs generate lock clean
+.PHONY: help setup system programs demo test check static format bench soak build docs generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -54,6 +54,10 @@ bench: $(READY) system ## measurements, each beside its reference in the same ru
 
 soak: $(READY) system ## the slow tests, and new examples for every law
 	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto -m "slow or hypothesis" --timeout 3600 $(ARGS)
+
+build: $(RUN) ## the wheel and the source distribution in dist/
+	@rm -rf dist
+	@PATH="$(BIN):$$PATH" uv build --quiet && ls dist/*
 
 docs: $(READY) ## the documentation site in site/, with links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS) && echo "docs: site/index.html"

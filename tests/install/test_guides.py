@@ -19,7 +19,10 @@ OTHERS = [
 
 def test_every_block_has_a_language_and_a_valid_mark():
     pages = [
-        (ROOT / "README.md", blocks_of(ROOT / "README.md")),
+        *(
+            (ROOT / name, blocks_of(ROOT / name))
+            for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")
+        ),
         *((DOCS / page, PAGES[page]) for page in PAGES),
     ]
     assert [mistake for _, blocks in pages for block in blocks for mistake in mistakes(block)] == []
