@@ -2,19 +2,25 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Two locks, one environment: what the demo needs, and everything. Whoever has everything has the demo too.
+RUN    := $(VENV)/.ready-run
 READY  := $(VENV)/.ready
 
-.PHONY: help setup system programs demo test check static format bench soak docs generate lock clean
+.PHONY: help setup system programs demo test check static format bench soak build docs generate lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## the environment in .venv, every version pinned by hash
+setup: $(READY) ## everything for work on Neorion, into .venv, pinned by hash
+
+$(RUN): requirements.txt pyproject.toml
+	@$(PYTHON) tools/setup.py $(VENV) requirements.txt
+	@touch $@
 
 $(READY): constraints.txt pyproject.toml
-	@$(PYTHON) tools/setup.py $(VENV)
-	@touch $@
+	@$(PYTHON) tools/setup.py $(VENV) constraints.txt
+	@touch $(RUN) $@
 
 system: ## system packages for the tests: installed as root on Debian, otherwise named
 	@$(PYTHON) tools/system.py
@@ -22,7 +28,7 @@ system: ## system packages for the tests: installed as root on Debian, otherwise
 programs: $(READY) ## the programs of real clusters, built once; without them `make test` leaves tests out
 	@$(BIN)/neorion drydock build
 
-demo: $(READY) ## the embedded stack, one job, one fault, healed
+demo: $(RUN) ## the embedded stack, one job, one fault, healed
 	@$(BIN)/neorion demo
 
 test: $(READY) system ## every test this machine can run, then the checks; builds no programs
@@ -48,22 +54,26 @@ bench: $(READY) system ## measurements, each beside its reference in the same ru
 soak: $(READY) system ## the slow tests, and new examples for every law
 	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadgroup --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
 
-docs: $(READY) ## the documentation site in site/, links checked
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
+build: $(RUN) ## the wheel and the source distribution in dist/
+	@rm -rf dist
+	@PATH="$(BIN):$$PATH" uv build --quiet && ls dist/*
+
+docs: $(READY) ## the documentation site in site/, with links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS) && echo "docs: site/index.html"
 
 generate: $(READY) ## code from .proto files, pages from code
 	@$(BIN)/python -m tools.generate
 
-lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
-	  --no-annotate --custom-compile-command "make lock" pyproject.toml -o constraints.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra kube --extra devservers \
-	  --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-emit-index-url --custom-compile-command "make lock"
+
+lock: $(READY) ## resolve the locks again from pyproject.toml
+	@$(COMPILE) --all-extras --group dev pyproject.toml -o constraints.txt
+	@$(COMPILE) --constraint constraints.txt --extra server pyproject.toml -o requirements.txt
+	@$(COMPILE) --constraint constraints.txt --extra server --extra kube --extra devservers pyproject.toml \
 	  -o infra/docker/devservers-operator/requirements.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra navarch --extra kube \
-	  --extra ssh --extra postgres --extra aws --extra gcp --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
-	  -o infra/docker/navarch-control-plane/requirements.txt
+	@$(COMPILE) --constraint constraints.txt --extra server --extra navarch --extra kube --extra ssh --extra postgres \
+	  --extra aws --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

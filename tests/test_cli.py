@@ -365,11 +365,3 @@ GUIDES = Path(__file__).parents[1] / "docs" / "guides"
 def test_the_guide_shows_the_exit_codes_there_are():
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", (GUIDES / "cli.md").read_text(), re.MULTILINE)
     assert [(int(code), name) for code, name in rows] == [(each.value, each.name) for each in Exit]
-
-
-@pytest.mark.parametrize("page", ["cli.md", "config.md"])
-def test_the_examples_of_the_guides_run(page: str):
-    examples = re.findall(r"^```python\n(.*?)^```", (GUIDES / page).read_text(), re.MULTILINE | re.DOTALL)
-    assert examples
-    for example in examples:
-        subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True, env=ENV)

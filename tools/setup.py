@@ -1,36 +1,127 @@
-"""Builds the virtual environment that every make target runs in. Standard library only: it runs before anything is installed."""
+"""Creates the virtual environment of the make targets and installs one lock file into it.
 
+Standard library only: it runs before anything is installed. uv does the work. Without uv on PATH, pip fetches the
+version that constraints.txt pins, and hands on its own settings (index, certificates).
+"""
+
+import importlib.util
+import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
 import venv
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+PINS = Path("constraints.txt")
+# What pip is configured with → what uv reads.
+SETTINGS = {
+    "cert": "SSL_CERT_FILE",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "index-url": "UV_DEFAULT_INDEX",
+}
+HINTS = {
+    "python": "Name a newer one, e.g. make PYTHON=python3.12 demo",
+    "pip": "Install uv, or pip for this Python. On Debian: apt-get install python3-venv",
+    "install": "Run the same command again once the cause above is gone. It continues where it stopped.",
+}
 
-def main(folder: Path) -> int:
-    if sys.version_info < (3, 11):  # noqa: UP036 -- the sentence below is for those who have an older one
-        print(f"Neorion needs Python 3.11 or newer, this is {sys.version.split()[0]}.")
-        print("hint: name a newer one, for example: make PYTHON=python3.11 setup")
-        return 1
+
+class SetupError(Exception):
+    """Setup cannot continue. Carries a key of `HINTS`."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.hint = HINTS[hint]
+
+
+def main(folder: Path, lock: Path) -> int:
     try:
-        venv.create(folder, with_pip=True)
-    except (subprocess.CalledProcessError, ModuleNotFoundError):
-        print("This Python cannot create virtual environments: it comes without ensurepip.")
-        print("hint: install it, on Debian with: apt-get install python3-venv")
+        check_python()
+        uv = str(folder / "bin" / "uv") if (folder / "bin" / "uv").exists() else shutil.which("uv")
+        if uv is None:
+            with step("uv, which installs the rest"):
+                uv = fetch_uv(folder)
+        install(uv, folder, lock)
+    except SetupError as error:
+        print(f"setup: {error}")
+        print(f"hint: {error.hint}")
         return 1
-    pip = [str(folder / "bin" / "pip"), "--quiet", "--disable-pip-version-check", "install"]
-    print("setup: installing pinned packages into", folder)
-    for step in (
-        [*pip, "--require-hashes", "--no-deps", "-r", "constraints.txt"],
-        [*pip, "--no-deps", "--no-build-isolation", "--editable", "."],
-    ):
-        done = subprocess.run(step, check=False)
-        if done.returncode != 0:
-            print(
-                "setup: failed; once the cause above is gone, run make setup again: it goes on where it stopped."
-            )
-            return done.returncode
     return 0
 
 
+def check_python() -> None:
+    if sys.version_info < (3, 11):  # noqa: UP036 -- the sentence is for those who have an older one
+        raise SetupError(f"Neorion needs Python 3.11 or newer, this is {sys.version.split()[0]}.", "python")
+
+
+def install(uv: str, folder: Path, lock: Path) -> None:
+    with step(f"environment in {folder}"):
+        run(uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder))
+    into = ("pip", "install", "--quiet", "--python", str(folder), "--no-deps")
+    with step(f"{len(re.findall('^[^ #].*==', lock.read_text(), re.MULTILINE))} packages of {lock}"):
+        run(uv, *into, "--require-hashes", "--requirement", str(lock))
+    with step("this checkout"):
+        run(uv, *into, "--editable", ".")
+
+
+def fetch_uv(folder: Path) -> str:
+    """Installs the pinned uv into the environment, and returns its path."""
+    # This Python's own pip spares the environment one, which takes seconds to unpack.
+    own_pip = importlib.util.find_spec("pip") is not None
+    try:
+        venv.create(folder, with_pip=not own_pip)
+    except (subprocess.CalledProcessError, ModuleNotFoundError) as error:
+        raise SetupError("There is neither uv nor pip to install packages with.", "pip") from error
+    python = str(folder / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", python] if own_pip else [python, "-m", "pip"]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as pinned:
+        pinned.write(pin_of("uv"))
+        pinned.flush()
+        quiet = ("--quiet", "--disable-pip-version-check")
+        run(*pip, "install", *quiet, "--require-hashes", "--no-deps", "--requirement", pinned.name)
+    hand_on_settings(pip)
+    return str(folder / "bin" / "uv")
+
+
+def pin_of(package: str) -> str:
+    """A package's entry in the lock, with its hashes."""
+    found = re.search(rf"^{package}==.*(\n    .*)*\n", PINS.read_text(), re.MULTILINE)
+    if found is None:
+        raise SetupError(f"{PINS} does not pin {package}.", "install")
+    return found[0]
+
+
+def hand_on_settings(pip: list[str]) -> None:
+    """Gives uv the index and the certificates that pip is configured with."""
+    listed = subprocess.run([*pip, "config", "list"], check=False, capture_output=True, text=True).stdout
+    for name, value in re.findall(r"^[^=]*\.([a-z-]+)='(.*)'$", listed, re.MULTILINE):
+        if name in SETTINGS:
+            os.environ.setdefault(SETTINGS[name], value)
+
+
+def run(*command: str) -> None:
+    if subprocess.run(command, check=False).returncode != 0:
+        raise SetupError("The installation failed.", "install")
+
+
+@contextmanager
+def step(name: str) -> Generator[None]:
+    """Prints a step when it begins, and its seconds when it ends."""
+    began = time.perf_counter()
+    print(f"setup: {name:40}", end="", flush=True)
+    try:
+        yield
+    except BaseException:
+        print()
+        raise
+    print(f"{time.perf_counter() - began:6.1f} s")
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

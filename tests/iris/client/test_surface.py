@@ -1,13 +1,8 @@
 """One client in two forms: the same verbs with the same arguments, with asyncio and without; and the guide's own words run."""
 
 import inspect
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from neorion.iris.client import AsyncIrisClient, AsyncJob, IrisClient, Job
 
@@ -46,11 +41,3 @@ def test_the_two_clients_have_the_same_verbs():
 
 def test_the_two_jobs_have_the_same_verbs():
     assert public(AsyncJob) == public(Job)
-
-
-@pytest.mark.timeout(240)
-def test_the_examples_of_the_guide_run():
-    examples = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(examples) == 4
-    for example in examples:
-        subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)

@@ -44,9 +44,9 @@ def test_extras_are_those_the_distribution_declares():
 
 
 def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        "neorion.keel.cli.kit.optional.extras", lambda: {"server": ["click", "no-such-package"]}
-    )
+    optional = "neorion.keel.cli.kit.optional"
+    monkeypatch.setattr(f"{optional}.extras", lambda: {"server": ["click", "no-such-package"]})
+    monkeypatch.setattr(f"{optional}._origin", dict)
     with pytest.raises(Terminal, match="no-such-package") as caught:
         require_extra("server")
     assert "click" not in caught.value.sentence

@@ -19,6 +19,9 @@ class Embedded(AbstractContextManager["Embedded"]):
 
     def __init__(self, workers: int) -> None:
         _check(workers)
+        from neorion.keel.cli.kit import require_extra  # noqa: PLC0415 -- a client of a remote cluster does not need it
+
+        require_extra("server")
         self._workers = workers
         # Not one that vanishes by itself: that would also vanish at the end of a fork of this process.
         self._folder = tempfile.mkdtemp(prefix="iris-")
@@ -72,7 +75,7 @@ def _told(process: "subprocess.Popen[str]") -> str:
     raise Terminal(
         "iris.embedded",
         "The local cluster did not start.",
-        hint="pip install 'neorion[server]' brings what it needs",
+        hint="See why in its output above.",
     )
 
 

@@ -9,6 +9,7 @@ from neorion.keel.base import Error, Finding, Invalid, Terminal, did_you_mean
 from neorion.keel.cli.app import NotStarted
 from neorion.keel.cli.exits import Exit
 from neorion.keel.cli.kit.data import as_json_line, plain
+from neorion.keel.cli.kit.optional import missing_extra
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.kit.terminal import Tone, escape
 from neorion.keel.cli.shared import Format, Shared
@@ -70,7 +71,8 @@ def _as_error(error: BaseException, program: str) -> Error:
             about = f"{error.filename}: " if error.filename else ""
             return Terminal("cli.system", f"{about}{error.strerror}.")
         case _:
-            return Terminal(
+            missing = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+            return missing or Terminal(
                 "cli.bug",
                 f"This is a bug in {program}: {type(error).__name__}: {str(error)[:200]}",
                 hint="Run the same command with --debug, and report what it shows.",

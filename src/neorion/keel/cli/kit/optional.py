@@ -1,12 +1,24 @@
 """Optional packages: which of them are missing, and the command that installs them."""
 
+import json
 import re
-from typing import Final
+import sys
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlparse
 
 from neorion.keel.base import Terminal
 
 _DISTRIBUTION: Final = __name__.partition(".")[0]
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+).*;.*extra == ['\"]([A-Za-z0-9._-]+)['\"]")
+# Packages whose module has another name. Of every other one, the module is the package's name with underscores.
+_MODULES: Final = {
+    "common-expression-language": "cel",
+    "google-cloud-compute": "google",
+    "google-re2": "re2",
+    "grpcio": "grpc",
+    "nvidia-ml-py": "pynvml",
+}
 
 
 def extras() -> dict[str, list[str]]:
@@ -38,16 +50,72 @@ def missing_packages(extra: str) -> list[str]:
     return [package for package in extras().get(extra, ()) if is_missing(package)]
 
 
+def module_of(package: str) -> str:
+    """The top-level module that a package of an extra brings."""
+    return _MODULES.get(package, package.replace("-", "_"))
+
+
 def install_command(extra: str) -> str:
-    return f"pip install '{_DISTRIBUTION}[{extra}]'"
+    """The command that adds an extra to this installation, from where the installation came."""
+    origin = _origin()
+    wanted = f"'{_DISTRIBUTION}[{extra}]'"
+    match origin:
+        case {"dir_info": {"editable": True}, "url": str(url)}:
+            wanted = f"--editable '{unquote(urlparse(url).path)}[{extra}]'"
+        case {"url": str(url)}:
+            wanted = f"'{_DISTRIBUTION}[{extra}] @ {url}'"
+        case _:
+            pass
+    # uvx runs a program in an environment of its cache, which nothing can be added to.
+    if "archive-v0" in Path(sys.prefix).parts:
+        return f"uvx --from {wanted} {Path(sys.argv[0]).name}"
+    return f"pip install {wanted}"
+
+
+def _origin() -> dict[str, Any]:
+    """Where this distribution was installed from, unless it was an index (PEP 610)."""
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 -- see above
+
+    try:
+        return json.loads(distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return {}
 
 
 def require_extra(extra: str) -> None:
     """Call it before importing what the extra brings."""
     missing = missing_packages(extra)
     if missing:
-        raise Terminal(
-            "cli.missing_extra",
-            f"This command needs packages that are not installed: {', '.join(missing)}.",
-            hint=f"Install them: {install_command(extra)}",
-        )
+        raise _not_installed(missing, extra)
+
+
+def missing_extra(error: ModuleNotFoundError) -> Terminal | None:
+    """The error to show instead, if the module is one that an extra brings."""
+    module = (error.name or "").partition(".")[0]
+    wanted = [
+        extra for extra, packages in extras().items() if module in {module_of(name) for name in packages}
+    ]
+    if not wanted:
+        return None
+    # Several extras may bring it: the one named like a package of the importer is the one it needs.
+    importer = _importer(error).split(".")
+    extra = next((extra for extra in wanted if extra in importer), wanted[-1])
+    return _not_installed(missing_packages(extra) or [module], extra)
+
+
+def _importer(error: ModuleNotFoundError) -> str:
+    """The last module of ours that was at work."""
+    name, trace = "", error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        name = module if module.partition(".")[0] == _DISTRIBUTION else name
+        trace = trace.tb_next
+    return name
+
+
+def _not_installed(packages: list[str], extra: str) -> Terminal:
+    return Terminal(
+        "cli.missing_extra",
+        f"This needs packages that are not installed: {', '.join(packages)}.",
+        hint=f"Install them: {install_command(extra)}",
+    )
