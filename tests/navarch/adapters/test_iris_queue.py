@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pyqwest
 import pytest
 
 from neorion.iris.act.badges import BY_HAND
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 def source(there: Office, who: str = "root", gpus: int = 8) -> IrisDemand:
     settings = IrisSettings("http://iris", "training", Secret(who))
-    return IrisDemand(settings, pyqwest.Client(there.transport), NoDemand(), gpus)
+    return IrisDemand(settings, there.transport, NoDemand(), gpus)
 
 
 def job(name: str, replicas: int, gpus: int) -> pb.SubmitRequest:
