@@ -37,7 +37,7 @@ class Made:
 
 
 def protos() -> Made:
-    """`<package>/proto/*.proto` → `<package>/gen/*_pb.py` and `*_connect.py`.
+    """`<package>/proto/*.proto` → `<package>/gen/*_pb.py`, `*_connect.py` and `*_client.py`.
 
     To protoc a file in `src/neorion/iris/proto` is called `neorion/iris/gen/….proto`: its own name tells the
     module it becomes, and one package imports another's messages by that name.
@@ -47,12 +47,13 @@ def protos() -> Made:
     names = [f"{gens[folder]}/{file.name}" for folder in folders for file in sorted(folder.glob("*.proto"))]
     with tempfile.TemporaryDirectory() as made:
         tools = Path(sys.executable).parent
+        ours = Path(made) / "protoc-gen-client"
+        ours.write_text(f"#!/bin/sh\nexec {sys.executable} {ROOT / 'tools/client_plugin.py'}\n")
+        ours.chmod(0o755)
+        plugins = {name: tools / f"protoc-gen-{name}" for name in ("py", "connectrpc")} | {"client": ours}
         command = [tools / "protoc", *(f"-I{gen}={folder}" for folder, gen in gens.items())]
-        for plugin in ("py", "connectrpc"):
-            command += [
-                f"--plugin=protoc-gen-{plugin}={tools / f'protoc-gen-{plugin}'}",
-                f"--{plugin}_out={made}",
-            ]
+        for name, plugin in plugins.items():
+            command += [f"--plugin=protoc-gen-{name}={plugin}", f"--{name}_out={made}"]
         subprocess.run([*command, *names], check=True)
         wanted = {
             folder.with_name("gen") / file.name: file.read_bytes()

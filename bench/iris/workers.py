@@ -14,7 +14,7 @@ import anyio.abc
 from bench.kit import Report
 from bench.process import cpu_s
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import WorkerServiceClient
+from neorion.iris.model.gen.iris_client import WorkerServiceClient
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import connect
 

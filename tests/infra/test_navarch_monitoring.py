@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
-import pyqwest
 import pytest
 
 from neorion.drydock.binaries import Shelf
+from neorion.keel.http.client import Request, fetch
 from neorion.navarch.model import NodeState
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.testing import spec
@@ -28,8 +28,8 @@ def promtool() -> Path:
 
 async def told(it: Running) -> str:
     """What Prometheus would be given now."""
-    client = pyqwest.Client(it.dial(None)._transport)
-    return (await client.get("http://navarch/metrics")).text()
+    _, body = await fetch(it.dial(None)._transport, Request("GET", "/metrics"))
+    return body.decode()
 
 
 async def strike(it: Running, count: int) -> None:

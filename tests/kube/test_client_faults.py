@@ -16,6 +16,7 @@ from neorion.drydock.layout import Door
 from neorion.drydock.pki import Pki, Subject
 from neorion.keel.base import Conflict, Deadline, Duration, Instant, Retry, Unauthenticated
 from neorion.keel.clock import Clock, SystemClock
+from neorion.keel.http.connections import CONNECTIONS_MAX
 from neorion.keel.kube import Added, Expired, Merge, Meta
 from neorion.keel.kube.client import (
     Certificate,
@@ -26,7 +27,6 @@ from neorion.keel.kube.client import (
     read_kubeconfig,
     transport,
 )
-from neorion.keel.kube.client.connections import CONNECTIONS_MAX
 from neorion.keel.kube.core import (
     CONFIG_MAP,
     LEASE,

@@ -19,7 +19,7 @@ from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
 from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
 from neorion.navarch.model import Node, NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.gen.navarch_connect import AgentServiceClient, FleetServiceClient
+from neorion.navarch.model.gen.navarch_client import AgentServiceClient, FleetServiceClient
 from neorion.navarch.ports import Outfitter
 
 OPERATOR = "operator-secret"

@@ -20,7 +20,7 @@ from neorion.keel.clock import SystemClock, SystemIds
 from neorion.keel.rpc import connect
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.gen.navarch_connect import AgentServiceClient
+from neorion.navarch.model.gen.navarch_client import AgentServiceClient
 from tests.capacity.clouds.ec2 import IMAGE, KEYS, ec2
 from tests.keel.store.postgres_server import postgres_server
 

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pyqwest
 import pytest
 
 from neorion.keel.base import Error, Instant
+from neorion.keel.http.client import Request, fetch
+from neorion.keel.rpc import http_transport
 from neorion.keel.run.process import only_error
 from neorion.navarch.app.reload import Reloader, Source
 from neorion.navarch.app.serving import Serving, serving
@@ -142,8 +143,10 @@ async def test_a_file_or_a_signal_is_noticed_by_the_process_and_a_refusal_leaves
         await serve.log.until("the configuration was refused, and the old one is kept")
         (found,) = await fleet.call("doctor", "--server", server)
         assert (found["code"], found["severity"]) == ("config.invalid", "warning")
-        answer = await pyqwest.Client().get(f"{server}/readyz")
-        assert answer.status == 200
+        transport = http_transport(server)
+        head, _ = await fetch(transport, Request("GET", "/readyz"))
+        await transport.aclose()
+        assert head.status == 200
         serve.process.send_signal(signal.SIGHUP)
         # Asked to, it looks although nothing changed.
         await serve.log.until("the configuration was refused, and the old one is kept")

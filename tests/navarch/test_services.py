@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-import pyqwest
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Conflict, Denied, Error, Invalid, NotFound
 from neorion.keel.clock import SystemClock
+from neorion.keel.http.client import Request, fetch
 from neorion.navarch.model import Health, NodeId, NodeState, RepairId, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.gen.navarch_connect import FleetServiceClient
+from neorion.navarch.model.gen.navarch_client import FleetServiceClient
 from neorion.navarch.model.spec import Scaling
 from neorion.navarch.serve.keys import Keys
 from neorion.navarch.testing import spec
@@ -277,8 +277,8 @@ async def test_machines_that_joined_are_in_the_metrics_that_alerts_divide_by():
 
 
 async def _get(it: Running, path: str) -> str:
-    client = pyqwest.Client(it.dial(None)._transport)
-    return (await client.get(f"http://navarch{path}")).text()
+    _, body = await fetch(it.dial(None)._transport, Request("GET", path))
+    return body.decode()
 
 
 TEXT = st.text(max_size=50)

@@ -1,19 +1,18 @@
 """HTTP between simulated hosts: the controller's application behind byte streams that break as TCP connections do."""
 
 import struct
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
-from itertools import count
-from typing import Any, cast
-from urllib.parse import urlsplit
-from weakref import ref
+from typing import Any
 
 import anyio
 import msgspec
-import pyqwest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.base import Retry
+from neorion.keel.http.client import Request
+from neorion.keel.http.dial import Unreached
+from neorion.keel.http.message import Head
 from neorion.keel.rpc import App
 from neorion.keel.sim import Network, Stream
 
@@ -38,91 +37,54 @@ class _Frames:
         return msgspec.msgpack.decode(await self._inward.receive_exactly(size))
 
 
-class Wire:
-    """The connections of one world under way.
-
-    The client's library holds its transport and its answers' bodies out of the collector's sight. So those hold nothing
-    of the world: it would outlive its run.
-    """
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self._connections: dict[int, tuple[Stream, _Frames]] = {}
-        self._numbers = count(1)
-
-    def transport(self) -> "StreamTransport":
-        return StreamTransport(ref(self))
-
-    def keep(self, stream: Stream, frames: _Frames) -> int:
-        number = next(self._numbers)
-        self._connections[number] = stream, frames
-        return number
-
-    def frames(self, number: int) -> _Frames:
-        return self._connections[number][1]
-
-    async def close(self, number: int) -> None:
-        stream, _ = self._connections.pop(number)
-        await stream.aclose()
-
-
 class StreamTransport:
     """What a client calls through: one connection for each request."""
 
-    def __init__(self, wire: "ref[Wire]") -> None:
-        self._wire = wire
+    def __init__(self, network: Network) -> None:
+        self._network = network
 
-    async def execute(self, request: pyqwest.Request) -> pyqwest.Response:
-        wire = _alive(self._wire)
-        content = request.content
-        body = content if isinstance(content, bytes) else b"".join([chunk async for chunk in content])
+    async def send(self, request: Request) -> "_Response":
         try:
-            stream = await wire.network.connect(ADDRESS)
+            stream = await self._network.connect(ADDRESS)
         except Retry as error:
-            raise ConnectionError(str(error)) from error
+            raise Unreached(str(error)) from error
         frames = _Frames(stream)
         try:
-            headers = [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
-            await frames.send((request.method, urlsplit(request.url).path, headers, body))
+            headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
+            await frames.send((request.method, request.path, headers, request.body))
             status, found = await frames.receive()
         except _BROKEN:
-            await stream.aclose()
-            raise pyqwest.ReadError("the connection broke") from None
+            stream.close()
+            raise ConnectionResetError("the connection broke") from None
         except BaseException:
-            await stream.aclose()
+            stream.close()
             raise
-        answer = [(bytes(name).decode(), bytes(value).decode()) for name, value in found]
-        content = _Body(self._wire, wire.keep(stream, frames))
-        return pyqwest.Response(status=status, headers=pyqwest.Headers(answer), content=content)
+        answer = {bytes(name).decode(): bytes(value).decode() for name, value in found}
+        return _Response(Head(status, "", answer, stays=False), stream, frames)
 
 
-class _Body(AsyncIterator[bytes]):
-    def __init__(self, wire: "ref[Wire]", number: int) -> None:
-        self._wire = wire
-        self._number = number
+class _Response:
+    def __init__(self, head: Head, stream: Stream, frames: _Frames) -> None:
+        self.head = head
+        self._stream = stream
+        self._frames = frames
         self._more = True
         self._closed = False
 
-    async def __anext__(self) -> bytes:
+    async def piece(self) -> bytes:
         while self._more:
             try:
-                body, self._more = await _alive(self._wire).frames(self._number).receive()
+                body, self._more = await self._frames.receive()
             except _BROKEN:
-                raise pyqwest.ReadError("the connection broke") from None
+                raise ConnectionResetError("the connection broke") from None
             if body:
                 return body
-        raise StopAsyncIteration
+        return b""
 
-    async def aclose(self) -> None:
+    def release(self) -> None:
         if not self._closed:
             self._closed = True
-            await _alive(self._wire).close(self._number)
-
-
-def _alive(wire: "ref[Wire]") -> Wire:
-    found = wire()
-    assert found is not None, "a world ended before its clients"
-    return found
+            self._stream.close()
 
 
 async def attend(app: App, stream: Stream) -> None:
@@ -168,7 +130,3 @@ async def attend(app: App, stream: Stream) -> None:
         "extensions": {},
     }
     await app(scope, receive, send)
-
-
-# The first client loads the rest of its library, which asks the machine for chance: before any simulation, not in one.
-pyqwest.Client(Wire(cast("Network", None)).transport())

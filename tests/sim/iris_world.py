@@ -13,7 +13,7 @@ from neorion.iris.act.deck import Deck
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
+from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
 from neorion.iris.model.lease import Lease
 from neorion.iris.ports import End, EndKind, Order
 from neorion.iris.serve.desk import Desk
@@ -26,7 +26,7 @@ from neorion.keel.run import Crew
 from neorion.keel.sim import Host, SeededLoop, World
 from neorion.keel.store import InlineLane, MemoryDisk, migrations_in, open_store
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
-from tests.sim.iris_wire import ADDRESS, Wire, attend
+from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
 T = TypeVar("T")
 WORKER = Resources(4000, 4, 4)
@@ -61,7 +61,6 @@ class Iris:
         self.quick = quick
         self.folder = folder
         self.truth = Truth()
-        self.wire = Wire(world.network)
         self.lane = SlowLane(world.loop, world.chance("store"))
         self.controller = world.host("controller")
         self.client = world.host("client")
@@ -84,7 +83,7 @@ class Iris:
             machine.daemon.start(self._work)
 
     def channel(self, host: Host, timeout: Duration = CALL_TIMEOUT) -> Channel:
-        transport = self.wire.transport()
+        transport = StreamTransport(self.world.network)
         return connect("controller:1", ids=host.ids, timeout=timeout, transport=transport)
 
     @cached_property

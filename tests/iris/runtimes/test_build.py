@@ -1,6 +1,7 @@
 """What is made ready before a task: files, packages, setup."""
 
 import importlib
+import importlib.util
 import stat
 import zipfile
 from collections.abc import Callable
@@ -285,3 +286,73 @@ async def test_a_build_can_be_stopped(runtime: ProcessRuntime, orders: Orders):
         await runtime.stop(order.attempt, Duration.of(ms=50))
         assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
     assert log_of(runtime, order) == "building\n"
+
+
+def importing(name: str) -> Callable[[], object]:
+    def task() -> object:
+        found = importlib.util.find_spec(name)
+        return found and importlib.import_module(name).VALUE
+
+    return task
+
+
+PRINTS = "import importlib.util as u; print([n for n in ('tiny_three', 'tiny_four') if u.find_spec(n)])"
+
+
+async def test_what_setup_installs_is_for_the_tasks_of_that_environment_alone(
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+):
+    three, four = (wheel(tmp_path, name).partition("@ ")[2] for name in ("three", "four"))
+    first = Environment(setup=(f"pip install {three}",))
+    second = Environment(setup=(f"python3 -m pip install {four}",))
+    plain = Environment()
+    for environment, wanted in ((first, "three"), (second, "four"), (plain, "")):
+        for name in ("three", "four"):
+            order = replace(orders.call(importing(f"tiny_{name}")), environment=environment)
+            assert value_of(await run(runtime, order)) == (name if name == wanted else None)
+        program = replace(orders.command("python", "-c", PRINTS), environment=environment)
+        assert (await run(runtime, program)).well
+        assert log_of(runtime, program).endswith(f"{[f'tiny_{wanted}'] if wanted else []}\n")
+    # The worker's own Python, which also runs iris, has neither.
+    assert not any(importlib.util.find_spec(f"tiny_{name}") for name in ("three", "four"))
+
+
+async def test_the_python_of_an_environment_finds_what_the_worker_has(
+    runtime: ProcessRuntime, orders: Orders
+):
+    order = replace(
+        orders.command("python", "-c", "import sys, msgspec, neorion; print(sys.prefix != sys.base_prefix)"),
+        environment=Environment(setup=('test "$(command -v python)" = "$VIRTUAL_ENV/bin/python"',)),
+    )
+    end = await run(runtime, order)
+    assert end.well, end
+    assert log_of(runtime, order) == "True\n"
+
+
+async def test_bundles_that_name_other_packages_have_other_environments(
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+):
+    environment = Environment(setup=("pip install -r wanted/needs.txt",))
+    urls = {name: wheel(tmp_path, name).partition("@ ")[2] for name in ("five", "six")}
+    for name, url in urls.items():
+        bundled = archive(
+            tmp_path / f"{name}.zip", ("wanted/needs.txt", url, FILE), ("main.py", f"# {name}", FILE)
+        )
+        for other in urls:
+            order = replace(orders.call(importing(f"tiny_{other}")), environment=environment, bundle=bundled)
+            assert value_of(await run(runtime, order)) == (name if name == other else None)
+
+
+async def test_other_code_beside_the_same_packages_has_the_same_environment(
+    runtime: ProcessRuntime, orders: Orders, tmp_path: Path
+):
+    environment = Environment(setup=("cat requirements.txt",))
+    kept: list[str] = []
+    for code in ("1", "2"):
+        bundled = archive(
+            tmp_path / f"{code}.zip", ("requirements.txt", "same\n", FILE), ("main.py", code, FILE)
+        )
+        order = replace(orders.shell("echo $IRIS_ENV_DIR"), environment=environment, bundle=bundled)
+        assert (await run(runtime, order)).well
+        kept.append(log_of(runtime, order))
+    assert kept[0] == kept[1]

@@ -14,7 +14,7 @@ from neorion.iris.act.meters import Measured
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient, WorkerServiceClient
+from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
 from neorion.iris.ports import Order
 from neorion.iris.serve.desk import Desk

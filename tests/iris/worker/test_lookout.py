@@ -10,7 +10,7 @@ import pytest
 
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import JobServiceClient
+from neorion.iris.model.gen.iris_client import JobServiceClient
 from neorion.iris.ports import End, EndKind, Order, Runtime, Stats
 from neorion.iris.testing.memory_runtime import Fate
 from neorion.iris.worker import lookout

@@ -9,7 +9,8 @@ import pytest
 from neorion.keel.base import Invalid, Unauthenticated
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import App, Guests, Principal, Service, Tokens, connect, serve
-from tests.keel.rpc.gen.echo_connect import EchoASGIApplication, EchoClient
+from tests.keel.rpc.gen.echo_client import EchoClient
+from tests.keel.rpc.gen.echo_connect import EchoASGIApplication
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import ALLOW, TOKEN, EchoService
 

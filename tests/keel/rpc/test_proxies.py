@@ -1,15 +1,15 @@
 """Proxies of the environment: asked for others, never for this machine."""
 
 import anyio
-import pyqwest
 import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import connect
-from neorion.keel.rpc.client import sockets
-from tests.keel.rpc.gen.echo_connect import EchoClient
+from neorion.keel.http.client import Request, fetch
+from neorion.keel.http.dial import Unreached
+from neorion.keel.rpc import connect, http_transport
+from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import over_socket
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 _NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 # Nobody listens there.
 _DEAD = "http://127.0.0.1:9"
-# Nor there; it leads to this machine too, but neither we nor the library know that.
+# Nor there; it leads to this machine too, but it is not a loopback address.
 _OTHER = "0.0.0.0:9"
 
 
@@ -66,9 +66,9 @@ async def test_a_proxy_is_asked_for_others_unless_they_are_spared(monkeypatch: p
             monkeypatch.setenv("NO_PROXY", spared)
             await call(_OTHER)
         monkeypatch.delenv("NO_PROXY")
-        transport = sockets(direct=True)
-        with pytest.raises(ConnectionError):
-            await pyqwest.Client(transport).get(f"http://{_OTHER}/")
+        transport = http_transport(f"http://{_OTHER}", direct=True)
+        with pytest.raises(Unreached):
+            await fetch(transport, Request("GET", "/"))
         await transport.aclose()
         group.cancel_scope.cancel()
     (line,) = asked
@@ -78,5 +78,5 @@ async def test_a_proxy_is_asked_for_others_unless_they_are_spared(monkeypatch: p
 async def test_a_proxy_that_is_no_address_is_told_as_such(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://")
     with pytest.raises(Invalid) as refused:
-        sockets()
+        http_transport("https://elsewhere")
     assert refused.value.code == "rpc.proxy"

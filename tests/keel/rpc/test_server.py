@@ -10,9 +10,9 @@ import trustme
 
 from neorion.keel.base import Duration, Error, Invalid, Retry
 from neorion.keel.clock import SystemIds
+from neorion.keel.http.client import IDLE_S
 from neorion.keel.rpc import ClientTls, Limits, ServerTls, connect, serve
-from neorion.keel.rpc.client import IDLE_S
-from tests.keel.rpc.gen.echo_connect import EchoClient
+from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, EchoService, make_app, over_socket
 

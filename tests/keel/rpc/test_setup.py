@@ -21,7 +21,8 @@ from neorion.keel.rpc import (
     connect,
     serve,
 )
-from tests.keel.rpc.gen.echo_connect import EchoASGIApplication, EchoClient
+from tests.keel.rpc.gen.echo_client import EchoClient
+from tests.keel.rpc.gen.echo_connect import EchoASGIApplication
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import ALLOW, EchoService, make_app
 

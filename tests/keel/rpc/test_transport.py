@@ -16,6 +16,7 @@ from neorion.keel.base import (
     Terminal,
     Unauthenticated,
 )
+from neorion.keel.http.client import Request, fetch
 from neorion.keel.rpc import Limits
 from neorion.keel.rpc.exchange import Exchange
 from neorion.keel.telemetry import correlated
@@ -33,7 +34,9 @@ async def test_a_unary_call_returns_the_answer(world: OpenWorld) -> None:
 
 async def test_a_side_effect_free_call_may_be_a_get(world: OpenWorld) -> None:
     async with world() as w:
-        assert (await w.client_with(None).look(Ping(text="x"), use_get=True)).text == "x"
+        path = "/neorion.tests.rpc.v1.Echo/Look?connect=v1&encoding=json&message=%7B%22text%22%3A%22x%22%7D"
+        head, body = await fetch(w.channel._transport, Request("GET", path))
+        assert (head.status, body) == (200, b'{"text":"x"}')
 
 
 async def test_a_stream_arrives_in_order_and_ends(world: OpenWorld) -> None:

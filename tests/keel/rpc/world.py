@@ -1,7 +1,7 @@
 """One echo service, reached over a real socket or in memory, and the world it can be asked about."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ from neorion.keel.rpc import (
     serve,
 )
 from neorion.keel.telemetry import current
-from tests.keel.rpc.gen.echo_connect import Echo, EchoASGIApplication, EchoClient
+from tests.keel.rpc.gen.echo_client import EchoClient
+from tests.keel.rpc.gen.echo_connect import Echo, EchoASGIApplication
 from tests.keel.rpc.gen.echo_pb import Ping, Pong
 
 Context = RequestContext[Ping, Pong]
@@ -151,10 +152,12 @@ def make_app(limits: Limits | None = None) -> tuple[EchoService, App]:
 @asynccontextmanager
 async def over_socket(limits: Limits | None = None, **serving: Any) -> AsyncGenerator[World]:
     echo, app = make_app(limits)
-    async with serve(app, **serving) as server:
+    async with serve(app, **serving) as server, AsyncExitStack() as opened:
 
         def channel(token: str | None = TOKEN) -> Channel:
-            return connect(server.address, ids=SystemIds(), token=token)
+            made = connect(server.address, ids=SystemIds(), token=token)
+            opened.push_async_exit(made)
+            return made
 
         async with channel() as main:
             yield World(echo, app, main, channel, server.address, server.port)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import anyio
-import pyqwest
 import pytest
 
 from neorion.iris.act.badges import BY_HAND
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 def source(there: Office, who: str = "root", gpus: int = 8) -> IrisDemand:
     settings = IrisSettings("http://iris", "training", Secret(who))
-    return IrisDemand(settings, pyqwest.Client(there.transport), NoDemand(), gpus)
+    return IrisDemand(settings, there.transport, NoDemand(), gpus)
 
 
 def job(name: str, replicas: int, gpus: int) -> pb.SubmitRequest:

@@ -5,10 +5,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import pyqwest
 import pytest
 import trustme
 
+from neorion.keel.http.client import Request, fetch
+from neorion.keel.rpc import ClientTls, http_transport
 from tests.capacity.clouds.ec2 import IMAGE, KEYS, REGION, ec2
 from tests.navarch.nvml.stand_in import Machine
 from tests.navarch.processes import Fleet, Running
@@ -135,7 +136,8 @@ async def test_a_fault_that_nobody_could_hear_arrives_once_although_the_agent_wa
         await serve.log.until("health event", "xid 79")
         events = await fleet.history("theirs", "health.unhealthy", server)
         assert events.count("health.unhealthy") == 1
-        async with pyqwest.HTTPTransport(tls_ca_cert=(tmp_path / "ca.pem").read_bytes()) as transport:
-            metrics = (await pyqwest.Client(transport).get(f"{server}/metrics")).text()
-        assert 'navarch_xid_errors_total{pool="training",xid="79"} 1.0' in metrics
+        transport = http_transport(server, ClientTls(tmp_path / "ca.pem"))
+        _, metrics = await fetch(transport, Request("GET", "/metrics"))
+        await transport.aclose()
+        assert b'navarch_xid_errors_total{pool="training",xid="79"} 1.0' in metrics
     machine.close()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
-import pyqwest
 
 from neorion.capacity.lambda_cloud.wire import Refused
 from neorion.capacity.provider import (
@@ -21,12 +20,16 @@ from neorion.capacity.provider import (
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock
 from neorion.keel.config import Secret
-from neorion.keel.rpc import sockets
+from neorion.keel.http.client import FAILURES, Request, fetch
+from neorion.keel.http.message import Head
+from neorion.keel.rpc import http_transport
 
 T = TypeVar("T")
 
 # A launch answers within seconds; after this nobody knows.
 TIMEOUT: Final = Duration.of(seconds=30)
+# A list of all machines of a large account is a few megabytes.
+_ANSWER_BYTES_MAX: Final = 64 * 2**20
 # More than an hour is a mistake, not a wish.
 _AFTER_S_MOST: Final = 3_600
 _SCOPED: Final = {
@@ -65,8 +68,7 @@ class LambdaApi:
         self._name = name
         self._door = door
         self._clock = clock
-        self._sockets = sockets()
-        self._http = pyqwest.Client(self._sockets)
+        self._transport = http_transport(door.url)
         self._next = 0.0
 
     async def get(self, path: str, kind: type[T], about: About = ACCOUNT) -> T:
@@ -76,27 +78,25 @@ class LambdaApi:
         return self._read(await self._ask(path, body, about), kind)
 
     async def close(self) -> None:
-        await self._sockets.aclose()
+        await self._transport.aclose()
 
     async def _ask(self, path: str, body: Mapping[str, Any] | None, about: About) -> bytes:
         await self._turn()
-        url = f"{self._door.url}{path}"
-        headers = {"Authorization": f"Bearer {self._door.key.reveal()}", "Accept": "application/json"}
+        headers = [("Authorization", f"Bearer {self._door.key.reveal()}"), ("Accept", "application/json")]
+        request = Request("GET", path, headers)
+        if body is not None:
+            # Ids are texts of their own kinds.
+            content = msgspec.json.encode(body, enc_hook=str)
+            request = Request("POST", path, [*headers, ("Content-Type", "application/json")], content)
         try:
             async with asyncio.timeout(TIMEOUT.seconds):
-                if body is None:
-                    answer = await self._http.get(url, headers)
-                else:
-                    headers["Content-Type"] = "application/json"
-                    # Ids are texts of their own kinds.
-                    content = msgspec.json.encode(body, enc_hook=str)
-                    answer = await self._http.post(url, headers, content)
-        except (OSError, pyqwest.ReadError, pyqwest.WriteError, pyqwest.RemoteProtocolError) as error:
+                head, content = await fetch(self._transport, request, _ANSWER_BYTES_MAX)
+        except FAILURES as error:
             # A TimeoutError is an OSError too. Only the kind is told: texts of clients may hold the request.
             raise unknown_outcome(self._name, type(error).__name__) from None
-        if answer.status != 200:
-            raise self._refusal(answer, about)
-        return answer.content
+        if head.status != 200:
+            raise self._refusal(head, content, about)
+        return content
 
     async def _turn(self) -> None:
         now = self._clock.monotonic()
@@ -111,23 +111,23 @@ class LambdaApi:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise unknown_outcome(self._name, f"an answer that makes no sense, {error}") from None
 
-    def _refusal(self, answer: pyqwest.FullResponse, about: About) -> Error:
+    def _refusal(self, head: Head, content: bytes, about: About) -> Error:
         try:
-            said = msgspec.json.decode(answer.content, type=Refused).error
+            said = msgspec.json.decode(content, type=Refused).error
         except (msgspec.DecodeError, UnicodeDecodeError):
             said = Refused().error
-        words = f"{said.code}: {said.message}" if said.code else f"HTTP {answer.status}"
+        words = f"{said.code}: {said.message}" if said.code else f"HTTP {head.status}"
         if said.code in _SCOPED:
             return _SCOPED[said.code](self._name, about.scope, words)
-        if answer.status in (401, 403) or said.code in _NOT_ALLOWED:
+        if head.status in (401, 403) or said.code in _NOT_ALLOWED:
             return not_allowed(self._name, words)
-        if answer.status == 429:
-            return rate_limited(self._name, _after(answer), words)
-        if answer.status == 404 and about.machine:
+        if head.status == 429:
+            return rate_limited(self._name, _after(head), words)
+        if head.status == 404 and about.machine:
             return no_machine(self._name, about.machine)
-        return unknown_outcome(self._name, words) if answer.status >= 500 else refused(self._name, words)
+        return unknown_outcome(self._name, words) if head.status >= 500 else refused(self._name, words)
 
 
-def _after(answer: pyqwest.FullResponse) -> Duration | None:
-    said = answer.headers.get("retry-after", "")
+def _after(head: Head) -> Duration | None:
+    said = head.headers.get("retry-after", "")
     return Duration.of(seconds=min(int(said), _AFTER_S_MOST)) if said.isdecimal() else None

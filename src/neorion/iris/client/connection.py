@@ -14,7 +14,7 @@ from neorion.iris.client.names import check_name
 from neorion.iris.client.options import Payload
 from neorion.iris.client.result import Results, value_of
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import ClusterServiceClient, JobServiceClient
+from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
 from neorion.keel.base import Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import JobServiceClient
+from neorion.iris.model.gen.iris_client import JobServiceClient
 from neorion.keel.base import Invalid, Retry
 
 # A message holds 4 MiB, its envelope counted in.

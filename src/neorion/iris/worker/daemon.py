@@ -12,7 +12,7 @@ import anyio
 
 from neorion.iris.model import AttemptId, Digest, Resources, wire
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import JobServiceClient, WorkerServiceClient
+from neorion.iris.model.gen.iris_client import JobServiceClient, WorkerServiceClient
 from neorion.iris.model.spec import Call
 from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
 from neorion.iris.worker import parcels

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import WorkerServiceClient
+from neorion.iris.model.gen.iris_client import WorkerServiceClient
 from neorion.iris.ports import Phase, Runtime, Seen
 from neorion.keel.base import Duration, NoCapacity
 from neorion.keel.clock import Clock

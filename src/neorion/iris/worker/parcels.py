@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 
 from neorion.iris.model import Digest
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.gen.iris_connect import JobServiceClient
+from neorion.iris.model.gen.iris_client import JobServiceClient
 
 # A message to the controller holds 4 MiB: one part of a blob with its envelope.
 PART_BYTES: Final = 2 * 1024 * 1024

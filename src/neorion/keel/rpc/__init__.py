@@ -11,7 +11,7 @@ from neorion.keel.base import late
 if TYPE_CHECKING:
     from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Guests, Principal, Tokens
     from neorion.keel.rpc.app import App
-    from neorion.keel.rpc.client import Channel, Transport, connect, sockets
+    from neorion.keel.rpc.client import Channel, connect, http_transport
     from neorion.keel.rpc.exchange import caller, remaining
     from neorion.keel.rpc.limits import Limits
     from neorion.keel.rpc.memory import MemoryTransport
@@ -39,13 +39,12 @@ __all__ = [
     "ServerTls",
     "Service",
     "Tokens",
-    "Transport",
     "caller",
     "connect",
+    "http_transport",
     "json_response",
     "remaining",
     "serve",
-    "sockets",
 ]
 
 __getattr__ = late(
@@ -53,7 +52,7 @@ __getattr__ = late(
     {
         "access": ("ANYONE", "KNOWN", "Authenticator", "Guests", "Principal", "Tokens"),
         "app": ("App",),
-        "client": ("Channel", "Transport", "connect", "sockets"),
+        "client": ("Channel", "connect", "http_transport"),
         "exchange": ("caller", "remaining"),
         "limits": ("Limits",),
         "memory": ("MemoryTransport",),

@@ -1,146 +1,215 @@
-"""What goes with every call of a client: identity and correlation on the way out, families of errors on the way back."""
+"""Connect's calls as a client sends them: messages in and out, identity and correlation with each, families of errors.
+
+A unary call is one POST with a message as its body. A stream answers with envelopes: a flag, a length and a message;
+the last envelope is JSON and tells how the stream ended.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
-from typing import Any, Final, NoReturn, TypeVar, cast
+import ssl
+import struct
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import contextmanager
+from typing import Final, NoReturn, TypeVar
 
-import pyqwest
-from connectrpc.code import Code
-from connectrpc.errors import ConnectError
-from connectrpc.request import RequestContext
+from protobuf import Message
 
-from neorion.keel.base import Deadline, Duration, Invalid, Retry, Unauthenticated
+from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal, Unauthenticated
 from neorion.keel.clock import Ids
+from neorion.keel.http.client import Request, Response, TooLarge, Transport, read
+from neorion.keel.http.dial import Unreached
+from neorion.keel.http.message import Garbled
 from neorion.keel.rpc import wire
 from neorion.keel.rpc.exchange import RequestId
 from neorion.keel.telemetry import current as current_correlation
 
-REQ = TypeVar("REQ")
-RES = TypeVar("RES")
-Context = RequestContext[Any, Any]
+T = TypeVar("T", bound=Message)
 
-_BROKEN: Final = (pyqwest.ReadError, pyqwest.WriteError, pyqwest.RemoteProtocolError)
+# A server that answers more than this to one call is broken or not ours.
+_ANSWER_BYTES_MAX: Final = 64 * 2**20
+_ENVELOPE: Final = struct.Struct(">BI")
+_PLAIN, _END = 0, 2
+# The end of the body follows the end of the stream at once. A connection whose body has no end is not kept.
+_LAST_BYTES_S: Final = 1.0
+_UNARY_TYPE: Final = "application/proto"
+_STREAM_TYPE: Final = "application/connect+proto"
 
 
-class Caller:
-    """The one interceptor of our clients."""
+class ConnectCaller:
+    """Sends the calls of generated clients to one server."""
 
-    def __init__(self, address: str, ids: Ids, token: str | None, timeout: Duration) -> None:
+    def __init__(
+        self, transport: Transport, address: str, ids: Ids, token: str | None, timeout: Duration
+    ) -> None:
+        self._transport = transport
         self._address = address
         self._ids = ids
         self._given = token
         self.show(None)
-        self._timeout_ms = str(max(1, round(timeout.ms)))
+        self._timeout_ms = max(1, round(timeout.ms))
 
     def __repr__(self) -> str:
-        return f"Caller({self._address!r})"
+        return f"ConnectCaller({self._address!r})"
 
     def show(self, token: str | None) -> None:
         shown = self._given if token is None else token
         self._authorization = None if shown is None else f"Bearer {shown}"
 
-    async def intercept_unary(
-        self, call_next: Callable[[REQ, Context], Awaitable[RES]], request: REQ, ctx: Context, /
-    ) -> RES:
-        ctx.request_headers.setdefault("connect-timeout-ms", self._timeout_ms)
-        deadline, ctx = self._prepare(ctx)
+    async def unary(
+        self,
+        path: str,
+        request: Message,
+        answer: type[T],
+        headers: Mapping[str, str] | None,
+        timeout_ms: int | None,
+    ) -> T:
+        timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        body = self._body(request)
+        sent = Request("POST", path, self._headers(_UNARY_TYPE, headers, timeout_ms), body)
         try:
-            async with asyncio.timeout_at(deadline):
-                try:
-                    return await call_next(request, ctx)
-                except ConnectError as error:
-                    self._raise(error)
+            async with asyncio.timeout(timeout_ms / 1000):
+                with self._families():
+                    response = await self._transport.send(sent)
+                    body = await read(response, _ANSWER_BYTES_MAX)
         except TimeoutError:
             raise self._late() from None
+        if response.head.status != 200:
+            raise self._refused(response, body)
+        self._check_type(response, _UNARY_TYPE)
+        return self._message(answer, body)
 
-    async def intercept_server_stream(
-        self, call_next: Callable[[REQ, Context], AsyncIterator[RES]], request: REQ, ctx: Context, /
-    ) -> AsyncIterator[RES]:
-        deadline, ctx = self._prepare(ctx)
-        # Connect's streams are generators, though its types promise less.
-        async with aclosing(cast("AsyncGenerator[RES]", call_next(request, ctx))) as stream:
+    async def stream(
+        self,
+        path: str,
+        request: Message,
+        answer: type[T],
+        headers: Mapping[str, str] | None,
+        timeout_ms: int | None,
+    ) -> AsyncGenerator[T]:
+        message = self._body(request)
+        body = _ENVELOPE.pack(_PLAIN, len(message)) + message
+        sent = Request("POST", path, self._headers(_STREAM_TYPE, headers, timeout_ms), body)
+        deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
+        response: Response | None = None
+        try:
+            # Around each wait and not around the loop: the deadline must not strike while our caller works.
+            async with asyncio.timeout_at(deadline):
+                with self._families():
+                    response = await self._transport.send(sent)
+                    if response.head.status != 200:
+                        raise self._refused(response, await read(response, _ANSWER_BYTES_MAX))
+            self._check_type(response, _STREAM_TYPE)
+            envelopes = _Envelopes(response)
             while True:
-                try:
-                    # Around each wait and not around the loop: the deadline must not strike while our caller works.
-                    async with asyncio.timeout_at(deadline):
-                        try:
-                            message = await anext(stream)
-                        except ConnectError as error:
-                            self._raise(error)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    raise self._late() from None
-                yield message
+                async with asyncio.timeout_at(deadline):
+                    with self._families():
+                        flag, message = await envelopes.next()
+                if flag == _END:
+                    break
+                if flag != _PLAIN:
+                    raise self._unreadable("it is compressed, which was not asked for")
+                yield self._message(answer, message)
+            if (error := wire.from_connect_end(message)) is not None:
+                raise self._named(error)
+        except TimeoutError as error:
+            # One that our caller threw in at the `yield` passes here too.
+            raise self._late() from error
+        finally:
+            if response is not None:
+                response.release()
 
-    def _prepare(self, ctx: Context) -> tuple[float | None, Context]:
-        """The call's headers, its deadline on the loop's clock, and a context that leaves the deadline to us.
-
-        Connect would measure it on the machine's clock, which a simulated run does not have.
-        """
-        headers = ctx.request_headers
-        headers["x-correlation-id"] = current_correlation() or self._ids.new(RequestId)
-        if self._authorization is not None:
-            headers["authorization"] = self._authorization
-        timeout_ms = headers.get("connect-timeout-ms")
-        deadline = None
+    def _headers(
+        self, content_type: str, more: Mapping[str, str] | None, timeout_ms: int | None
+    ) -> list[tuple[str, str]]:
+        headers = [
+            ("Content-Type", content_type),
+            ("Connect-Protocol-Version", "1"),
+            ("User-Agent", "neorion"),
+            # Our messages are small and our links are fast: compressing costs more than it saves.
+            ("Accept-Encoding", "identity"),
+            ("X-Correlation-Id", current_correlation() or self._ids.new(RequestId)),
+        ]
         if timeout_ms is not None:
-            deadline = asyncio.get_running_loop().time() + int(timeout_ms) / 1000
-        return deadline, RequestContext(
-            method=ctx.method,
-            http_method=ctx.http_method,
-            request_headers=headers,
-            server_address=ctx.server_address,
-        )
+            headers.append(("Connect-Timeout-Ms", str(timeout_ms)))
+        if self._authorization is not None:
+            headers.append(("Authorization", self._authorization))
+        return headers if more is None else [*headers, *more.items()]
 
-    def _raise(self, error: ConnectError) -> NoReturn:
-        cause = error.__cause__
-        if isinstance(cause, asyncio.CancelledError):
-            # Connect reports a cancelled task as an error, which would keep the task alive.
-            raise cause from None
-        if isinstance(cause, ConnectionError):
-            raise self._unreachable(cause) from error
-        if isinstance(cause, _BROKEN):
-            raise self._broken() from error
-        if isinstance(cause, OverflowError):
+    def _body(self, request: Message) -> bytes:
+        try:
+            return request.to_binary()
+        except OverflowError as cause:
             raise Invalid(
                 "rpc.unsendable", f"The request cannot be sent: {cause}.", hint="Give a smaller number."
             ) from None
-        if isinstance(cause, UnicodeEncodeError):
+        except UnicodeEncodeError as cause:
             raise Invalid(
                 "rpc.unsendable",
                 # No more of it: it may be the value of a secret.
                 f"The request cannot be sent: it holds {cause.object[cause.start]!r}, which is no character.",
                 hint="Write names and values as UTF-8; send other bytes in files or arguments.",
             ) from None
-        if cause is not None and error.code is Code.UNAVAILABLE:
-            # Connect says this of whatever else went wrong on this side.
-            raise cause from None
-        found = wire.from_connect(error)
-        found.hint = found.hint or f"The server is {self._address}."
-        # Connect's own says the same in other words.
-        raise found from None
 
-    def _unreachable(self, cause: BaseException) -> Retry | Unauthenticated:
-        if "certificate" in str(cause).lower():
-            return Unauthenticated(
-                "rpc.tls",
-                "The two sides do not trust each other's certificates.",
-                hint=f"Check the authority and the client certificate used for {self._address}.",
-            )
+    def _message(self, answer: type[T], body: bytes) -> T:
+        try:
+            return answer.from_binary(body)
+        except ValueError as error:
+            self._unreadable(str(error))
+
+    def _check_type(self, response: Response, wanted: str) -> None:
+        found = response.head.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if found != wanted:
+            self._unreadable(f"its content type is {found[:80]!r} instead of {wanted!r}")
+
+    def _refused(self, response: Response, body: bytes) -> Error:
+        return self._named(wire.from_connect_body(response.head.status, body))
+
+    def _named(self, error: Error) -> Error:
+        error.hint = error.hint or f"The server is {self._address}."
+        return error
+
+    def _unreadable(self, why: str) -> NoReturn:
+        raise Terminal(
+            "rpc.unreadable",
+            f"The server's answer cannot be read: {why}.",
+            hint=f"Check that {self._address} is the address of this service.",
+        )
+
+    @contextmanager
+    def _families(self) -> Generator[None]:
+        """What can happen to a connection, as one of the error families. A timeout of the caller passes."""
+        try:
+            yield
+        except (Unreached, ssl.SSLCertVerificationError) as error:
+            raise self._unreachable(error) from error
+        except (OSError, Garbled) as error:
+            raise self._broken(error) from error
+        except TooLarge:
+            self._unreadable(f"it is larger than {_ANSWER_BYTES_MAX} bytes")
+
+    def _unreachable(self, cause: Exception) -> Retry | Unauthenticated:
+        if _is_about_certificates(cause):
+            return self._untrusted()
         return Retry(
             "rpc.unreachable",
             "The server cannot be reached.",
             hint=f"Check that it runs and listens on {self._address}.",
         )
 
-    def _broken(self) -> Retry:
+    def _broken(self, cause: Exception) -> Retry | Unauthenticated:
+        if _is_about_certificates(cause):
+            return self._untrusted()
         hint = f"Whether {self._address} did the work is unknown: look before trying again."
         if self._address.startswith("https:"):
             # A server refuses a client's certificate only after the handshake, by hanging up.
             hint += " If it never works, check the client certificate."
         return Retry("rpc.broken", "The connection broke before the answer.", hint=hint)
+
+    def _untrusted(self) -> Unauthenticated:
+        return Unauthenticated(
+            "rpc.tls",
+            "The two sides do not trust each other's certificates.",
+            hint=f"Check the authority and the client certificate used for {self._address}.",
+        )
 
     def _late(self) -> Deadline:
         return Deadline(
@@ -148,3 +217,49 @@ class Caller:
             "The server did not answer in time.",
             hint=f"Whether {self._address} did the work is unknown: look before trying again.",
         )
+
+
+class _Envelopes:
+    """The envelopes of one streamed answer."""
+
+    def __init__(self, response: Response) -> None:
+        self._response = response
+        self._buffer = bytearray()
+
+    async def next(self) -> tuple[int, bytes]:
+        """The flag and the content of the next envelope. A body that ends before the last one was cut off."""
+        while len(self._buffer) < _ENVELOPE.size:
+            await self._fill()
+        flag, size = _ENVELOPE.unpack_from(self._buffer)
+        if size > _ANSWER_BYTES_MAX:
+            raise TooLarge
+        end = _ENVELOPE.size + size
+        while len(self._buffer) < end:
+            await self._fill()
+        content = bytes(self._buffer[_ENVELOPE.size : end])
+        del self._buffer[:end]
+        if flag == _END:
+            await self._finish()
+        return flag, content
+
+    async def _fill(self) -> None:
+        piece = await self._response.piece()
+        if not piece:
+            raise ConnectionResetError("the answer ended before its last envelope")
+        self._buffer += piece
+
+    async def _finish(self) -> None:
+        """Reads to the end of the body, so that the connection can be kept."""
+        try:
+            async with asyncio.timeout(_LAST_BYTES_S):
+                await self._response.piece()
+        except (OSError, Garbled):
+            return
+
+
+def _is_about_certificates(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLError) and "certificate" in str(error).lower():
+            return True
+        error = error.__cause__
+    return False

@@ -15,7 +15,7 @@ from connectrpc.request import Headers, RequestContext
 from protobuf import Message
 
 from neorion.keel.base import Invalid
-from neorion.keel.rpc import wire
+from neorion.keel.rpc import connect_errors
 from neorion.keel.rpc.answer import unwrapped
 from neorion.keel.rpc.exchange import Exchange
 
@@ -79,7 +79,7 @@ class Direct:
             answer = (await self.handler(request, context)).to_binary()
         except Exception as error:
             if isinstance(told := unwrapped(error), ConnectError):
-                raise wire.from_connect(told) from error
+                raise connect_errors.from_connect(told) from error
             raise
         headers = [(b"content-type", b"application/proto"), *context.answered()]
         if len(answer) >= _PACKED_FROM:

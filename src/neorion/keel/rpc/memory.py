@@ -3,16 +3,16 @@
 No threads, no clock and no chance of its own, so that a simulated run repeats.
 """
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import anyio
-import pyqwest
 from anyio.abc import TaskGroup
 
+from neorion.keel.http.client import Request
+from neorion.keel.http.message import Head
 from neorion.keel.rpc.asgi import Application, Message, Scope
 
 # Messages a server may be ahead of its reader, as a socket's buffer would allow.
@@ -36,18 +36,15 @@ class MemoryTransport:
         self._tasks.cancel_scope.cancel()
         return await self._tasks.__aexit__(kind, error, trace)
 
-    async def execute(self, request: pyqwest.Request) -> pyqwest.Response:
-        content = request.content
-        body = content if isinstance(content, bytes) else b"".join([chunk async for chunk in content])
-        pipe = _Pipe(body)
-        self._tasks.start_soon(self._run, _scope(request, len(body)), pipe)
+    async def send(self, request: Request) -> "_Pipe":
+        pipe = _Pipe(request.body)
+        self._tasks.start_soon(self._run, _scope(request), pipe)
         try:
-            start = await pipe.next_message()
+            await pipe.begin()
         except BaseException:
-            await pipe.aclose()
+            pipe.release()
             raise
-        headers = [(name.decode(), value.decode()) for name, value in start["headers"]]
-        return pyqwest.Response(status=start["status"], headers=pyqwest.Headers(headers), content=pipe)
+        return pipe
 
     async def _run(self, scope: Scope, pipe: "_Pipe") -> None:
         try:
@@ -56,8 +53,10 @@ class MemoryTransport:
             pipe.end()
 
 
-class _Pipe(AsyncIterator[bytes]):
-    """Both ends of one exchange: ASGI to the application, an iterator of bytes to the client."""
+class _Pipe:
+    """Both ends of one exchange: ASGI to the application, a response to the client."""
+
+    head: Head
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
@@ -80,39 +79,44 @@ class _Pipe(AsyncIterator[bytes]):
     def end(self) -> None:
         self._out.close()
 
-    async def next_message(self) -> Message:
-        try:
-            return await self._in.receive()
-        except anyio.EndOfStream:
-            raise pyqwest.ReadError("the server ended the connection") from None
+    async def begin(self) -> None:
+        start = await self._next_message()
+        headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+        self.head = Head(start["status"], "", headers, stays=True)
 
-    async def __anext__(self) -> bytes:
+    async def piece(self) -> bytes:
         while not self._complete:
-            message = await self.next_message()
+            message = await self._next_message()
             self._complete = not message.get("more_body", False)
             if body := message.get("body", b""):
                 return body
-        raise StopAsyncIteration
+        return b""
 
-    async def aclose(self) -> None:
+    def release(self) -> None:
         self._gone.set()
         self._in.close()
 
+    async def _next_message(self) -> Message:
+        try:
+            return await self._in.receive()
+        except anyio.EndOfStream:
+            raise ConnectionResetError("the server ended the connection") from None
 
-def _scope(request: pyqwest.Request, length: int) -> Scope:
-    url = urlsplit(request.url)
-    headers = [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+
+def _scope(request: Request) -> Scope:
+    path, _, query = request.path.partition("?")
+    headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
         "method": request.method,
-        "scheme": url.scheme,
-        "path": unquote(url.path) or "/",
-        "raw_path": url.path.encode(),
-        "query_string": url.query.encode(),
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
         "root_path": "",
-        "headers": [*headers, (b"host", url.netloc.encode()), (b"content-length", b"%d" % length)],
+        "headers": [*headers, (b"host", b"memory"), (b"content-length", b"%d" % len(request.body))],
         "client": None,
         "server": None,
         "extensions": {},

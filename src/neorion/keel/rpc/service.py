@@ -12,7 +12,7 @@ from protobuf import DescMethod, DescService
 from protobuf.wkt.google.protobuf.descriptor_pb import MethodOptions
 
 from neorion.keel.base import Invalid, did_you_mean
-from neorion.keel.rpc import wire
+from neorion.keel.rpc import connect_errors
 from neorion.keel.rpc.answer import typed, unwrapped
 from neorion.keel.rpc.asgi import Application
 from neorion.keel.rpc.direct import Direct
@@ -102,5 +102,5 @@ class _TypedErrors:
         if error is None:
             return
         error = unwrapped(error)
-        told = wire.from_connect(error) if isinstance(error, ConnectError) else None
-        raise wire.to_connect(current().verdict or told or typed(error, current().correlation_id))
+        told = connect_errors.from_connect(error) if isinstance(error, ConnectError) else None
+        raise connect_errors.to_connect(current().verdict or told or typed(error, current().correlation_id))

@@ -117,14 +117,20 @@ class Stream(ByteStream):
         return await self._inward.receive(max_bytes)
 
     async def send_eof(self) -> None:
+        self._end()
+
+    async def aclose(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._end()
+        self._closed = True
+        self._inward.stop_reading()
+
+    def _end(self) -> None:
         if not (self._closed or self._ended):
             self._ended = True
             self._outward.end()
-
-    async def aclose(self) -> None:
-        await self.send_eof()
-        self._closed = True
-        self._inward.stop_reading()
 
     def reset(self) -> None:
         """What the kernel tells this end when the other end is gone."""

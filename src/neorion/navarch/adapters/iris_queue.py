@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
-import pyqwest
 
 from neorion.keel.base import Denied, Duration, Invalid, Retry
 from neorion.keel.config import Secret
+from neorion.keel.http.client import FAILURES, Request, Transport, fetch
 from neorion.navarch.decide.pack import filled
 from neorion.navarch.model import Demand, Gang
 from neorion.navarch.ports import DemandSource
@@ -19,7 +19,8 @@ _ASK_AGAIN: Final = Duration.of(seconds=5)
 # Iris gives at most this many jobs at once; a queue longer than all pages together asks for more than any pool has.
 _PAGE: Final = 500
 _PAGES_MAX: Final = 40
-_FAILURES: Final = (OSError, TimeoutError, pyqwest.ReadError, pyqwest.WriteError, pyqwest.RemoteProtocolError)
+# A full page of jobs is some hundred kilobytes.
+_ANSWER_BYTES_MAX: Final = 16 * 2**20
 
 
 class _Resources(msgspec.Struct, frozen=True):
@@ -58,11 +59,9 @@ class IrisDemand:
     Tasks without GPUs are not counted for a pool that has some: they run beside the others, and buy nothing.
     """
 
-    def __init__(
-        self, settings: IrisSettings, client: pyqwest.Client, other: DemandSource, gpus: int
-    ) -> None:
+    def __init__(self, settings: IrisSettings, transport: Transport, other: DemandSource, gpus: int) -> None:
         self._settings = settings
-        self._client = client
+        self._transport = transport
         self._other = other
         self._gpus = gpus
 
@@ -107,24 +106,23 @@ class IrisDemand:
 
     async def _page(self, after: str) -> _Page:
         asked = {"states": ["pending", "running"], "limit": _PAGE, "after": after}
-        headers = {"content-type": "application/json", "connect-protocol-version": "1"}
+        headers = [("Content-Type", "application/json"), ("Connect-Protocol-Version", "1")]
         if self._settings.token is not None:
-            headers["authorization"] = f"Bearer {self._settings.token.reveal()}"
+            headers.append(("Authorization", f"Bearer {self._settings.token.reveal()}"))
+        request = Request("POST", _LIST, headers, msgspec.json.encode(asked))
         url = self._settings.url.rstrip("/")
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                answer = await self._client.post(
-                    f"{url}{_LIST}", pyqwest.Headers(list(headers.items())), msgspec.json.encode(asked)
-                )
-        except _FAILURES as error:
+                head, body = await fetch(self._transport, request, _ANSWER_BYTES_MAX)
+        except FAILURES as error:
             raise Retry(
                 "navarch.iris_unreachable",
                 f"Iris at {url} does not answer: {type(error).__name__}.",
                 hint="check server.iris.url",
                 after=_ASK_AGAIN,
             ) from None
-        _check(url, answer.status)
-        return _decoded(url, answer.content)
+        _check(url, head.status)
+        return _decoded(url, body)
 
 
 def _check(url: str, status: int) -> None:

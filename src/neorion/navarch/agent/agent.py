@@ -18,7 +18,7 @@ from neorion.navarch.agent.identity import Identity
 from neorion.navarch.agent.memory import Memory
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.gen.navarch_connect import AgentServiceClient
+from neorion.navarch.model.gen.navarch_client import AgentServiceClient
 from neorion.navarch.ports import Gpu, Probe
 
 log = logger(__name__)

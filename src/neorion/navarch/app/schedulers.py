@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
-import pyqwest
 
 from neorion.capacity.gpu import shape_of
 from neorion.keel.base import Invalid
 from neorion.keel.cli.kit import require_extra
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.config import Secret
-from neorion.keel.rpc import sockets
+from neorion.keel.rpc import http_transport
 from neorion.keel.run import Crew
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, WebhookModel
@@ -118,9 +117,9 @@ async def _iris(
             hint=f"set {section.token_env}, or remove token_env",
         )
     settings = IrisSettings(section.url, section.pool, Secret(token) if token else None)
-    transport = sockets()
+    transport = http_transport(section.url.rstrip("/"))
     try:
-        yield IrisDemand(settings, pyqwest.Client(transport), other, _gpus(specs[section.pool]))
+        yield IrisDemand(settings, transport, other, _gpus(specs[section.pool]))
     finally:
         with anyio.CancelScope(shield=True):
             await transport.aclose()

@@ -9,7 +9,7 @@ from typing import Self
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import Channel, ClientTls, connect
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.gen.navarch_connect import FleetServiceClient
+from neorion.navarch.model.gen.navarch_client import FleetServiceClient
 from neorion.navarch.model.tokens import token_file
 
 PAGE = 1_000

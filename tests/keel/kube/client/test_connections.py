@@ -10,9 +10,10 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
+from neorion.keel.http import connections, dial
+from neorion.keel.http.link import Link
 from neorion.keel.kube import Merge
-from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust, connections, dial
-from neorion.keel.kube.client.link import Link
+from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_credentials import Authority, Door
 from tests.keel.kube.stage import LeapClock, client_of, serving
@@ -310,14 +311,14 @@ async def test_a_prefix_in_the_servers_address_stays_before_each_path():
 async def test_an_address_that_is_none_is_refused(server: str):
     with pytest.raises(Invalid) as refused:
         await names(server)
-    assert refused.value.code == "kube.address"
+    assert refused.value.code == "http.address"
 
 
 async def test_a_proxy_that_is_none_is_refused_without_its_password():
     with pytest.raises(Invalid) as refused:
         async with client_of(Cluster("https://h", proxy="socks5://me:secret@proxy:1080"), LeapClock()):
             pytest.fail("opened")
-    assert str(refused.value).startswith('"proxy:1080" is no address of a proxy.')
+    assert str(refused.value).startswith('"proxy:1080" is not a valid address of a proxy.')
 
 
 async def test_a_token_that_would_smuggle_a_header_never_leaves():
@@ -327,7 +328,7 @@ async def test_a_token_that_would_smuggle_a_header_never_leaves():
         async with client_of(cluster, LeapClock()) as client:
             with pytest.raises(Invalid) as refused:
                 await client.get(CONFIG_MAP, "a", "n")
-    assert refused.value.code == "kube.header"
+    assert refused.value.code == "http.header"
     assert door.seen == []
 
 

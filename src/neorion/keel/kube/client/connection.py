@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from neorion.keel.clock import Clock, Rng, SystemClock, system_rng
+from neorion.keel.http.connections import Connections
+from neorion.keel.http.dial import Dialer
 from neorion.keel.kube.client.api import Client
 from neorion.keel.kube.client.cluster import Cluster
-from neorion.keel.kube.client.connections import Connections
-from neorion.keel.kube.client.dial import Dialer
 from neorion.keel.kube.client.transport import Transport
 
 
@@ -17,7 +17,8 @@ async def connect(
 ) -> AsyncGenerator[Client]:
     """A client for as long as the block lasts. What comes before a "/" in `agent` is the field manager of its writes."""
     clock = clock or SystemClock()
-    connections = Connections(Dialer(cluster), clock)
+    dialer = Dialer(cluster.server, cluster.proxy or cluster.usual_proxy, cluster.trust.server_name)
+    connections = Connections(dialer, clock)
     try:
         yield Client(Transport(cluster, connections, clock, rng or system_rng(), agent))
     finally:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import msgspec
 
 from neorion.keel.base import Deadline, Duration, Error, Retry, Terminal
-from neorion.keel.kube.client.connections import Crowded
-from neorion.keel.kube.client.dial import Unreached
-from neorion.keel.kube.client.http import Garbled, Head
+from neorion.keel.http.connections import Crowded
+from neorion.keel.http.dial import Unreached
+from neorion.keel.http.message import Garbled, Head
 from neorion.keel.kube.errors import Details, Status, refusal
 
 # A longer Retry-After is handed to the caller, who may have better things to do than to wait.

@@ -7,9 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from neorion.keel.base import NotFound
+from neorion.keel.http.proxies import proxy_from
 from neorion.keel.kube.client.cluster import Cluster, TokenFile, Trust
 from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
-from neorion.keel.kube.client.proxies import proxy_from
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # What the kubelet mounts there; a volume that somebody wrote by hand may have less.

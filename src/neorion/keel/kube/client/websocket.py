@@ -6,8 +6,8 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import Protocol, Side, State
 from websockets.utils import accept_key
 
-from neorion.keel.kube.client.http import Head, Headers
-from neorion.keel.kube.client.link import Link
+from neorion.keel.http.link import Link
+from neorion.keel.http.message import Head, Headers
 
 # The kubelet's pieces have 32 KiB; nothing on its streams comes near this.
 MESSAGE_MAX = 4 * 2**20

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
-import pyqwest
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
-from neorion.keel.rpc import sockets
+from neorion.keel.http.client import FAILURES, HttpTransport, Request, fetch
+from neorion.keel.rpc import http_transport
 from neorion.keel.telemetry import logger
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.ports import Gpu, Probe
@@ -24,7 +24,6 @@ LOOK_EVERY: Final = Duration.of(seconds=5)
 _TIMEOUT_S: Final = 2.0
 # What the control plane takes of a message is more.
 _TEXT_MAX: Final = 200
-_FAILURES: Final = (OSError, pyqwest.ReadError, pyqwest.WriteError, pyqwest.RemoteProtocolError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +74,13 @@ class Foretold:
         await self._probe.treat(remedy, gpu)
 
     async def _listen(self, tell: Callable[[HealthEvent], None]) -> None:
-        transport = sockets(direct=True)
-        client = pyqwest.Client(transport)
+        transport = http_transport(self._service.url, direct=True)
         silent = False
         try:
             while True:
                 try:
-                    notice = await self._notice(client)
-                except _FAILURES as error:
+                    notice = await self._notice(transport)
+                except FAILURES as error:
                     if not silent:
                         log.warning("the cloud's notices cannot be heard", why=type(error).__name__)
                     silent, notice = True, ""
@@ -96,14 +94,14 @@ class Foretold:
             with anyio.CancelScope(shield=True):
                 await transport.aclose()
 
-    async def _notice(self, client: pyqwest.Client) -> str:
+    async def _notice(self, transport: HttpTransport) -> str:
         service = self._service
         async with asyncio.timeout(_TIMEOUT_S):
             headers = dict(service.headers)
             if service.badge_path:
-                ask = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-                given = await client.put(f"{service.url}{service.badge_path}", ask)
-                headers["X-aws-ec2-metadata-token"] = given.text()
-            answer = await client.get(f"{service.url}{service.path}", headers)
-        text = answer.text().strip()
-        return text if answer.status == 200 and text != service.stays else ""
+                ttl = [("X-aws-ec2-metadata-token-ttl-seconds", "60")]
+                _, badge = await fetch(transport, Request("PUT", service.badge_path, ttl))
+                headers["X-aws-ec2-metadata-token"] = badge.decode("latin-1")
+            head, body = await fetch(transport, Request("GET", service.path, [*headers.items()]))
+        text = body.decode(errors="replace").strip()
+        return text if head.status == 200 and text != service.stays else ""

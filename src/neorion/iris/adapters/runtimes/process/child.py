@@ -24,7 +24,7 @@ import msgspec
 
 from neorion.iris.adapters.runtimes.process import hooks, kernel, limits, outcome, surroundings
 from neorion.iris.adapters.runtimes.process.files import Files, Place
-from neorion.iris.adapters.runtimes.process.surroundings import NOT_RUNNABLE, NotStarted
+from neorion.iris.adapters.runtimes.process.surroundings import NOT_RUNNABLE, Built, NotStarted
 from neorion.iris.adapters.runtimes.process.wire import Job, frame, jobs
 from neorion.keel.base import Error
 
@@ -109,7 +109,7 @@ class _Pool:
         self._home = home
         self._line = line
         self._load = _Loader()
-        self._packages: Path | None = None
+        self._built: Built | None = None
         self._ready = False
 
     def run(self, job: Job) -> None:
@@ -119,7 +119,7 @@ class _Pool:
             self._prepare(job, place)
         self._line.sendall(frame([RUNNING]))
         os.environ.clear()
-        os.environ.update(surroundings.variables(job, self._home, self._packages))
+        os.environ.update(surroundings.variables(job, self._home, self._built))
         code = _call(job, place, lambda: self._load(job.function))
         _flush()
         self._line.sendall(frame([code]))
@@ -129,7 +129,7 @@ class _Pool:
             _limit(job, self._host, self._group if job.limited else "")
             sys.path.insert(0, self._home)
             if job.prepares:
-                self._packages = _prepare(job, self._host, self._home)
+                self._built = _prepare(job, self._host, self._home)
         except (NotStarted, OSError) as error:
             _refuse(place, error if isinstance(error, NotStarted) else NotStarted(NOT_RUNNABLE, str(error)))
             os._exit(NOT_RUNNABLE)
@@ -151,17 +151,17 @@ def _enter(host: Host, log: int, keep: int) -> None:
 
 def _task(one: Ready, host: Host) -> int:
     job, place, found, variables = one.job, one.place, one.found, one.variables
-    packages: Path | None = None
+    built: Built | None = None
     try:
         os.chdir(place.work)
         _limit(job, host, one.group)
         sys.path.insert(0, place.work)
         if one.begun >= 0:
-            packages = _prepare(job, host, place.work)
+            built = _prepare(job, host, place.work)
     except OSError as error:
         raise NotStarted(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
-    if packages is not None:
-        found = surroundings.variables(job, place.work, packages)
+    if built is not None:
+        found = surroundings.variables(job, place.work, built)
         variables = kernel.Variables(found)
     path = surroundings.program(job.argv, found) if job.argv else ""
     if one.begun >= 0:
@@ -187,17 +187,14 @@ def _limit(job: Job, host: Host, group: str) -> None:
         limits.join_limits(job.asked)
 
 
-def _prepare(job: Job, host: Host, work: str) -> Path | None:
+def _prepare(job: Job, host: Host, work: str) -> Built | None:
     # Zip files and subprocesses are not every task's business, and each module loaded earlier is copied at each fork.
     from neorion.iris.adapters.runtimes.process.prepare import prepare  # noqa: PLC0415 -- as said
 
     try:
-        packages = prepare(job, host.files, Path(work))
+        return prepare(job, host.files, Path(work))
     except Error as error:
         raise NotStarted(NOT_RUNNABLE, error.sentence) from error
-    if packages is not None:
-        sys.path.insert(1, str(packages))
-    return packages
 
 
 def _execute(path: str, argv: list[str], found: dict[str, str]) -> NoReturn:

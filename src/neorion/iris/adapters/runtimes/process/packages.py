@@ -1,5 +1,6 @@
 """Python packages of tasks: installed once for each list, side by side, and shared by every attempt that asks for the same."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process.content import alone, key_of
+from neorion.iris.adapters.runtimes.process.virtualenv import pip_of_python
 from neorion.keel.base import Invalid
 
 
@@ -21,7 +23,9 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
         unfinished = done.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-        code = subprocess.run([*command, "--target", unfinished, "--", *wanted], check=False).returncode  # noqa: S603 -- the order's own packages
+        command += ["--target", str(unfinished), "--", *wanted]
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(pip_of_python())}
+        code = subprocess.run(command, env=env, check=False).returncode  # noqa: S603 -- the order's own packages
         if code != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise Invalid(

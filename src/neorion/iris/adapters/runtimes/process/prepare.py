@@ -1,14 +1,17 @@
 """What has to be there before the task: its files, its packages, its setup. Runs in the attempt's own process."""
 
+import hashlib
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from neorion.iris.adapters.runtimes.process import surroundings
+from neorion.iris.adapters.runtimes.process import surroundings, virtualenv
 from neorion.iris.adapters.runtimes.process.bundle import unpack
-from neorion.iris.adapters.runtimes.process.content import alone
+from neorion.iris.adapters.runtimes.process.content import alone, key_of
 from neorion.iris.adapters.runtimes.process.files import Files
 from neorion.iris.adapters.runtimes.process.packages import installed
+from neorion.iris.adapters.runtimes.process.surroundings import Built
 from neorion.iris.adapters.runtimes.process.wire import Job
 from neorion.keel.base import Invalid
 
@@ -17,27 +20,48 @@ TAIL_LINES = 20
 TAIL_BYTES = 4096
 
 
-def prepare(job: Job, files: Files, work: Path) -> Path | None:
-    """Returns the directory with the packages, where there are any. Everything printed goes to the attempt's log."""
+def prepare(job: Job, files: Files, work: Path) -> Built | None:
+    """Builds the task's environment, where it has one, and lets this process import from it.
+
+    Everything printed goes to the attempt's log.
+    """
     if job.bundle:
         unpack(Path(job.bundle), work)
     log = Path(files.attempt(job.attempt).log)
-    packages = None
+    built: Built | None = None
     if job.packages:
         packages = installed(job.packages, files.packages, lambda: tail(log))
+        built = Built((str(packages),), (str(packages / "bin"),))
+        sys.path.insert(1, str(packages))
     if job.setup:
-        found = surroundings.variables(job, str(work), packages)
-        _set_up_first(Path(found[surroundings.KEPT]), lambda: _set_up(job.setup, found, log))
-    return packages
+        kept = files.environments / _key(job, work)
+        python = kept.with_suffix(".python")
+        built = Built(
+            (str(virtualenv.packages(python)), *(built.packages if built else ())),
+            (str(python / "bin"), *(built.programs if built else ())),
+            ((surroundings.KEPT, str(kept)), ("VIRTUAL_ENV", str(python))),
+        )
+        found = surroundings.variables(job, str(work), built)
+        _set_up_first(kept, python, lambda: _set_up(job.setup, found, log))
+        virtualenv.activate(python)
+    return built
 
 
-def _set_up_first(kept: Path, set_up: Callable[[], None]) -> None:
+def _key(job: Job, work: Path) -> str:
+    """Jobs share an environment if they have the same packages, commands and files that these depend on."""
+    files = virtualenv.named_files(job.setup, work) if job.bundle else []
+    contents = [f"{path.relative_to(work)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files]
+    return key_of(job.packages, job.setup, contents, [sys.prefix])
+
+
+def _set_up_first(kept: Path, python: Path, set_up: Callable[[], None]) -> None:
     """The first of an environment sets up alone, and those who came with it wait: what it kept, they find whole."""
     kept.mkdir(parents=True, exist_ok=True)
     done = kept.with_suffix(".done")
     if not done.exists():
         with alone(kept):
             if not done.exists():
+                virtualenv.create(python)
                 set_up()
                 done.touch()
                 return

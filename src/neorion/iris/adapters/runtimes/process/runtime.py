@@ -9,8 +9,7 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from neorion.iris.adapters.runtimes.process import logs, spares, surroundings, tree
-from neorion.iris.adapters.runtimes.process.content import key_of
+from neorion.iris.adapters.runtimes.process import logs, spares, tree
 from neorion.iris.adapters.runtimes.process.files import Files, is_safe
 from neorion.iris.adapters.runtimes.process.link import Link
 from neorion.iris.adapters.runtimes.process.wire import (
@@ -79,7 +78,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         return _BOOT.read_text().strip()
 
     async def start(self, order: Order) -> None:
-        job = _job(order, self._files)
+        job = _job(order)
         await self._ask(Start(self._link.next_id(), job))
         # Known from here on; the fork server tells of beginnings a little later, and of an end at once.
         self._states.setdefault(job.attempt, State(job.attempt, Phase.BUILDING))
@@ -205,7 +204,7 @@ class _Listener:
         return states
 
 
-def _job(order: Order, files: Files) -> Job:
+def _job(order: Order) -> Job:
     if not is_safe(order.attempt):
         raise Invalid(
             "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
@@ -223,8 +222,6 @@ def _job(order: Order, files: Files) -> Job:
             hint="a command has a first word, a call has its function's file, and no text has zero bytes in it",
         )
     packages, setup = order.environment.packages, order.environment.setup
-    if setup:
-        variables = (*variables, (surroundings.KEPT, str(files.environments / key_of(packages, setup))))
     return Job(
         str(order.attempt),
         list(argv),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process import tree
@@ -28,6 +29,15 @@ KEPT = "IRIS_ENV_DIR"
 BASE = {"PATH": _PATH, "LANG": "C.UTF-8"}
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was built for a task: folders with packages, folders with programs, and variables."""
+
+    packages: tuple[str, ...]
+    programs: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...] = ()
+
+
 class NotStarted(Exception):
     """The task cannot be begun; the sentence is for the user."""
 
@@ -37,11 +47,12 @@ class NotStarted(Exception):
         self.sentence = sentence
 
 
-def variables(job: Job, work: str, packages: Path | None = None) -> dict[str, str]:
+def variables(job: Job, work: str, built: Built | None = None) -> dict[str, str]:
     found = BASE | {"HOME": work, "IRIS_WORKDIR": work} | dict(job.variables)
-    if packages is not None:
-        found["PYTHONPATH"] = os.pathsep.join(filter(None, (str(packages), found.get("PYTHONPATH"))))
-        found["PATH"] = os.pathsep.join((str(packages / "bin"), found["PATH"]))
+    if built is not None:
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, (*built.packages, found.get("PYTHONPATH"))))
+        found["PATH"] = os.pathsep.join((*built.programs, found["PATH"]))
+        found |= dict(built.variables)
     return found | {tree.MARK: job.attempt}
 
 

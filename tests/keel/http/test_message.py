@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import Invalid
-from neorion.keel.kube.client.http import Garbled, Head, Reading, write_head
+from neorion.keel.http.message import Garbled, Head, Reading, write_head
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CUTS = st.lists(st.integers(min_value=0), max_size=12)
@@ -143,4 +143,4 @@ def test_nothing_can_smuggle_a_line_into_a_request(place: str, value: str):
     header, path = (value, "") if place == "header" else ("", value)
     with pytest.raises(Invalid) as refused:
         write_head("GET", f"/{path}", [("Authorization", f"Bearer {header}")])
-    assert refused.value.code == "kube.header"
+    assert refused.value.code == "http.header"

@@ -1,15 +1,18 @@
-"""The proxy that the environment names for a server, read as kubectl reads it."""
+"""The proxy that the environment names for a server, read as kubectl and curl read it."""
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
 
-def proxy_from(environ: Mapping[str, str], server: str) -> str:
-    """HTTPS_PROXY or HTTP_PROXY, as the server's scheme has it, unless it is on this machine or NO_PROXY spares it."""
+def proxy_from(environ: Mapping[str, str], server: str, fallback: str = "") -> str:
+    """HTTPS_PROXY or HTTP_PROXY, as the server's scheme has it, unless it is on this machine or NO_PROXY spares it.
+
+    `fallback` names one more variable to read where that of the scheme is not set.
+    """
     place = urlsplit(server)
     host = (place.hostname or "").rstrip(".")
-    proxy = _said(environ, f"{place.scheme}_proxy")
+    proxy = _said(environ, f"{place.scheme}_proxy") or (_said(environ, fallback) if fallback else "")
     if not proxy or _is_spared(host, place.port or (443 if place.scheme == "https" else 80), environ):
         return ""
     return proxy if "://" in proxy else f"http://{proxy}"

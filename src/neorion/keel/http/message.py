@@ -1,6 +1,6 @@
 """HTTP/1.1 as bytes: how a request is written, and what an answer says. Pure.
 
-As much of it as an API server and the proxies before it speak: no compression, no cookies, no redirects.
+As much of it as API servers, our own servers and the proxies before them speak: no compression, no cookies, no redirects.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ def write_head(method: str, target: str, headers: Headers) -> bytes:
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     if not all(line.isprintable() for line in lines):
         raise Invalid(
-            "kube.header",
+            "http.header",
             "What goes with a request holds a line break or another control character.",
             hint="Check where the token and the names come from.",
         )

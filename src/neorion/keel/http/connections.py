@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Self
 
 from neorion.keel.clock import Clock
-from neorion.keel.kube.client.dial import Dialer
-from neorion.keel.kube.client.http import Head, Headers, Reading, write_head
-from neorion.keel.kube.client.link import Link
+from neorion.keel.http.dial import Dialer
+from neorion.keel.http.link import Link
+from neorion.keel.http.message import Head, Headers, Reading, write_head
 
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
@@ -26,7 +26,7 @@ class Crowded(Exception):
 class Connection:
     """A link to the server, what is read from it, the TLS it stands on, and since when it rests."""
 
-    def __init__(self, link: Link, tls: ssl.SSLContext) -> None:
+    def __init__(self, link: Link, tls: ssl.SSLContext | None) -> None:
         self.link = link
         self.reading = Reading()
         self.tls = tls
@@ -89,10 +89,14 @@ class Answer:
 class Connections:
     """All connections to one server."""
 
-    def __init__(self, dialer: Dialer, clock: Clock) -> None:
+    def __init__(
+        self, dialer: Dialer, clock: Clock, most: int | None = None, idle_s: float = IDLE_S_MAX
+    ) -> None:
         self._dialer = dialer
         self._clock = clock
-        self._places = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._idle_s = idle_s
+        self._most = most or CONNECTIONS_MAX
+        self._places = asyncio.Semaphore(self._most)
         # In the order in which they came to rest.
         self._resting: deque[Connection] = deque()
         self._open: set[Link] = set()
@@ -103,7 +107,7 @@ class Connections:
         dialer = self._dialer
         return write_head(method, dialer.prefix + path, [*dialer.headers, *headers, *length]) + body
 
-    async def ask(self, request: bytes, tls: ssl.SSLContext, *, repeatable: bool) -> Answer:
+    async def ask(self, request: bytes, tls: ssl.SSLContext | None, *, repeatable: bool) -> Answer:
         """The answer to a request that was written by `written`.
 
         Connections end while they rest, which is seen when the next request is on its way: one that is `repeatable` then
@@ -134,7 +138,7 @@ class Connections:
             async with asyncio.timeout(PLACE_S_MAX):
                 await self._places.acquire()
         except TimeoutError:
-            raise Crowded(f"{CONNECTIONS_MAX}") from None
+            raise Crowded(f"{self._most}") from None
 
     def take_back(self, connection: Connection, *, good: bool) -> None:
         self._places.release()
@@ -152,19 +156,19 @@ class Connections:
         for link in links:
             await link.gone()
 
-    def _rested(self, tls: ssl.SSLContext) -> Connection | None:
+    def _rested(self, tls: ssl.SSLContext | None) -> Connection | None:
         """One that may be used again: that which rested least, so that in time the others go."""
-        oldest = self._clock.monotonic() - IDLE_S_MAX
+        oldest = self._clock.monotonic() - self._idle_s
         while self._resting and (self._resting[0].rests_since or 0) < oldest:
             self._resting.popleft().link.close()
         while self._resting:
             connection = self._resting.pop()
-            if connection.link.rests and connection.tls is tls:
+            if connection.link.rests and not connection.link.has_unread_bytes and connection.tls is tls:
                 return connection
             connection.link.close()
         return None
 
-    async def _dialled(self, tls: ssl.SSLContext) -> Connection:
+    async def _dialled(self, tls: ssl.SSLContext | None) -> Connection:
         link = await self._dialer.dial(tls)
         self._open.add(link)
         link.when_closed(self._open.discard)

@@ -8,9 +8,8 @@ from base64 import b64encode
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from neorion.keel.base import Invalid
-from neorion.keel.kube.client.cluster import Cluster
-from neorion.keel.kube.client.http import Garbled, Reading, write_head
-from neorion.keel.kube.client.link import Link
+from neorion.keel.http.link import Link
+from neorion.keel.http.message import Garbled, Reading, write_head
 
 CONNECT_S_MAX = 10.0
 # After a silence of 30 s the kernel asks whether the peer is there, and gives the connection up half a minute later. A
@@ -28,11 +27,10 @@ class Unreached(Exception):
 class Dialer:
     """Opens connections to one server. Requests are written for it: some proxies want to read the whole address."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._server = _split(cluster.server, "server", "https://host:6443")
-        proxy = cluster.proxy or cluster.usual_proxy
+    def __init__(self, server: str, proxy: str = "", server_name: str = "") -> None:
+        self._server = _split(server, "server", "https://host:6443")
         self._proxy = _split(proxy, "proxy", "http://host:3128") if proxy else None
-        self._name = cluster.trust.server_name or self._server.hostname or ""
+        self._name = server_name or self._server.hostname or ""
         self._secure = self._server.scheme == "https"
         self.host = self._server.netloc.rpartition("@")[2]
         self.prefix = self._server.path.rstrip("/")
@@ -41,7 +39,7 @@ class Dialer:
             self.prefix = f"http://{self.host}{self.prefix}"
             self.headers += _proxy_login(self._proxy)
 
-    async def dial(self, tls: ssl.SSLContext) -> Link:
+    async def dial(self, tls: ssl.SSLContext | None) -> Link:
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
                 if self._proxy is None:
@@ -59,10 +57,10 @@ class Dialer:
         proxy = self._proxy
         return f"through the proxy {_bracketed(proxy)}:{_port(proxy)}, " if proxy is not None else ""
 
-    async def _through(self, proxy: SplitResult, tls: ssl.SSLContext) -> Link:
+    async def _through(self, proxy: SplitResult, tls: ssl.SSLContext | None) -> Link:
         context = ssl.create_default_context() if proxy.scheme == "https" else None
         link = await _link(proxy, context, proxy.hostname or "")
-        if not self._secure:
+        if not self._secure or tls is None:
             return link
         try:
             await self._let_through(link, proxy)
@@ -130,9 +128,9 @@ def _split(address: str, what: str, example: str) -> SplitResult:
         good = False
     if not good:
         raise Invalid(
-            "kube.address",
+            "http.address",
             # Without the password that may stand before it.
-            f'"{address.rpartition("@")[2]}" is no address of a {what}.',
+            f'"{address.rpartition("@")[2]}" is not a valid address of a {what}.',
             hint=f"Write one such as {example}.",
         )
     return urlsplit(address)

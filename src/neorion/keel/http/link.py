@@ -1,11 +1,12 @@
 """A connection as bytes both ways, without more buffers than a loop's own."""
 
 import asyncio
+import select
 import ssl
 from collections.abc import Callable
 from typing import cast
 
-from neorion.keel.kube.client.http import Head, Reading
+from neorion.keel.http.message import Head, Reading
 
 # What comes while nobody reads; beyond this the peer has to wait.
 _WAITING_MAX = 256 * 1024
@@ -41,6 +42,13 @@ class Link(asyncio.Protocol):
     def rests(self) -> bool:
         """Whether it still stands, and nothing came that nobody asked for."""
         return not self._ended and not self._came
+
+    @property
+    def has_unread_bytes(self) -> bool:
+        """Whether the kernel holds bytes or an end that the loop has not seen yet, as after a long pause of the loop."""
+        waiting = select.poll()
+        waiting.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        return bool(waiting.poll(0))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

@@ -1,0 +1,111 @@
+"""Requests to one server over kept connections, from whichever event loop asks."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from neorion.keel.clock import Clock, SystemClock
+from neorion.keel.http.connections import Answer, Connections
+from neorion.keel.http.dial import Dialer, Unreached
+from neorion.keel.http.message import Garbled, Head
+
+# Each stream and each long poll has a connection of its own, so a busy process may need thousands.
+_CONNECTIONS_MAX: Final = 65_536
+# Idle time of a connection: more than the half minute between two heartbeats, less than servers keep theirs,
+# so that a request is not sent into a connection that is just being closed.
+IDLE_S: Final = 40.0
+
+
+class TooLarge(Exception):
+    """The answer is larger than the caller accepts."""
+
+
+# All that a request can fail with, a timeout of the caller included.
+FAILURES: Final = (OSError, Unreached, Garbled, TooLarge)
+
+
+class Request(Struct, frozen=True):
+    """One HTTP request; `path` is quoted and may end in a query."""
+
+    method: str
+    path: str
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+
+
+class Response(Protocol):
+    """The answer to a request: its head, and its body in parts."""
+
+    head: Head
+
+    async def piece(self) -> bytes:
+        """The next part of the body; empty at its end. Raises OSError where the connection breaks."""
+        ...
+
+    def release(self) -> None:
+        """Ends the use of the answer. What is unread of it is dropped, and the server learns of that."""
+        ...
+
+
+class Transport(Protocol):
+    """Carries one HTTP request: over sockets, or in memory under a simulator.
+
+    Raises Unreached where nothing was sent, and OSError or Garbled where the request may have arrived.
+    """
+
+    async def send(self, request: Request) -> Response: ...
+
+
+class HttpTransport:
+    """Connections to one server. They belong to the event loop that opened them, and each loop has its own."""
+
+    def __init__(
+        self, server: str, tls: ssl.SSLContext | None = None, proxy: str = "", clock: Clock | None = None
+    ) -> None:
+        self._dialer = Dialer(server, proxy)
+        self._tls = tls
+        self._clock = clock or SystemClock()
+        self._pools: dict[asyncio.AbstractEventLoop, Connections] = {}
+
+    async def send(self, request: Request) -> Answer:
+        pool = self._pool()
+        written = pool.written(request.method, request.path, request.headers, request.body)
+        return await pool.ask(written, self._tls, repeatable=request.method == "GET")
+
+    async def aclose(self) -> None:
+        """Closes the connections of the running loop."""
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.aclose()
+
+    def _pool(self) -> Connections:
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            # In a forked child the loops of the parent stay here unused: closing them would disturb the parent.
+            self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}
+            pool = self._pools[loop] = Connections(self._dialer, self._clock, _CONNECTIONS_MAX, IDLE_S)
+        return pool
+
+
+async def read(response: Response, most: int) -> bytes:
+    """The whole body, which may have `most` bytes; the response is released."""
+    try:
+        parts: list[bytes] = []
+        while part := await response.piece():
+            most -= len(part)
+            if most < 0:
+                raise TooLarge
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        response.release()
+
+
+async def fetch(transport: Transport, request: Request, most: int = 2**20) -> tuple[Head, bytes]:
+    """Sends a request and reads the whole answer."""
+    response = await transport.send(request)
+    return response.head, await read(response, most)
