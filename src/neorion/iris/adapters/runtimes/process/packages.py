@@ -20,7 +20,7 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
             return done
         unfinished = done.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        command = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+        command = [sys.executable, "-P", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
         code = subprocess.run([*command, "--target", unfinished, "--", *wanted], check=False).returncode  # noqa: S603 -- the order's own packages
         if code != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
