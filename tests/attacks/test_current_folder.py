@@ -68,7 +68,7 @@ def test_a_detached_cluster_started_in_a_hostile_folder_runs_none_of_it(hostile:
         assert ran(hostile) == []
         assert done.returncode == 0, done.stderr
     finally:
-        run(hostile, iris, "cluster", "stop", "--local", "--folder", state)
+        run(hostile, iris, "cluster", "stop", "--folder", state)
 
 
 def test_without_the_option_the_folder_is_imported(hostile: Path) -> None:
