@@ -1,7 +1,7 @@
 """A whole iris in one simulated world: controller, workers with their engines, and a client with a list of wishes."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -98,11 +98,11 @@ class Iris:
     def patient_jobs(self) -> JobServiceClient:
         return self.channel(self.client, Duration.of(seconds=4)).client(JobServiceClient)
 
-    async def submit(self, key: str, spec: pb.JobSpec) -> str:
+    async def submit(self, key: str, spec: pb.JobSpec, blobs: Sequence[pb.Blob] = ()) -> str:
         """Until it is acknowledged; the key makes that safe."""
         while True:
             try:
-                request = pb.SubmitRequest(spec=spec, key=key)
+                request = pb.SubmitRequest(spec=spec, key=key, blobs=blobs)
                 answer = await self.jobs.submit(request)
             except Retry:
                 await self.world.sleep(0.2)

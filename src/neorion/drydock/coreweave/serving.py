@@ -34,6 +34,8 @@ async def start_coreweave(cluster: Cluster, boot: Duration = BOOT) -> None:
     hook = limiting(layout.port(Door.COREWEAVE_WEBHOOK), cluster.pki.certificate("ca"))
     argv = (
         sys.executable,
+        # Not from the current folder.
+        "-P",
         "-m",
         "neorion.drydock.coreweave",
         str(layout.folder),

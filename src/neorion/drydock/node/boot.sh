@@ -75,7 +75,7 @@ await test -S /run/containerd/containerd.sock
 keep kubelet "$DRYDOCK_PROGRAMS/kubelet" --config "$DRYDOCK_FOLDER/kubelet.json" \
     --kubeconfig "$DRYDOCK_FOLDER/kubeconfig" --hostname-override "$DRYDOCK_NODE" --node-ip "$DRYDOCK_ADDRESS" &
 if [ -n "$DRYDOCK_DEVICES" ]; then
-    keep devices "$DRYDOCK_DEVICES" -m neorion.drydock.devices "$DRYDOCK_FOLDER" &
+    keep devices "$DRYDOCK_DEVICES" -P -m neorion.drydock.devices "$DRYDOCK_FOLDER" &
 fi
 
 # Logs are opened for appending, so emptying one under its writer is safe.

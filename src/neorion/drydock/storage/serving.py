@@ -18,7 +18,7 @@ def storage_part(layout: Layout, pki: Pki) -> Part:
     kubeconfig = layout.kubeconfig_of(_WHO)
     pki.kubeconfig(kubeconfig, _WHO, layout.server)
     folder = layout.folder / "volumes"
-    return Part(_WHO, (sys.executable, "-m", "neorion.drydock.storage", str(kubeconfig), str(folder)))
+    return Part(_WHO, (sys.executable, "-P", "-m", "neorion.drydock.storage", str(kubeconfig), str(folder)))
 
 
 async def publish_storage(api: Api) -> None:

@@ -20,12 +20,11 @@ from neorion.iris.adapters.platforms.local import (
     worker_command,
 )
 from neorion.iris.app.controller import Settings, controller
-from neorion.iris.app.secrets import SecretFile, write_secret
 from neorion.iris.app.served import check_served
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.config import loads
+from neorion.keel.config import SecretFile, loads, write_secret
 from neorion.keel.rpc import Principal, Tokens
 from neorion.keel.run import Crew, Loop, Pace
 

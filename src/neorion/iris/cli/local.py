@@ -44,7 +44,7 @@ class Wanted:
         options = {"--folder": self.folder, "--port": self.port, "--workers": self.workers}
         return [
             sys.executable,
-            *("-m", "neorion.iris", "local"),
+            *("-P", "-m", "neorion.iris", "local"),
             *(text for name, value in options.items() for text in (name, str(value))),
             "--auth" if self.auth else "--no-auth",
         ]

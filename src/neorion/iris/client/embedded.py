@@ -29,7 +29,7 @@ class Embedded(AbstractContextManager["Embedded"]):
         self.url = ""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "neorion.iris", "local", "--leash", "--port", "0"]
+        command = [sys.executable, "-P", "-m", "neorion.iris", "local", "--leash", "--port", "0"]
         command += ["--folder", self._folder, "--workers", str(self._workers)]
         # Its standard input is a leash: when this process ends, however it ends, the other sees the end of it and goes.
         self._process = subprocess.Popen(  # noqa: S603 -- our own program

@@ -2,21 +2,21 @@
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
-from neorion.iris.model import AttemptId, Digest, Resources, wire
+from neorion.iris.model import AttemptId, Digest, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import JobServiceClient, WorkerServiceClient
 from neorion.iris.model.spec import Call
 from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
 from neorion.iris.worker import parcels
 from neorion.iris.worker.cache import BlobCache
+from neorion.iris.worker.history import AttemptHistory
+from neorion.iris.worker.identity import Identity, read_text, write_text
 from neorion.iris.worker.logs import LogShipper
 from neorion.iris.worker.lookout import Lookout
 from neorion.iris.worker.room import NO_ROOM, Unbegun
@@ -44,22 +44,9 @@ CALL_TIMEOUT = Duration.of(seconds=10)
 INLINE_BYTES_MAX = 1024 * 1024
 # A message to the controller holds 4 MiB: this much and one report more.
 REPORT_BYTES_MAX = 2 * 1024 * 1024
-# An order may be on its way twice; this many ended attempts are remembered so that its twin is not taken for a new one.
-ENDED_MAX = 10_000
 _ROOM_EVERY = Duration.of(seconds=10)
 _STOP_GRACE = Duration.of(seconds=10)
 _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a worker is. `worker` is what the controller called it in an earlier life, or ""."""
-
-    slice: str
-    host: str
-    total: Resources
-    attributes: dict[str, str]
-    worker: str = ""
 
 
 class Worker:
@@ -89,7 +76,7 @@ class Worker:
         self._changed = asyncio.Event()
         self._outbox: dict[AttemptId, tuple[Seen, pb.Seen]] = {}
         self._ready = asyncio.Event()
-        self._ended: OrderedDict[AttemptId, None] = OrderedDict()
+        self._history = AttemptHistory()
         # Ends whose values the controller has no room for, and orders that this disk has no room for.
         self._unkept: dict[AttemptId, Seen] = {}
         self._unbegun = Unbegun(clock)
@@ -101,8 +88,8 @@ class Worker:
     async def run(self, identity: Identity) -> None:
         # After the machine has started anew it is another worker: what it had begun it may have forgotten, and an order for
         # that must not come back to it.
-        same = _read(self._boot) == self._runtime.boot
-        self.id = (identity.worker or _read(self._name)) if same else ""
+        same = read_text(self._boot) == self._runtime.boot
+        self.id = (identity.worker or read_text(self._name)) if same else ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             failures = 0
@@ -130,6 +117,8 @@ class Worker:
 
     def _hear(self, changes: Iterable[Seen]) -> None:
         for seen in changes:
+            if seen.phase is Phase.ENDED:
+                self._history.record_end(seen)
             self._news[seen.attempt] = seen
             self._logs.hear(seen)
         self._changed.set()
@@ -172,7 +161,7 @@ class Worker:
 
     async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
         """As the worker it was, if the controller still knows that one; otherwise with the token it was started with."""
-        badge = _read(self._badge) if self.id else ""
+        badge = read_text(self._badge) if self.id else ""
         if badge:
             self._channel.show(badge)
             with suppress(Unauthenticated):
@@ -186,9 +175,9 @@ class Worker:
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
         # The name first: an old name must never be taken for one of this boot.
-        _write(self._badge, joined.token)
-        _write(self._name, joined.worker)
-        _write(self._boot, self._runtime.boot)
+        write_text(self._badge, joined.token)
+        write_text(self._name, joined.worker)
+        write_text(self._boot, self._runtime.boot)
         self.id = joined.worker
 
     async def _obey(self) -> None:
@@ -236,9 +225,9 @@ class Worker:
             while self._news:
                 attempt = next(iter(self._news))
                 seen = self._news.pop(attempt)
-                if attempt in self._ended:
+                if self._history.settled(attempt):
                     # The runtime tells again what it tells, when it is found again; this was settled.
-                    await self._runtime.forget(attempt)
+                    await self._forget(attempt)
                     continue
                 try:
                     self._outbox[attempt] = (seen, await self._message(seen))
@@ -288,9 +277,7 @@ class Worker:
         for seen in told:
             if seen.phase is Phase.ENDED:
                 over.append(seen.attempt)
-                self._ended[seen.attempt] = None
-                if len(self._ended) > ENDED_MAX:
-                    self._ended.popitem(last=False)
+                self._history.settle(seen.attempt)
                 self._unkept.pop(seen.attempt, None)
                 self._logs.forget(seen.attempt)
                 self._lookout.forget(seen.attempt)
@@ -298,20 +285,36 @@ class Worker:
             elif seen.attempt in unknown:
                 self._unbegun.take(seen.attempt)
                 await self._kill(seen.attempt)
-        if over:
-            await self._runtime.forget(*over)
+        await self._forget(*over)
+
+    async def _forget(self, *attempts: AttemptId) -> None:
+        """Not what is being started: the runtime would take the order for a new one, and run the attempt again."""
+        if free := [attempt for attempt in attempts if not self._history.starting(attempt)]:
+            await self._runtime.forget(*free)
 
     async def _kill(self, attempt: AttemptId) -> None:
         with suppress(NotFound):
             await self._runtime.stop(attempt, Duration(0))
 
     async def _start(self, start: pb.Start) -> None:
+        """Starts it unless it has ended, whenever that becomes known: fetching its files may take long."""
         attempt = AttemptId(start.attempt)
-        if attempt in self._ended:
+        if self._history.settled(attempt):
             return
+        with self._history.start(attempt):
+            await self._start_once(attempt, start)
+        if self._history.settled(attempt):
+            await self._forget(attempt)
+
+    async def _start_once(self, attempt: AttemptId, start: pb.Start) -> None:
         since = self._unbegun.take(attempt)
         try:
-            await self._runtime.start(await self._order(attempt, start))
+            order = await self._order(attempt, start)
+            if self._history.ended(attempt):
+                # Reported again: an end that the runtime does not know is lost when a session breaks.
+                self._hear(self._history.unsettled(attempt))
+            else:
+                await self._runtime.start(order)
         except Retry as error:
             if error.code not in NO_ROOM:
                 raise
@@ -379,18 +382,3 @@ class Worker:
         digest = await parcels.digest_of(result)
         await parcels.send(self._jobs, digest, result)
         message.result = pb.Blob(digest=digest)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return ""
-
-
-def _write(path: Path, text: str) -> None:
-    """Appears whole; only its owner may read it."""
-    partial = path.with_suffix(".part")
-    partial.touch(mode=0o600)
-    partial.write_text(text)
-    partial.replace(path)

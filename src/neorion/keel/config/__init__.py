@@ -8,6 +8,7 @@ from neorion.keel.config.loading import InvalidConfig, load, loads
 from neorion.keel.config.model import DurationField, Model, NameField, Problem, QuantityField
 from neorion.keel.config.schema import json_schema
 from neorion.keel.config.secret import Secret
+from neorion.keel.config.secret_file import SecretFile, write_secret
 
 __all__ = [
     "DurationField",
@@ -17,7 +18,9 @@ __all__ = [
     "Problem",
     "QuantityField",
     "Secret",
+    "SecretFile",
     "json_schema",
     "load",
     "loads",
+    "write_secret",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from neorion.keel.base import Invalid
+
 # Roles nobody has to be given: everybody is ANYONE, whoever showed a valid token is KNOWN.
 ANYONE: Final = "anyone"
 KNOWN: Final = "known"
@@ -36,6 +38,8 @@ class Tokens:
     __slots__ = ("_owners",)
 
     def __init__(self, owners: Mapping[str, Principal]) -> None:
+        for token, principal in owners.items():
+            check_secret(token, principal.name)
         self._owners = {
             digest[:_BUCKET]: (digest, principal)
             for digest, principal in ((_digest(token), principal) for token, principal in owners.items())
@@ -72,6 +76,16 @@ def is_local_name(host: bytes) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name.lower() == "localhost"
+
+
+def check_secret(secret: str, owner: str) -> None:
+    """Refuses an empty secret, which everybody knows."""
+    if not secret.strip():
+        raise Invalid(
+            "rpc.empty_token",
+            f"The token of {owner} is empty, so everybody would know it.",
+            hint="Generate a token of at least 32 characters.",
+        )
 
 
 def _digest(token: str) -> bytes:

@@ -202,7 +202,9 @@ class App:
                 "The request carries no bearer token.",
                 hint="Give the client a token; over HTTP that is the header Authorization: Bearer TOKEN.",
             )
-        principal = await authenticator.authenticate(token.decode("latin-1"))
+        # An empty token is never right, whatever the authenticator was given.
+        shown = token.decode("latin-1").strip()
+        principal = await authenticator.authenticate(shown) if shown else None
         if principal is None:
             raise Unauthenticated(
                 "rpc.bad_token", "The server does not know this token.", hint="Get a new token."

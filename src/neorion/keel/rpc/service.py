@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from connectrpc.codec import proto_binary_codec, proto_json_codec
 from connectrpc.errors import ConnectError
 from connectrpc.request import RequestContext
 from connectrpc.server import ConnectASGIApplication
@@ -15,6 +14,7 @@ from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.rpc import connect_errors
 from neorion.keel.rpc.answer import typed, unwrapped
 from neorion.keel.rpc.asgi import Application
+from neorion.keel.rpc.codec import codecs
 from neorion.keel.rpc.direct import Direct
 from neorion.keel.rpc.exchange import current
 from neorion.keel.rpc.limits import Limits
@@ -59,8 +59,7 @@ def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
         service.implementation,
         interceptors=[_TypedErrors()],
         read_max_bytes=limits.body_bytes,
-        # A person's JSON with a misspelt name is refused; machines speak binary, where unknown fields are newer ones.
-        codecs=[proto_binary_codec(), proto_json_codec(ignore_unknown_fields=False)],
+        codecs=codecs(),
     )
     endpoints = _endpoints(app, service.implementation)
     for method in desc.methods:

@@ -1,6 +1,5 @@
 """`navarch serve`: from a file to a control plane that answers."""
 
-import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
+from neorion.keel.config import SecretFile, write_secret
 from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
 from neorion.keel.run import Crew
 from neorion.keel.telemetry.metrics import Metrics
@@ -113,9 +113,7 @@ def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids) -> str:
             f"Nobody would be asked who they are on {host}.",
             hint="set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1",
         )
-    if not path.exists():
-        _write_secret(path, ids.secret())
-    return path.read_text()
+    return SecretFile(path, ids).value
 
 
 def _is_loopback(host: str) -> bool:
@@ -129,16 +127,7 @@ def _leave_token(env: Mapping[str, str], port: int, token: str) -> None:
     """For clients of the same user on this machine."""
     path = Path(token_file(env, port))
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_secret(path, token)
-
-
-def _write_secret(path: Path, secret: str) -> None:
-    """Appears whole, and only its owner may read it."""
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secret)
-    fresh.replace(path)
+    write_secret(path, token)
 
 
 def _state_dir(env: Mapping[str, str]) -> str:

@@ -134,7 +134,7 @@ class ProcessJudge:
         return _VERDICTS.decode(await answers.receive_until(b"\n", _LINE_MAX))
 
     async def _start(self) -> None:
-        self._child = await anyio.open_process([sys.executable, "-m", _CHILD], stderr=None)
+        self._child = await anyio.open_process([sys.executable, "-P", "-m", _CHILD], stderr=None)
         if self._child.stdin is None or self._child.stdout is None:
             raise BrokenPipeError
         self._answers = BufferedByteReceiveStream(self._child.stdout)

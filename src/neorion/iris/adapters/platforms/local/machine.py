@@ -66,6 +66,6 @@ def worker_command(machine: Machine) -> Sequence[str]:
         "--gpus": str(shape.gpus),
         "--gpu-variant": shape.gpu_variant,
     }
-    command = [sys.executable, "-m", "neorion.iris", "worker", "serve", "--token-stdin"]
+    command = [sys.executable, "-P", "-m", "neorion.iris", "worker", "serve", "--token-stdin"]
     command += [f"{flag}={value}" for flag, value in flags.items()]
     return [*command, *(f"--attribute={key}={value}" for key, value in machine.attributes)]

@@ -22,7 +22,7 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
             return done
         unfinished = done.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        command = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+        command = [sys.executable, "-P", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
         command += ["--target", str(unfinished), "--", *wanted]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(pip_of_python())}
         code = subprocess.run(command, env=env, check=False).returncode  # noqa: S603 -- the order's own packages

@@ -1,4 +1,4 @@
-"""Secrets as files of the controller's folder: made once, and readable by its user alone."""
+"""Secrets as files: generated once, never empty, durable, and readable by their owner alone."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,12 @@ from neorion.keel.clock import Ids
 
 
 class SecretFile:
-    """The `KeptSecret` port on a file. The same after a restart: workers that outlive the controller show it again."""
+    """A secret that stays the same after a restart. A file without content counts as none and is generated again."""
 
     def __init__(self, path: Path, ids: Ids) -> None:
         self._path = path
         self._ids = ids
-        self._value = path.read_text() if path.exists() else ""
+        self._value = path.read_text().strip() if path.exists() else ""
         if not self._value:
             self.renew()
 
@@ -27,7 +27,7 @@ class SecretFile:
 
 
 def write_secret(path: Path, secret: str) -> None:
-    """Appears whole, on the disk, and only its owner may read it."""
+    """Replaces the file at once. After a power cut it holds the old secret or the new one, and is never empty."""
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -35,3 +35,8 @@ def write_secret(path: Path, secret: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
