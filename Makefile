@@ -65,6 +65,9 @@ lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
 	  --extra ssh --extra postgres --extra aws --extra gcp --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
 	  -o infra/docker/navarch-control-plane/requirements.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra kube --extra objects \
+	  --extra postgres --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt \
+	  pyproject.toml -o infra/docker/iris-controller/requirements.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

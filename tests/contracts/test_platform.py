@@ -1,4 +1,4 @@
-"""What every platform promises. The machines are real processes for one of them and values for the other."""
+"""What every platform promises. Machines are values, real processes, or nodes of a cluster in memory."""
 
 import os
 import sys
@@ -16,6 +16,7 @@ from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.ports import Platform, SliceOrder, SliceSeen
 from neorion.iris.testing.platform import MemoryPlatform
 from neorion.keel.base import Duration, Invalid, NoCapacity, NotFound, QuotaExceeded
+from tests.iris.kubernetes_stage import KubernetesStage
 from tests.iris.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -77,10 +78,15 @@ class LocalStage:
         os.close(self._ear)
 
 
-@pytest.fixture(params=["memory", "local"])
+@pytest.fixture(params=["memory", "local", "kubernetes", "coreweave"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage, None]:
     if request.param == "memory":
         yield MemoryStage()
+        return
+    if request.param in ("kubernetes", "coreweave"):
+        simulated = KubernetesStage(pools=request.param == "coreweave")
+        async with simulated.running():
+            yield simulated
         return
     local = LocalStage(tmp_path)
     yield local
@@ -230,7 +236,11 @@ async def test_quota_is_refused_by_its_scope_and_comes_back_with_a_slice_that_go
         await platform.create_slice(order("b"))
 
 
-async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(stage: Stage):
+async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(
+    request: pytest.FixtureRequest, stage: Stage
+):
+    if request.node.callspec.params["stage"] == "kubernetes":
+        pytest.skip("a cluster that buys no machines refuses none: its Pods wait")
     async with stage.open({"h100": Behaviour(no_capacity=2)}) as platform:
         for _ in range(2):
             with pytest.raises(NoCapacity) as none:
