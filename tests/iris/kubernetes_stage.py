@@ -148,7 +148,7 @@ class KubernetesStage:
             self._stuck.add(piece)
 
     def _look_again(self) -> None:
-        for key in list(self._pods.keys()):  # noqa: SIM118 -- an informer, not a dict
+        for key in list(self._pods.keys()):
             self._kubelet.wake(key)
 
     def _pods_of_slice(self, node: Object) -> list[Key]:
