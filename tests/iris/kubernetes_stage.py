@@ -71,13 +71,15 @@ class KubernetesStage:
         self.cluster = MemoryCluster(self.clock)
         self.cluster.admit = self._admit
         self._pools = pools
+        # Ends the simulator: what it said last of pools stays.
+        self.stop_coreweave: Callable[[], None] = lambda: None
         self._behaviours: dict[str, Behaviour] = {}
         self._stuck: set[str] = set()
         self._lost: set[str] = set()
         self._api = MemoryApi(self.cluster, self.clock, "kubelet")
         informers = Informers(self._api, self.clock, seeded_rng(2))
         self._pods, self._nodes = informers.of(POD), informers.of(NODE)
-        kubelet = self._kubelet = Controller("kubelet", self._reconcile, self.clock, seeded_rng(3))
+        kubelet = self._kubelet = Controller("kubelet", self._reconcile, self.clock, seeded_rng(3), workers=1)
         kubelet.watch(self._pods, own_key)
         kubelet.watch(self._nodes, self._pods_of_slice)
         self._operator = Operator(informers, [kubelet])
@@ -87,23 +89,32 @@ class KubernetesStage:
         player = Player(
             MemoryApi(self.cluster, self.clock, "coreweave"), Duration(0), self.clock, seeded_rng(4)
         )
+        coreweave = anyio.CancelScope()
+        self.stop_coreweave = coreweave.cancel
+
+        async def simulate() -> None:
+            with coreweave:
+                await player.operator.run(anyio.Event())
+
         async with anyio.create_task_group() as group:
             group.start_soon(self._operator.run, anyio.Event())
             if self._pools:
-                group.start_soon(player.operator.run, anyio.Event())
+                group.start_soon(simulate)
             yield
             group.cancel_scope.cancel()
 
     @asynccontextmanager
     async def open(
-        self, behaviours: Mapping[str, Behaviour] | None = None
+        self,
+        behaviours: Mapping[str, Behaviour] | None = None,
+        settings: Callable[[KubernetesSettings], KubernetesSettings] = lambda usual: usual,
     ) -> AsyncGenerator[Breakable, None]:
         self._behaviours |= behaviours or {}
         template = GroupTemplate(PoolTemplate("gd-8xh100ib-i128") if self._pools else None)
-        settings = KubernetesSettings(
-            NAMESPACE, "here:1", "worker:1", dict.fromkeys(("h100", "cpu"), template)
-        )
-        async with Breakable(self, settings, MemoryApi(self.cluster, self.clock, _PLATFORM)) as platform:
+        usual = KubernetesSettings(NAMESPACE, "here:1", "worker:1", dict.fromkeys(("h100", "cpu"), template))
+        async with Breakable(
+            self, settings(usual), MemoryApi(self.cluster, self.clock, _PLATFORM)
+        ) as platform:
             yield platform
 
     async def lose(self, piece: SliceId) -> None:
@@ -113,10 +124,6 @@ class KubernetesStage:
         self._lost.add(str(piece))
         await self._api.delete(NODE, lost.spec.node_name)
         await self._api.delete(POD, lost.meta.name, NAMESPACE, Deletion(grace=Duration(0)))
-
-    def objects(self) -> int:
-        """How many Secrets, Pods, NodePools and nodes there are."""
-        return sum(len(things) for _, things in self.cluster._shelves.values())
 
     def _admit(self, request: Request) -> None:
         if request.user != _PLATFORM or request.verb != "create" or request.after is None:
@@ -182,7 +189,9 @@ class KubernetesStage:
             return None
         await self._api.patch(NODE, node, Merge({"status": _READY}), subresource="status")
         meta = pod.meta
-        await self._api.patch(POD, meta.name, Merge({"spec": {"nodeName": node}}), meta.namespace)
+        placed = await self._api.patch(POD, meta.name, Merge({"spec": {"nodeName": node}}), meta.namespace)
+        # Seen at once, so that no other Pod gets the same node.
+        self._pods.observe(placed)
         await self._api.patch(POD, meta.name, Merge({"status": _RUNNING}), meta.namespace, "status")
         # To see whether it is to be lost later.
         return Duration.of(ms=1) if self._behaviours else None
