@@ -78,19 +78,32 @@ class LocalStage:
         os.close(self._ear)
 
 
+@asynccontextmanager
+async def made(platform: str, folder: Path) -> AsyncGenerator[Stage, None]:
+    match platform:
+        case "memory":
+            yield MemoryStage()
+        case "local":
+            local = LocalStage(folder)
+            yield local
+            await local.close()
+        case _:
+            simulated = KubernetesStage(pools=platform == "coreweave")
+            async with simulated.running():
+                yield simulated
+
+
 @pytest.fixture(params=["memory", "local", "kubernetes", "coreweave"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage, None]:
-    if request.param == "memory":
-        yield MemoryStage()
-        return
-    if request.param in ("kubernetes", "coreweave"):
-        simulated = KubernetesStage(pools=request.param == "coreweave")
-        async with simulated.running():
-            yield simulated
-        return
-    local = LocalStage(tmp_path)
-    yield local
-    await local.close()
+    async with made(request.param, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture(params=["memory", "local", "coreweave"])
+async def buying(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage, None]:
+    """Platforms that say at once when there is no machine. Pods of a cluster that buys none wait for one."""
+    async with made(request.param, tmp_path) as one:
+        yield one
 
 
 def order(name: str = "a", group: str = "h100", machines: int = 1) -> SliceOrder:
@@ -236,12 +249,8 @@ async def test_quota_is_refused_by_its_scope_and_comes_back_with_a_slice_that_go
         await platform.create_slice(order("b"))
 
 
-async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(
-    request: pytest.FixtureRequest, stage: Stage
-):
-    if request.node.callspec.params["stage"] == "kubernetes":
-        pytest.skip("a cluster that buys no machines refuses none: its Pods wait")
-    async with stage.open({"h100": Behaviour(no_capacity=2)}) as platform:
+async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(buying: Stage):
+    async with buying.open({"h100": Behaviour(no_capacity=2)}) as platform:
         for _ in range(2):
             with pytest.raises(NoCapacity) as none:
                 await platform.create_slice(order())

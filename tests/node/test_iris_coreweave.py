@@ -182,6 +182,6 @@ async def _workers(kubectl: Kubectl) -> list[dict[str, Any]]:
 
 @pytest.mark.coreweave
 @pytest.mark.timeout(2500)
-@pytest.mark.skipif("IRIS_COREWEAVE_URL" not in os.environ, reason="needs IRIS_COREWEAVE_URL")
+@pytest.mark.needs("coreweave")
 async def test_a_real_installation_returns_the_value_of_a_job():
     assert await smoke(os.environ["IRIS_COREWEAVE_URL"], dict(os.environ)) == "Job result: 42"
