@@ -74,6 +74,8 @@ lock: $(READY) ## resolve the locks again from pyproject.toml
 	  -o infra/docker/devservers-operator/requirements.txt
 	@$(COMPILE) --constraint constraints.txt --extra server --extra navarch --extra kube --extra ssh --extra postgres \
 	  --extra aws --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
+	@$(COMPILE) --constraint constraints.txt --extra server --extra kube --extra objects --extra postgres pyproject.toml \
+	  -o infra/docker/iris-controller/requirements.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

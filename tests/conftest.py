@@ -73,8 +73,14 @@ def _need_promtool() -> None:
         pytest.skip("promtool is not built (neorion drydock build prometheus)")
 
 
+def _need_installation() -> None:
+    if not os.environ.get("IRIS_COREWEAVE_URL"):
+        pytest.skip("IRIS_COREWEAVE_URL names no installation of iris on CoreWeave")
+
+
 # What no package of the list brings.
 _OTHER_NEEDS = {
+    "coreweave": _need_installation,
     "drydock": _need_cluster,
     "go": _need_go,
     "nobody": _need_nobody,

@@ -1,4 +1,4 @@
-"""What every platform promises. The machines are real processes for one of them and values for the other."""
+"""What every platform promises. Machines are values, real processes, or nodes of a cluster in memory."""
 
 import os
 import sys
@@ -16,6 +16,7 @@ from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.ports import Platform, SliceOrder, SliceSeen
 from neorion.iris.testing.platform import MemoryPlatform
 from neorion.keel.base import Duration, Invalid, NoCapacity, NotFound, QuotaExceeded
+from tests.iris.kubernetes_stage import KubernetesStage
 from tests.iris.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -77,14 +78,32 @@ class LocalStage:
         os.close(self._ear)
 
 
-@pytest.fixture(params=["memory", "local"])
+@asynccontextmanager
+async def made(platform: str, folder: Path) -> AsyncGenerator[Stage, None]:
+    match platform:
+        case "memory":
+            yield MemoryStage()
+        case "local":
+            local = LocalStage(folder)
+            yield local
+            await local.close()
+        case _:
+            simulated = KubernetesStage(pools=platform == "coreweave")
+            async with simulated.running():
+                yield simulated
+
+
+@pytest.fixture(params=["memory", "local", "kubernetes", "coreweave"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage, None]:
-    if request.param == "memory":
-        yield MemoryStage()
-        return
-    local = LocalStage(tmp_path)
-    yield local
-    await local.close()
+    async with made(request.param, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture(params=["memory", "local", "coreweave"])
+async def buying(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage, None]:
+    """Platforms that say at once when there is no machine. Pods of a cluster that buys none wait for one."""
+    async with made(request.param, tmp_path) as one:
+        yield one
 
 
 def order(name: str = "a", group: str = "h100", machines: int = 1) -> SliceOrder:
@@ -230,8 +249,8 @@ async def test_quota_is_refused_by_its_scope_and_comes_back_with_a_slice_that_go
         await platform.create_slice(order("b"))
 
 
-async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(stage: Stage):
-    async with stage.open({"h100": Behaviour(no_capacity=2)}) as platform:
+async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(buying: Stage):
+    async with buying.open({"h100": Behaviour(no_capacity=2)}) as platform:
         for _ in range(2):
             with pytest.raises(NoCapacity) as none:
                 await platform.create_slice(order())

@@ -17,6 +17,7 @@ from neorion.iris.model import (
     Resources,
     SliceId,
     SliceState,
+    TroubleKind,
 )
 from neorion.keel.base import Duration
 
@@ -204,13 +205,14 @@ class SliceOrder:
 
 @dataclass(frozen=True, slots=True)
 class SliceSeen:
-    """A slice as the platform knows it now. `hosts` are the machines that exist."""
+    """A slice as the platform knows it now. `hosts` are the machines that exist; `trouble` says why it failed."""
 
     id: SliceId
     group: str
     state: SliceState
     hosts: tuple[str, ...] = ()
     message: str = ""
+    trouble: TroubleKind | None = None
 
 
 class Platform(Protocol):

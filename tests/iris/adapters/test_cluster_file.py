@@ -11,10 +11,12 @@ from neorion.iris.adapters.cluster_file import (
     RuntimeName,
     behaviours,
     caps,
+    kubernetes_settings,
     runtime,
     scale_groups,
 )
 from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, PoolTemplate
 from neorion.iris.model import Cap, Caps, Resources
 from neorion.iris.model.group import ScaleGroup
 from neorion.keel.base import Duration
@@ -105,12 +107,29 @@ def test_a_local_file_has_faults_accounts_and_durations_in_every_form():
     )
 
 
-def test_the_runtime_follows_from_the_platform_unless_it_is_written():
-    assert runtime(read("coreweave.yaml")) is RuntimeName.CONTAINERD
+def test_tasks_are_processes_unless_another_runtime_is_written():
+    assert runtime(read("coreweave.yaml")) is RuntimeName.PROCESS
     assert runtime(read("local.yaml")) is RuntimeName.PROCESS
     text = (FILES / "coreweave.yaml").read_text()
     chosen = text.replace("worker_port: 10001", "worker_port: 10001\n    runtime: kubernetes")
     assert runtime(loads(chosen, ClusterFile, {})) is RuntimeName.KUBERNETES
+
+
+def test_the_settings_of_worker_pods_follow_from_the_documents_file():
+    settings = kubernetes_settings(read("coreweave.yaml"))
+    assert settings.controller == "iris-controller-svc.iris.svc.cluster.local:10000"
+    assert settings.image == "ghcr.io/marin-community/iris-worker:latest"
+    assert (settings.namespace, settings.host_network) == ("iris", True)
+    assert settings.groups == {"h100_8x": GroupTemplate(PoolTemplate("gd-8xh100ib-i128"))}
+
+
+def test_worker_pods_need_no_coreweave():
+    settings = kubernetes_settings(read("kubernetes.yaml"))
+    assert settings.groups == {
+        "gpu": GroupTemplate(node_selector={"node.kubernetes.io/instance-type": "p5.48xlarge"}),
+        "small": GroupTemplate(),
+    }
+    assert (settings.host_network, settings.pull_secrets) == (False, ())
 
 
 def findings(path: Path) -> str:

@@ -57,7 +57,7 @@ async def test_nothing_of_a_machine_outlives_its_power(tmp_path: Path):
                 job = await client.submit(_alone, "alone", args=(str(mark),))
                 await anext(client.follow(job))
                 (first,) = await client.slices()
-                await running.platform.lose(SliceId(first.id))
+                await running.lose(SliceId(first.id))
                 assert await client.wait(job) == [False, False]
             finally:
                 await running.platform.shutdown()

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import anyio
 
 from neorion.capacity.coreweave.pools import INTENT, NODE_POOL, OWNER, NodePool, machine_of, pool_of
-from neorion.capacity.coreweave.refusals import promised, refusal, verdict
+from neorion.capacity.coreweave.refusals import promised, queued, refusal, verdict
 from neorion.capacity.provider import (
     Capability,
     Intent,
@@ -48,7 +48,8 @@ class CoreWeaveProvider:
             if pool.meta.deleted:
                 return machine_of(pool, None)
             pool = await self._judged(pool)
-            error = verdict(self.name, scope, pool)
+            # Whoever buys a single machine asks elsewhere before it waits.
+            error = verdict(self.name, scope, pool) or queued(self.name, scope, pool)
             if error is not None:
                 await self._remove(pool)
         except Error as failure:

@@ -1,5 +1,7 @@
 """How a cluster and its CoreWeave say no."""
 
+from typing import Final
+
 from neorion.capacity.coreweave.pools import NodePool
 from neorion.capacity.provider import (
     no_capacity,
@@ -10,11 +12,15 @@ from neorion.capacity.provider import (
     refused,
     unknown_outcome,
 )
-from neorion.keel.base import Conflict, Denied, Error, Invalid, NotFound, QuotaExceeded, Retry
-from neorion.keel.kube import UnknownKind
+from neorion.keel.base import Conflict, Denied, Error, Invalid, NoCapacity, NotFound, QuotaExceeded, Retry
+from neorion.keel.kube import Condition, UnknownKind
 
 # CoreWeave's word in refusals of pools that would exceed what the organisation may have.
 _QUOTA = "quota"
+# The condition was renamed: clusters show the one or the other.
+VALIDATED: Final = ("Validated", "Valid")
+# Reasons of a Capacity that is False for now.
+QUEUED: Final = frozenset({"QueuedAwaitingCapacity", "CapacityUnknown"})
 
 
 def refusal(provider: str, scope: str, error: Error) -> Error:
@@ -39,18 +45,31 @@ def refusal(provider: str, scope: str, error: Error) -> Error:
 
 
 def verdict(provider: str, scope: str, pool: NodePool) -> Error | None:
-    """Why CoreWeave will not fill this pool, if it says so."""
-    for kind, say in (("Valid", None), ("Quota", quota), ("Capacity", no_capacity)):
-        said = pool.says(kind)
-        if said is None or said.holds:
+    """Why CoreWeave will not fill this pool, if it says so. A pool that is queued is not refused."""
+    for kinds, say in ((VALIDATED, None), (("Quota",), quota), (("Capacity",), no_capacity)):
+        said = _said(pool, kinds)
+        if said is None or said.holds or said.reason in QUEUED:
             continue
         words = f"{said.reason}: {said.message}"
         return say(provider, scope, words) if say is not None else refused(provider, words)
     return None
 
 
+def queued(provider: str, scope: str, pool: NodePool) -> NoCapacity | None:
+    """Why the pool waits, if it is queued: CoreWeave fills it by itself when machines come free."""
+    said = _said(pool, ("Capacity",))
+    if said is None or said.holds or said.reason not in QUEUED:
+        return None
+    return no_capacity(provider, scope, f"{said.reason}: {said.message}")
+
+
 def promised(pool: NodePool) -> bool:
     """Whether CoreWeave has said that there is such a machine and that we may have it."""
     return all(
-        (said := pool.says(kind)) is not None and said.holds for kind in ("Valid", "Quota", "Capacity")
+        (said := _said(pool, kinds)) is not None and said.holds
+        for kinds in (VALIDATED, ("Quota",), ("Capacity",))
     )
+
+
+def _said(pool: NodePool, kinds: tuple[str, ...]) -> Condition | None:
+    return next((said for kind in kinds if (said := pool.says(kind)) is not None), None)

@@ -36,10 +36,10 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 _LONG_AGO = Instant(0)
-_TROUBLES: dict[type[Error], TroubleKind] = {
-    QuotaExceeded: TroubleKind.QUOTA,
-    NoCapacity: TroubleKind.NO_CAPACITY,
-}
+_TROUBLES: tuple[tuple[type[Error], TroubleKind], ...] = (
+    (QuotaExceeded, TroubleKind.QUOTA),
+    (NoCapacity, TroubleKind.NO_CAPACITY),
+)
 
 Effect = Callable[[], Awaitable[None]]
 
@@ -185,7 +185,8 @@ class Autoscaler:
                 raise
             except Error as error:
                 if self._still_wanted(piece):
-                    kind = _TROUBLES.get(type(error), TroubleKind.FAILED)
+                    kind = next((kind for family, kind in _TROUBLES if isinstance(error, family)), None)
+                    kind = kind or TroubleKind.FAILED
                     self._fail(self._book.slices[piece.id], error.sentence, kind)
             self.wake()
 
@@ -219,7 +220,8 @@ class Autoscaler:
             self._move(piece, SliceState.BOOTSTRAPPING)
         elif seen.state is SliceState.FAILED and piece.state is not SliceState.FAILED:
             # One that has served and is lost says nothing about whether another can be had.
-            self._fail(piece, seen.message, None if piece.state is SliceState.READY else TroubleKind.FAILED)
+            trouble = seen.trouble or TroubleKind.FAILED
+            self._fail(piece, seen.message, None if piece.state is SliceState.READY else trouble)
 
     def _welcome(self, now: Instant) -> None:
         """A slice is ready when all of its workers have joined."""

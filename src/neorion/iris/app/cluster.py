@@ -11,18 +11,16 @@ import anyio
 import anyio.to_thread
 
 from neorion.iris.act.scale import Autoscaler, Home
-from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, caps, scale_groups
-from neorion.iris.adapters.platforms.local import (
-    Launch,
-    LocalPlatform,
-    LocalSettings,
-    Machine,
-    worker_command,
-)
+from neorion.iris.adapters.cluster_file import ClusterFile, caps, scale_groups
+from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, Machine, worker_command
 from neorion.iris.app.controller import Settings, controller
+from neorion.iris.app.platform import LocalPlace, open_platform
 from neorion.iris.app.served import check_served
+from neorion.iris.model import SliceId
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file
+from neorion.iris.ports import Platform
+from neorion.keel.base import Invalid
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import SecretFile, loads, write_secret
 from neorion.keel.rpc import Principal, Tokens
@@ -67,7 +65,13 @@ class Cluster:
 
     address: str
     token: str
-    platform: LocalPlatform
+    platform: Platform
+
+    async def lose(self, piece: SliceId) -> None:
+        """Takes one machine of a slice away, as a power cut would. Only machines that are simulated here can be lost."""
+        if not isinstance(self.platform, LocalPlatform):
+            raise Invalid("iris.platform", "Only simulated machines can be lost on purpose.")
+        await self.platform.lose(piece)
 
 
 async def run_cluster(
@@ -93,7 +97,7 @@ async def run_cluster(
 async def cluster(
     file: ClusterFile, folder: Path, place: tuple[str, int], launch: Launch = worker_command
 ) -> AsyncGenerator[Cluster]:
-    local_platform = check_served(file)
+    check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
     admin, by_hand, key = (
@@ -118,16 +122,10 @@ async def cluster(
         lease=Lease.within(file.controller.worker_timeout),
     )
     async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.value):
-        local = LocalSettings(
-            folder / "slices",
-            running.address,
-            {**_variables(), **file.defaults.bootstrap.env_vars},
-            behaviours(file),
-            local_platform.stop_grace,
-        )
-        async with LocalPlatform(local, launch, clock) as platform:
+        local = LocalPlace(folder / "slices", running.address, launch)
+        async with open_platform(file, local, clock, rng) as platform:
             desk = running.desk
-            home = Home(running.address, desk.badges.of_slice)
+            home = Home(platform.discover_controller(), desk.badges.of_slice)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
@@ -168,9 +166,3 @@ def _leashed(machine: Machine) -> Sequence[str]:
 async def _end_with_stdin(crew: Crew) -> None:
     await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
     crew.stop()
-
-
-def _variables() -> dict[str, str]:
-    """What a worker needs of this process's environment, and no secret of it."""
-    wanted = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
-    return {name: os.environ[name] for name in wanted if name in os.environ}

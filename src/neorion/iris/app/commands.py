@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import click
 
-from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName
+from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.adapters.runtimes.process.kernel import die_with_parent
 from neorion.iris.app.cluster import local_file, run_cluster
@@ -66,7 +66,8 @@ def controller_serve(
     if bundle_prefix:
         storage = file.storage.model_copy(update={"bundle_prefix": bundle_prefix})
         file = file.model_copy(update={"storage": storage})
-    place = (host or _home(file).host, _home(file).port if port is None else port)
+    usual_host, usual_port = _place(file)
+    place = (host or usual_host, usual_port if port is None else port)
     _run_cluster(out, file, Path(file.storage.state_dir).expanduser(), place)
 
 
@@ -88,6 +89,7 @@ def controller_serve(
 @click.option("--gpus", default=0, help="GPUs to offer.")
 @click.option("--gpu-variant", default="", help="What kind of GPUs.")
 @click.option("--attribute", "attributes", multiple=True, help="KEY=VALUE, for constraints.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="Read the token from this file.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
 @click.option("--leash", is_flag=True, help="End with the process that starts it, however that ends.")
 @_log
@@ -106,7 +108,12 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     address = options["address"] or os.environ.get("IRIS_CONTROLLER_ADDRESS", "")
     if not address:
         address = _address_in(options["config"])
-    token = sys.stdin.read().strip() if options["token_stdin"] else os.environ.get("IRIS_TOKEN", "")
+    if options["token_stdin"]:
+        token = sys.stdin.read().strip()
+    elif options["token_file"]:
+        token = _token_in(options["token_file"])
+    else:
+        token = os.environ.get("IRIS_TOKEN", "")
     if options["token_stdin"] and not token:
         # Whoever started us went away before it let us go: we are not on anybody's record.
         raise Unauthenticated("iris.no_token", "There was no token on standard input.", hint="start it again")
@@ -171,9 +178,23 @@ def _run_cluster(
     run_process(main)
 
 
-def _home(file: ClusterFile) -> LocalController:
-    """Where the file says that the controller listens."""
-    return file.controller.local or LocalController()
+def _place(file: ClusterFile) -> tuple[str, int]:
+    """Where the controller listens by its file. Behind a Service it is reached from other machines."""
+    if (service := file.controller.service) is not None:
+        return "0.0.0.0", service.port  # noqa: S104 -- callers show tokens
+    local = file.controller.local or LocalController()
+    return local.host, local.port
+
+
+def _token_in(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise Unauthenticated(
+            "iris.no_token",
+            f"The token could not be read from {path}: {error.strerror}.",
+            hint="mount the Secret of the slice there",
+        ) from None
 
 
 def _address_in(config: Path | None) -> str:
@@ -182,9 +203,8 @@ def _address_in(config: Path | None) -> str:
             "iris.no_controller", "Where is the controller?", hint="--controller HOST:PORT, or --config FILE"
         )
     file = load(config, ClusterFile, os.environ)
-    if file.platform.coreweave is None or file.controller.coreweave is None:
+    if file.platform.in_cluster is None:
         raise Invalid(
             "iris.no_controller", "The cluster file does not say where workers find the controller."
         )
-    found = file.controller.coreweave
-    return f"{found.service_name}.{file.platform.coreweave.namespace}.svc.cluster.local:{found.port}"
+    return kubernetes_settings(file).controller

@@ -1,38 +1,57 @@
 """What a cluster file may ask for and this version does not do: refused by name, never passed over in silence."""
 
+from collections.abc import Mapping
+
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, runtime
-from neorion.iris.adapters.cluster_file.sections import Bootstrap, LocalPlatform, Platform
+from neorion.iris.adapters.cluster_file.sections import Bootstrap, NodePools, Platform
 from neorion.keel.base import Invalid
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
+_ONE_MACHINE = "has no meaning on one machine, or not this one."
+_NOT_YET = "is not supported for worker Pods yet."
 
-def check_served(file: ClusterFile) -> LocalPlatform:
-    """The file's local platform. What is said for images and Pods is not used on one machine, and the log says so."""
-    local = file.platform.local
-    if local is None:
-        raise Invalid(
-            "iris.platform",
-            f"This version runs clusters of the platform local, not {file.arm}.",
-            hint="replace the platform, controller and slice_template sections by local ones to try the file here",
-        )
+
+def check_served(file: ClusterFile) -> None:
+    """Raises for the first setting that would do nothing. What the documents' own files say is only logged."""
+    if file.platform.in_cluster is None:
+        _refuse(_said_for_one_machine(file), _ONE_MACHINE)
+        # With the platform replaced by local, the documents' files still load and run.
+        _warn(file, "docker_image", "worker_port")
+    else:
+        _refuse(_said_for_pods(file), _NOT_YET)
+
+
+def _said_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
     bootstrap, usual = file.defaults.bootstrap, Bootstrap()
-    refused = {
+    return {
         "platform.label_prefix": file.platform.label_prefix != Platform.model_fields["label_prefix"].default,
         "defaults.bootstrap.runtime": runtime(file) is not RuntimeName.PROCESS,
         "defaults.bootstrap.cache_dir": bootstrap.cache_dir != usual.cache_dir,
         "defaults.bootstrap.task_image": bootstrap.task_image != usual.task_image,
     }
-    for key, said in refused.items():
-        if said:
-            raise Invalid(
-                "iris.unserved",
-                f"{key} has no meaning on one machine, or not this one.",
-                hint="leave it out of the cluster file",
-            )
-    # The documents' own files say these; with the platform replaced by local they still load and run.
-    for key in ("docker_image", "worker_port"):
-        if getattr(bootstrap, key) != getattr(usual, key):
+
+
+def _said_for_pods(file: ClusterFile) -> Mapping[str, bool]:
+    bootstrap, coreweave = file.defaults.bootstrap, file.platform.coreweave
+    shared = coreweave is not None and coreweave.node_pools is NodePools.PER_GROUP
+    return {
+        f"defaults.bootstrap.runtime: {runtime(file)}": runtime(file) is not RuntimeName.PROCESS,
+        "defaults.bootstrap.cache_dir": bool(bootstrap.cache_dir),
+        "defaults.bootstrap.task_image": bool(bootstrap.task_image),
+        "platform.coreweave.node_pools: per_group": shared,
+    }
+
+
+def _refuse(said: Mapping[str, bool], why: str) -> None:
+    for key, is_said in said.items():
+        if is_said:
+            raise Invalid("iris.unserved", f"{key} {why}", hint="leave it out of the cluster file")
+
+
+def _warn(file: ClusterFile, *keys: str) -> None:
+    usual = Bootstrap()
+    for key in keys:
+        if getattr(file.defaults.bootstrap, key) != getattr(usual, key):
             log.warning("not used on one machine", key=f"defaults.bootstrap.{key}")
-    return local

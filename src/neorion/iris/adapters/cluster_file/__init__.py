@@ -5,6 +5,20 @@ Reads and checks, and starts nothing: who opens stores, ports and platforms take
 
 from neorion.iris.adapters.cluster_file.file import ClusterFile
 from neorion.iris.adapters.cluster_file.sections import RuntimeName
-from neorion.iris.adapters.cluster_file.values import behaviours, caps, runtime, scale_groups
+from neorion.iris.adapters.cluster_file.values import (
+    behaviours,
+    caps,
+    kubernetes_settings,
+    runtime,
+    scale_groups,
+)
 
-__all__ = ["ClusterFile", "RuntimeName", "behaviours", "caps", "runtime", "scale_groups"]
+__all__ = [
+    "ClusterFile",
+    "RuntimeName",
+    "behaviours",
+    "caps",
+    "kubernetes_settings",
+    "runtime",
+    "scale_groups",
+]

@@ -47,6 +47,7 @@ class ClusterFile(Model):
         # Sections without exactly one platform complain about that themselves.
         if len(chosen) == 1:
             yield from self._other_platforms(chosen[0])
+            yield from self._pods()
             yield from self._coreweave()
 
     def _same_names(self) -> Iterator[Problem]:
@@ -68,13 +69,15 @@ class ClusterFile(Model):
                 sentence = f'"{steps[-1]}" is for {chosen[0]}, but the platform is {arm}.'
                 yield Problem((*steps, chosen[0]), sentence, f'Write a "{arm}" section instead.')
 
+    def _pods(self) -> Iterator[Problem]:
+        if self.platform.in_cluster is not None and not self.defaults.bootstrap.docker_image:
+            sentence = 'Worker Pods need "defaults.bootstrap.docker_image".'
+            yield Problem(("defaults", "bootstrap", "docker_image"), sentence)
+
     def _coreweave(self) -> Iterator[Problem]:
         platform = self.platform.coreweave
         if platform is None:
             return
-        if not self.defaults.bootstrap.docker_image:
-            sentence = 'Workers on CoreWeave need "defaults.bootstrap.docker_image".'
-            yield Problem(("defaults", "bootstrap", "docker_image"), sentence)
         for name, group in self.scale_groups.items():
             pool = group.slice_template.coreweave
             if pool is not None and pool.region not in (None, platform.region):

@@ -60,6 +60,13 @@ class MachineResources(Model):
                 yield Problem((name,), f'"{name}" must be more than nothing.')
 
 
+class ComputeClass(StrEnum):
+    """How CoreWeave sells a machine."""
+
+    DEFAULT = "default"
+    SPOT = "spot"
+
+
 class CoreweaveSlice(Model):
     """The NodePool of a slice."""
 
@@ -71,6 +78,19 @@ class CoreweaveSlice(Model):
         default=None, ge=0, description="`resources.gpu_count`, if it is written again."
     )
     gpu_class: str | None = Field(default=None, description="`accelerator_variant`, if it is written again.")
+    infiniband: bool = Field(default=False, description="Gives workers the machine's InfiniBand devices.")
+    compute_class: ComputeClass = Field(
+        default=ComputeClass.DEFAULT, description="`spot` machines are cheaper and may be taken away."
+    )
+    annotations: dict[str, str] = Field(default_factory=dict, description="Annotations of its NodePool.")
+
+
+class KubernetesSlice(Model):
+    """The worker Pods of a slice on nodes that somebody else provides."""
+
+    node_selector: dict[str, str] = Field(
+        default_factory=dict, description="Labels that the nodes of its Pods must have."
+    )
     infiniband: bool = Field(default=False, description="Gives workers the machine's InfiniBand devices.")
 
 
@@ -103,6 +123,7 @@ class SliceTemplate(Model):
     accelerator_variant: str | None = Field(default=None, description="The group's, if it is written again.")
     num_vms: int | None = Field(default=None, ge=1, description="The group's, if it is written again.")
     coreweave: CoreweaveSlice | None = Field(default=None, description="A slice on CoreWeave.")
+    kubernetes: KubernetesSlice | None = Field(default=None, description="A slice on any Kubernetes cluster.")
     local: LocalSlice | None = Field(default=None, description="A slice on this machine.")
 
     def problems(self) -> Iterable[Problem]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from neorion.keel.base import Duration, Quantity
 from neorion.keel.config import DurationField, Model, NameField, Problem, QuantityField, Secret
 
-ARMS = ("coreweave", "local")
+ARMS = ("coreweave", "kubernetes", "local")
 # Workers renew their leases several times within it, over a network that may be slow.
 WORKER_TIMEOUT_MIN = Duration.of(seconds=2)
 
@@ -41,10 +41,15 @@ def arms(section: Model) -> tuple[str, ...]:
 def one_arm(section: Model) -> Iterator[Problem]:
     chosen = arms(section)
     if not chosen:
-        hint = 'Write "local: {}" for this machine, or a "coreweave" section.'
-        yield Problem((), 'One of "coreweave" and "local" is needed here, and neither is there.', hint)
+        hint = 'Write "local: {}" for this machine, or a "kubernetes" or "coreweave" section.'
+        yield Problem((), 'One of "coreweave", "kubernetes" and "local" is needed here.', hint)
     elif len(chosen) > 1:
-        yield Problem((), 'Only one of "coreweave" and "local" may stand here.', "Remove the other.")
+        sentence = f"Only one of {' and '.join(map(_quoted, chosen))} may stand here."
+        yield Problem((), sentence, "Remove the other.")
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
 
 
 def never_zero(section: Model, *names: str) -> Iterator[Problem]:
@@ -53,18 +58,44 @@ def never_zero(section: Model, *names: str) -> Iterator[Problem]:
             yield Problem((name,), f'"{name}" must be longer than nothing.')
 
 
-class CoreweavePlatform(Model):
-    """CoreWeave: slices are NodePools with a worker Pod on each node."""
+class InCluster(Model):
+    """What holds for worker Pods on any Kubernetes cluster."""
 
-    region: str = Field(min_length=1, description="Where the Kubernetes cluster runs, as in `LGA1`.")
     namespace: NameField = Field(default="iris", description="The namespace of the worker Pods.")
     kubeconfig_path: str = Field(
         default="",
         description="For a controller outside of the cluster; inside, its service account is used.",
     )
+    image_pull_secrets: list[NameField] = Field(
+        default=["iris-image-pull"],
+        description="Secrets for pulling the worker's image; one that does not exist is ignored.",
+    )
+    stop_grace: DurationField = Field(
+        default=Duration.of(seconds=30), description="How long a worker Pod may take to end."
+    )
+
+    def problems(self) -> Iterable[Problem]:
+        return never_zero(self, "stop_grace")
+
+
+class KubernetesPlatform(InCluster):
+    """Any Kubernetes cluster: slices are worker Pods, on nodes that are there or that an autoscaler adds."""
+
+    host_network: bool = Field(default=False, description="Gives worker Pods the network of their nodes.")
+
+
+class CoreweavePlatform(InCluster):
+    """CoreWeave: slices are NodePools with a worker Pod on each node."""
+
+    region: str = Field(min_length=1, description="Where the Kubernetes cluster runs, as in `LGA1`.")
+    host_network: bool = Field(default=True, description="Gives worker Pods the network of their nodes.")
     node_pools: NodePools = Field(
         default=NodePools.PER_SLICE,
         description="One NodePool `per_slice`, or one `per_group` that grows and shrinks.",
+    )
+    capacity_patience: DurationField = Field(
+        default=Duration.of(minutes=10),
+        description="How long a NodePool may wait in CoreWeave's queue before another group is tried.",
     )
 
 
@@ -85,13 +116,21 @@ class Platform(Model):
         description="Begins the labels on everything this installation makes, as in `iris-managed`.",
     )
     coreweave: CoreweavePlatform | None = Field(default=None, description="Slices on CoreWeave.")
+    kubernetes: KubernetesPlatform | None = Field(
+        default=None, description="Slices on any Kubernetes cluster."
+    )
     local: LocalPlatform | None = Field(default=None, description="Slices on this machine.")
 
     def problems(self) -> Iterable[Problem]:
         return one_arm(self)
 
+    @property
+    def in_cluster(self) -> KubernetesPlatform | CoreweavePlatform | None:
+        """The cluster of the worker Pods, if they are Pods."""
+        return self.coreweave or self.kubernetes
 
-class CoreweaveController(Model):
+
+class ServiceController(Model):
     """A controller that runs as a Deployment behind a Service."""
 
     port: int = Field(default=10000, ge=1, le=65535, description="The port of the Service.")
@@ -112,7 +151,10 @@ class LocalController(Model):
 class Controller(Model):
     """Where the controller is found."""
 
-    coreweave: CoreweaveController | None = Field(
+    coreweave: ServiceController | None = Field(
+        default=None, description="A controller inside of the cluster, on CoreWeave."
+    )
+    kubernetes: ServiceController | None = Field(
         default=None, description="A controller inside of the cluster."
     )
     local: LocalController | None = Field(default=None, description="A controller on this machine.")
@@ -126,15 +168,20 @@ class Controller(Model):
             sentence = f'"worker_timeout" is {self.worker_timeout}, less than {WORKER_TIMEOUT_MIN}.'
             yield Problem(("worker_timeout",), sentence, "A pause of the machine would cost tasks.")
 
+    @property
+    def service(self) -> ServiceController | None:
+        """The Service of a controller inside of a cluster."""
+        return self.coreweave or self.kubernetes
+
 
 class Bootstrap(Model):
     """What a new machine starts."""
 
-    docker_image: str = Field(default="", description="The worker's image; needed on CoreWeave.")
+    docker_image: str = Field(default="", description="The worker's image; needed for worker Pods.")
     worker_port: int = Field(default=10001, ge=1, le=65535, description="The worker's own port.")
     runtime: RuntimeName | None = Field(
         default=None,
-        description="How tasks start: `process`, `containerd` or `kubernetes`. Without it `process` on this machine, `containerd` on CoreWeave.",
+        description="How tasks start: `process`, `containerd` or `kubernetes`. Without it `process`.",
     )
     cache_dir: str = Field(
         default="", description="Where workers keep blobs; without it below their own folder."

@@ -6,8 +6,10 @@ from neorion.iris.adapters.cluster_file.file import ClusterFile
 from neorion.iris.adapters.cluster_file.groups import Accelerator, Group
 from neorion.iris.adapters.cluster_file.sections import RuntimeName, UserLimit
 from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, KubernetesSettings, PoolTemplate
 from neorion.iris.model import Cap, Caps, Resources
 from neorion.iris.model.group import ScaleGroup
+from neorion.keel.base import Duration, Invalid
 
 
 def scale_groups(file: ClusterFile) -> tuple[ScaleGroup, ...]:
@@ -56,8 +58,38 @@ def caps(file: ClusterFile) -> Caps:
 
 
 def runtime(file: ClusterFile) -> RuntimeName:
-    usual = RuntimeName.PROCESS if file.arm == "local" else RuntimeName.CONTAINERD
-    return file.defaults.bootstrap.runtime or usual
+    return file.defaults.bootstrap.runtime or RuntimeName.PROCESS
+
+
+def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
+    """What the platform of worker Pods is told. The file must have a section for one."""
+    platform, service = file.platform.in_cluster, file.controller.service
+    if platform is None or service is None:
+        raise Invalid("iris.platform", "The cluster file has no section for worker Pods.")
+    coreweave = file.platform.coreweave
+    patience = coreweave.capacity_patience if coreweave is not None else Duration(0)
+    return KubernetesSettings(
+        namespace=platform.namespace,
+        controller=f"{service.service_name}.{platform.namespace}.svc.cluster.local:{service.port}",
+        image=file.defaults.bootstrap.docker_image,
+        groups={name: _template(group) for name, group in file.scale_groups.items()},
+        label_prefix=file.platform.label_prefix,
+        pull_secrets=tuple(platform.image_pull_secrets),
+        host_network=platform.host_network,
+        variables=file.defaults.bootstrap.env_vars,
+        stop_grace=platform.stop_grace,
+        capacity_patience=patience,
+    )
+
+
+def _template(group: Group) -> GroupTemplate:
+    bought, waiting = group.slice_template.coreweave, group.slice_template.kubernetes
+    if bought is not None:
+        pool = PoolTemplate(bought.instance_type, bought.compute_class.value, bought.annotations)
+        return GroupTemplate(pool, infiniband=bought.infiniband)
+    if waiting is not None:
+        return GroupTemplate(node_selector=waiting.node_selector, infiniband=waiting.infiniband)
+    return GroupTemplate()
 
 
 def _cap(usual: Cap, limit: UserLimit) -> Cap:

@@ -1,0 +1,72 @@
+"""What Pods and NodePools say of themselves, in words for people."""
+
+from typing import Final
+
+from neorion.keel.kube import condition
+from neorion.keel.kube.core import Pod
+
+_OVER: Final = frozenset({"Failed", "Succeeded"})
+# What the kubelet tries again for ever and a person has to correct.
+_BROKEN: Final = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+    }
+)
+# A worker that ends at once, again and again, will not join.
+_CRASHES_MAX: Final = 3
+_WORDS_MAX: Final = 300
+
+
+def is_placed(pod: Pod) -> bool:
+    """Whether the Pod has a machine."""
+    return bool(pod.spec.node_name) and pod.meta.deleted is None and pod.status.phase not in _OVER
+
+
+def loss(pod: Pod) -> str:
+    """Why this worker is lost, or "" while it is not."""
+    where = f"{pod.meta.name} on {pod.spec.node_name}" if pod.spec.node_name else pod.meta.name
+    if why := _end(pod) or _broken(pod):
+        return f"{where} {why}."
+    return ""
+
+
+def waiting(pod: Pod) -> str:
+    """Why the Pod has no machine yet, as the scheduler says."""
+    scheduled = condition(pod.status.conditions, "PodScheduled")
+    if scheduled is None or scheduled.holds:
+        return ""
+    return _cut(scheduled.message or scheduled.reason)
+
+
+def _end(pod: Pod) -> str:
+    disruption = condition(pod.status.conditions, "DisruptionTarget")
+    said = _cut(disruption.message or disruption.reason) if disruption is not None else ""
+    if pod.meta.deleted is not None:
+        return f"was taken away: {said}" if said else "was deleted"
+    if pod.status.phase in _OVER:
+        words = said or _cut(pod.status.message or pod.status.reason)
+        return f"ended: {words}" if words else "ended"
+    return ""
+
+
+def _broken(pod: Pod) -> str:
+    for container in pod.status.containers:
+        now = container.state.waiting
+        if now is None:
+            continue
+        if now.reason in _BROKEN:
+            return f"cannot start: {now.reason}: {_cut(now.message)}"
+        if now.reason == "CrashLoopBackOff" and container.restart_count >= _CRASHES_MAX:
+            last = container.last_state.terminated
+            words = _cut(last.message.strip().rpartition("\n")[2]) if last is not None else ""
+            code = f"exit code {last.exit_code}" if last is not None else "unknown exit code"
+            return f"crashes at its start with {code}: {words or now.message}"
+    return ""
+
+
+def _cut(text: str) -> str:
+    return text.strip().removesuffix(".")[:_WORDS_MAX]

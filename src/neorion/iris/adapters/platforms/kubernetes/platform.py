@@ -1,0 +1,206 @@
+"""The platform port over worker Pods of a Kubernetes cluster, with NodePools where a scale group buys its machines.
+
+One wheel turns for every slice: what the cluster shows of it decides the next steps. A controller that comes back finds
+each slice by its record and goes on where the last one stopped.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from neorion.capacity.coreweave import NODE_POOL
+from neorion.iris.adapters.platforms.kubernetes import record as records
+from neorion.iris.adapters.platforms.kubernetes.applier import Applier
+from neorion.iris.adapters.platforms.kubernetes.errors import trouble_of
+from neorion.iris.adapters.platforms.kubernetes.mirrors import Mirrors
+from neorion.iris.adapters.platforms.kubernetes.names import Names
+from neorion.iris.adapters.platforms.kubernetes.record import Record
+from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
+from neorion.iris.adapters.platforms.kubernetes.steps import Fail, Wait, accepted, describe, next_steps
+from neorion.iris.adapters.platforms.news import News, at_most
+from neorion.iris.model import SliceId, SliceState
+from neorion.iris.ports import SliceOrder, SliceSeen
+from neorion.keel.base import Conflict, Duration, Error, Invalid, NotFound, Retry, is_name
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.kube import Api
+from neorion.keel.kube.control import Controller, Informers, Operator
+from neorion.keel.kube.core import POD, Secret
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+
+class _Verdict:
+    """What became of a slice that its buyer still waits for."""
+
+    def __init__(self) -> None:
+        self.said = anyio.Event()
+        self.error: Error | None = None
+
+    async def wait(self) -> None:
+        await self.said.wait()
+
+
+class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
+    """Slices of worker Pods. Entering it finds what is there; leaving it leaves the slices as they are."""
+
+    def __init__(self, settings: KubernetesSettings, api: Api, clock: Clock, rng: Rng) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._names = Names(settings.label_prefix, settings.namespace)
+        self._news = News()
+        # What was told last of each slice, by name: a turn that changes nothing tells nothing.
+        self._told: dict[str, SliceSeen] = {}
+        self._verdicts: dict[str, _Verdict] = {}
+        informers = Informers(api, clock, rng)
+        pools = any(template.pool for template in settings.groups.values())
+        self._mirrors = Mirrors(informers, self._names, pools=pools)
+        self._applier = Applier(api, informers, settings, self._names)
+        self._controller = Controller("slices", self._reconcile, clock, rng)
+        self._mirrors.wake(self._controller)
+        self._informers = informers
+        self._operator = Operator(informers, [self._controller])
+        self._exit = AsyncExitStack()
+
+    async def create_slice(self, order: SliceOrder) -> None:
+        """Waits a moment for CoreWeave's verdict. One that comes later is told by `changes`."""
+        if not is_name(order.id) or order.machines < 1:
+            raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is not a valid slice.")
+        name = self._names.slice(order.group, order.id)
+        if self._mirrors.find(name) is not None:
+            return
+        verdict = self._verdicts.setdefault(name, _Verdict())
+        try:
+            await self._applier.order(order)
+            await at_most(self._clock, self._settings.judgement, verdict.wait)
+        finally:
+            self._verdicts.pop(name, None)
+        if verdict.error is not None:
+            raise verdict.error
+
+    async def list_slices(self, group: str) -> Sequence[SliceSeen]:
+        return [seen for seen in await self.list_all_slices() if seen.group == group]
+
+    async def list_all_slices(self) -> Sequence[SliceSeen]:
+        found = [self._seen(record) for _, record in self._mirrors.records()]
+        return sorted(found, key=lambda seen: seen.id)
+
+    async def describe(self, piece: SliceId) -> SliceSeen:
+        for _, record in self._mirrors.records():
+            if record.id == piece:
+                return self._seen(record)
+        raise NotFound(
+            "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
+        )
+
+    async def terminate(self, piece: SliceId) -> None:
+        for secret, record in self._mirrors.records():
+            if record.id == piece and not record.deleting:
+                await self._applier.note(secret, records.deleting(secret.meta))
+
+    def changes(self) -> AsyncIterator[SliceSeen]:
+        return self._news.listen()
+
+    def discover_controller(self) -> str:
+        return self._settings.controller
+
+    @asynccontextmanager
+    async def tunnel(self, address: str) -> AsyncGenerator[str, None]:
+        """The controller runs inside the cluster, where every address is reached directly."""
+        yield address
+
+    async def shutdown(self) -> None:
+        changes = self._news.listen()
+        for seen in await self.list_all_slices():
+            await self.terminate(seen.id)
+        while await self.list_all_slices():
+            await anext(changes)
+
+    def _seen(self, record: Record) -> SliceSeen:
+        return describe(self._mirrors.observed(record, self._clock.now()))
+
+    async def _reconcile(self, name: str) -> Duration | None:
+        found = self._mirrors.find(name)
+        if found is None:
+            await self._sweep(name)
+            self._tell_gone(name)
+            return None
+        secret, record = found
+        wait = await self._turn(secret, record)
+        self._tell(name)
+        return wait
+
+    async def _turn(self, secret: Secret, record: Record) -> Duration | None:
+        wait = None
+        template = self._settings.groups.get(record.group)
+        seen = self._mirrors.observed(record, self._clock.now())
+        if accepted(seen, template) and (verdict := self._verdicts.get(record.name)) is not None:
+            verdict.said.set()
+        for step in next_steps(seen, template, self._settings.capacity_patience):
+            if isinstance(step, Fail):
+                await self._fail(secret, record, step.error)
+            elif isinstance(step, Wait):
+                wait = step.span
+            else:
+                try:
+                    await self._applier.apply(secret, record, step)
+                except (Retry, Conflict):
+                    raise
+                except Error as error:
+                    await self._fail(secret, record, error)
+                    break
+        return wait
+
+    async def _fail(self, secret: Secret, record: Record, error: Error) -> None:
+        """A buyer who waits is told, and nothing is left; otherwise the slice stays until it is terminated."""
+        verdict = self._verdicts.get(record.name)
+        if record.deleting:
+            raise error
+        if verdict is None:
+            log.warning("slice failed", slice=record.id, group=record.group, why=error.sentence)
+            patch = records.failed(secret.meta, error.sentence, trouble_of(error))
+        else:
+            verdict.error = error
+            patch = records.deleting(secret.meta)
+        await self._applier.note(secret, patch)
+
+    async def _sweep(self, name: str) -> None:
+        """Without its record a slice has no owner: whatever is left of it goes too."""
+        pods, pool = self._mirrors.strays(name)
+        for pod in pods:
+            if pod.meta.deleted is None:
+                await self._applier.delete(POD, pod)
+        if pool is not None and pool.meta.deleted is None:
+            log.warning("NodePool without a slice", pool=name)
+            await self._applier.delete(NODE_POOL, pool)
+
+    def _tell(self, name: str) -> None:
+        found = self._mirrors.find(name)
+        if found is None:
+            return
+        seen = self._seen(found[1])
+        if self._told.get(name) != seen:
+            self._told[name] = seen
+            self._news.tell(seen)
+
+    def _tell_gone(self, name: str) -> None:
+        if (verdict := self._verdicts.get(name)) is not None and verdict.error is not None:
+            verdict.said.set()
+        if (last := self._told.pop(name, None)) is not None:
+            self._news.tell(SliceSeen(last.id, last.group, SliceState.DELETING))
+
+    async def __aenter__(self) -> Self:
+        group = await self._exit.enter_async_context(anyio.create_task_group())
+        self._exit.callback(group.cancel_scope.cancel)
+        self._exit.callback(self._news.close)
+        group.start_soon(self._operator.run, anyio.Event(), name="slices")
+        await self._informers.wait_synced()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._exit.__aexit__(kind, error, trace)

@@ -1,0 +1,110 @@
+"""The record of a slice: a Secret with its workers' token, annotated with what was ordered and what became of it.
+
+It is the first object of a slice and the last one to go: a later controller finds the slice by it.
+"""
+
+from base64 import b64encode
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from neorion.iris.adapters.platforms.kubernetes.names import Names
+from neorion.iris.model import Resources, SliceId, TroubleKind
+from neorion.iris.ports import SliceOrder
+from neorion.keel.kube import Meta
+from neorion.keel.kube.core import Secret
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+TOKEN: Final = "token"  # noqa: S105 -- the name of a file
+_ORDER: Final = "neorion.dev/slice-order"
+_STARTED: Final = "neorion.dev/slice-started"
+_DELETING: Final = "neorion.dev/slice-deleting"
+_FAILURE: Final = "neorion.dev/slice-failure"
+_TROUBLE: Final = "neorion.dev/slice-trouble"
+
+
+class Wanted(Struct, frozen=True):
+    """What was ordered, without the token."""
+
+    id: str
+    group: str
+    machines: int
+    shape: Resources
+    attributes: tuple[tuple[str, str], ...]
+    controller: str
+
+
+class Record(Struct, frozen=True):
+    """A slice. It has started when all of its Pods were created: one that is missing later was lost."""
+
+    name: str
+    uid: str
+    wanted: Wanted
+    started: bool = False
+    deleting: bool = False
+    failure: str = ""
+    trouble: TroubleKind | None = None
+
+    @property
+    def id(self) -> SliceId:
+        return SliceId(self.wanted.id)
+
+    @property
+    def group(self) -> str:
+        return self.wanted.group
+
+
+def secret_of(order: SliceOrder, names: Names) -> dict[str, Any]:
+    wanted = Wanted(
+        str(order.id), order.group, order.machines, order.shape, order.attributes, order.controller
+    )
+    return {
+        "metadata": {
+            "name": names.slice(order.group, order.id),
+            "namespace": names.namespace,
+            "labels": names.labels(order.group, order.id),
+            "annotations": {_ORDER: msgspec.json.encode(wanted).decode()},
+        },
+        "type": "Opaque",
+        "data": {TOKEN: b64encode(order.token.encode()).decode()},
+    }
+
+
+def record_of(secret: Secret) -> Record | None:
+    """None for a Secret that carries our labels but was not written here."""
+    meta, notes = secret.meta, secret.meta.annotations
+    try:
+        wanted = msgspec.json.decode(notes.get(_ORDER, ""), type=Wanted)
+        trouble = TroubleKind(notes[_TROUBLE]) if notes.get(_TROUBLE) else None
+    except (msgspec.DecodeError, ValueError) as error:
+        log.warning("the Secret is not the record of a slice", secret=str(meta.key), why=str(error))
+        return None
+    return Record(
+        name=meta.name,
+        uid=meta.uid,
+        wanted=wanted,
+        started=_STARTED in notes,
+        deleting=_DELETING in notes or meta.deleted is not None,
+        failure=notes.get(_FAILURE, ""),
+        trouble=trouble,
+    )
+
+
+def started(meta: Meta) -> dict[str, Any]:
+    return _noted(meta, {_STARTED: "true"})
+
+
+def deleting(meta: Meta) -> dict[str, Any]:
+    return _noted(meta, {_DELETING: "true"})
+
+
+def failed(meta: Meta, message: str, trouble: TroubleKind) -> dict[str, Any]:
+    return _noted(meta, {_FAILURE: message, _TROUBLE: trouble.value})
+
+
+def _noted(meta: Meta, notes: dict[str, str]) -> dict[str, Any]:
+    """A merge patch for this very Secret: one of the same name that came later is left alone."""
+    return {"metadata": {"uid": meta.uid, "annotations": notes}}

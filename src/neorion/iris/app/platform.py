@@ -1,0 +1,56 @@
+"""The platform that a cluster file asks for, opened for as long as a controller runs."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, kubernetes_settings
+from neorion.iris.adapters.cluster_file.sections import LocalPlatform as LocalSection
+from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
+from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, LocalSettings
+from neorion.iris.ports import Platform
+from neorion.keel.clock import Clock, Rng
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlace:
+    """Where slices of this machine live, and how their workers start and find the controller."""
+
+    folder: Path
+    address: str
+    launch: Launch
+
+
+@asynccontextmanager
+async def open_platform(
+    file: ClusterFile, place: LocalPlace, clock: Clock, rng: Rng
+) -> AsyncGenerator[Platform]:
+    """Leaving it leaves the slices as they are."""
+    if (cluster := file.platform.in_cluster) is not None:
+        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- not on one machine
+
+        kubeconfig = Path(cluster.kubeconfig_path).expanduser() if cluster.kubeconfig_path else None
+        async with (
+            connect(find_cluster(kubeconfig), "iris", clock, rng) as api,
+            KubernetesPlatform(kubernetes_settings(file), api, clock, rng) as platform,
+        ):
+            yield platform
+        return
+    section = file.platform.local or LocalSection()
+    settings = LocalSettings(
+        place.folder,
+        place.address,
+        {**_variables(), **file.defaults.bootstrap.env_vars},
+        behaviours(file),
+        section.stop_grace,
+    )
+    async with LocalPlatform(settings, place.launch, clock) as platform:
+        yield platform
+
+
+def _variables() -> dict[str, str]:
+    """What a worker needs of this process's environment, and no secret of it."""
+    wanted = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
+    return {name: os.environ[name] for name in wanted if name in os.environ}
