@@ -38,6 +38,12 @@ app.mount(
     heading=_SYSTEMS,
 )
 app.mount(
+    "conformance",
+    "neorion.conformance.cli:app",
+    help="Kubernetes AI conformance: checks, evidence and the report.",
+    heading=_SYSTEMS,
+)
+app.mount(
     "up",
     "neorion.devservers.cli.admin:install_command",
     help="Install or upgrade development servers in a cluster.",

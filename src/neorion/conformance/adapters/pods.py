@@ -1,0 +1,73 @@
+"""Manifests of test pods, and what a cluster offers to them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from neorion.conformance.adapters.kinds import NODE, POD, Json
+from neorion.conformance.adapters.workspace import Workspace
+from neorion.conformance.decide.nodes import NodeSupply, supplies, tolerations
+
+# Longer than any check takes.
+FOREVER: Final = ("sh", "-c", "sleep 3600")
+MOMENT: Final = ("sh", "-c", "sleep 2")
+
+
+async def node_supplies(workspace: Workspace) -> list[NodeSupply]:
+    """The nodes with accelerators of the run's profile, those with the most free ones first."""
+    options = workspace.options
+    nodes = await workspace.api.list(NODE)
+    pods = await workspace.api.list(POD)
+    return supplies(nodes, pods, options.profile.resource, hardware=options.hardware)
+
+
+def pod_spec(
+    workspace: Workspace, node: NodeSupply | None, accelerators: int, command: Sequence[str] = FOREVER
+) -> Json:
+    """A pod of one container, on one node if one is given, restricted as the strictest admission wants it."""
+    resources: Json = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+    if accelerators:
+        resources["limits"][workspace.options.profile.resource] = str(accelerators)
+    placed: Json = {}
+    if node is not None:
+        placed = {
+            "nodeSelector": {"kubernetes.io/hostname": node.hostname},
+            "tolerations": tolerations(node.taints),
+        }
+    return {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": "test",
+                "image": workspace.options.image,
+                "command": list(command),
+                "resources": resources,
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+        **placed,
+    }
+
+
+# Simulated nodes end the pods of Jobs by themselves, unless they say how long they run.
+RUNS_ON: Final = {"drydock.neorion.dev/runs-for": "1h"}
+
+
+async def make_pod(workspace: Workspace, name: str, spec: Json, labels: dict[str, str] | None = None) -> Json:
+    return await workspace.create(POD, name, {"spec": spec}, labels or {})
+
+
+def named(pods: Sequence[Json], **labels: str) -> list[Json]:
+    """Those of the pods that carry all of the labels."""
+
+    def fits(pod: Json) -> bool:
+        own: dict[str, Any] = pod["metadata"].get("labels", {})
+        return all(own.get(key) == value for key, value in labels.items())
+
+    return [pod for pod in pods if fits(pod)]

@@ -1,0 +1,64 @@
+"""What a requirement asks, how it is checked, and what the evidence can and cannot show."""
+
+import tomllib
+from importlib import resources
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from neorion.conformance.model import Level, Requirement
+from neorion.conformance.model.requirement import levels_of, title_of
+
+
+class Method(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a requirement is checked. `best` is the strongest environment in which the check can run without hardware."""
+
+    checks: str
+    control: str
+    needs: str
+    hardware: str
+    others: str = ""
+
+
+class Explanation(Struct, frozen=True):
+    """Everything there is to say about a requirement."""
+
+    id: str
+    title: str
+    category: str
+    levels: dict[str, Level]
+    summary: str
+    description: str
+    checks: str
+    control: str
+    needs: str
+    hardware: str
+    others: str
+
+
+def explain(requirement: Requirement) -> Explanation:
+    method = _METHODS[requirement.id]
+    return Explanation(
+        requirement.id,
+        title_of(requirement.id),
+        str(requirement.category),
+        levels_of(requirement.id),
+        requirement.summary,
+        requirement.description,
+        method.checks,
+        method.control,
+        method.needs,
+        method.hardware,
+        method.others,
+    )
+
+
+def method_of(requirement_id: str) -> Method:
+    return _METHODS[requirement_id]
+
+
+_METHODS: Final = msgspec.convert(
+    tomllib.loads(resources.files(__package__ or __name__).joinpath("methods.toml").read_text("utf-8")),
+    dict[str, Method],
+)
