@@ -28,7 +28,7 @@ system: ## system packages for the tests: installed as root on Debian, otherwise
 programs: $(READY) ## the programs of real clusters, built once; tests that need them are skipped without
 	-@$(BIN)/neorion drydock build --quiet >/dev/null
 
-demo: $(RUN) ## the embedded stack, one job, one fault, healed
+demo: $(RUN) ## a job on simulated GPU machines, one of which loses power
 	@$(BIN)/neorion demo
 
 test: $(READY) system programs ## every test this machine can run, then the checks
