@@ -68,13 +68,16 @@ generate: $(READY) ## code from .proto files, pages from code
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-emit-index-url --custom-compile-command "make lock"
 
+# The base images have a pip.
+IMAGE = --constraint constraints.txt --no-emit-package pip
+
 lock: $(READY) ## resolve the locks again from pyproject.toml
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o constraints.txt
 	@$(COMPILE) --constraint constraints.txt --extra server pyproject.toml -o requirements.txt
-	@$(COMPILE) --constraint constraints.txt --extra server --extra kube --extra devservers pyproject.toml \
+	@$(COMPILE) $(IMAGE) --extra server --extra kube --extra devservers pyproject.toml \
 	  -o infra/docker/devservers-operator/requirements.txt
-	@$(COMPILE) --constraint constraints.txt --extra server --extra navarch --extra kube --extra ssh --extra postgres \
-	  --extra aws --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
+	@$(COMPILE) $(IMAGE) --extra server --extra navarch --extra kube --extra ssh --extra postgres --extra aws \
+	  --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
