@@ -28,7 +28,7 @@ system: ## system packages for the tests: installed as root on Debian, otherwise
 programs: $(READY) ## the programs of real clusters, built once; without them `make test` leaves tests out
 	@$(BIN)/neorion drydock build
 
-demo: $(RUN) ## the embedded stack, one job, one fault, healed
+demo: $(RUN) ## a job on simulated GPU machines, one of which loses power
 	@$(BIN)/neorion demo
 
 test: $(READY) system ## every test this machine can run, then the checks; builds no programs
@@ -67,14 +67,17 @@ generate: $(READY) ## code from .proto files, pages from code
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-emit-index-url --custom-compile-command "make lock"
 
+# The base images have a pip.
+IMAGE = --constraint constraints.txt --no-emit-package pip
+
 lock: $(READY) ## resolve the locks again from pyproject.toml
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o constraints.txt
 	@$(COMPILE) --constraint constraints.txt --extra server pyproject.toml -o requirements.txt
-	@$(COMPILE) --constraint constraints.txt --extra server --extra kube --extra devservers pyproject.toml \
+	@$(COMPILE) $(IMAGE) --extra server --extra kube --extra devservers pyproject.toml \
 	  -o infra/docker/devservers-operator/requirements.txt
-	@$(COMPILE) --constraint constraints.txt --extra server --extra navarch --extra kube --extra ssh --extra postgres \
-	  --extra aws --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
-	@$(COMPILE) --constraint constraints.txt --extra server --extra kube --extra objects --extra postgres pyproject.toml \
+	@$(COMPILE) $(IMAGE) --extra server --extra navarch --extra kube --extra ssh --extra postgres --extra aws \
+	  --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt
+	@$(COMPILE) $(IMAGE) --extra server --extra kube --extra objects --extra postgres pyproject.toml \
 	  -o infra/docker/iris-controller/requirements.txt
 
 clean: ## remove what make made

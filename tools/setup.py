@@ -61,6 +61,9 @@ def check_python() -> None:
 
 
 def install(uv: str, folder: Path, lock: Path) -> None:
+    # The system's certificates, as other programs use them: a company's proxy has its own. The name depends on the version.
+    for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+        os.environ.setdefault(name, "true")
     with step(f"environment in {folder}"):
         run(uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder))
     into = ("pip", "install", "--quiet", "--python", str(folder), "--no-deps")
@@ -73,11 +76,11 @@ def install(uv: str, folder: Path, lock: Path) -> None:
 def fetch_uv(folder: Path) -> str:
     """Installs the pinned uv into the environment, and returns its path."""
     # This Python's own pip spares the environment one, which takes seconds to unpack.
-    own_pip = importlib.util.find_spec("pip") is not None
-    try:
-        venv.create(folder, with_pip=not own_pip)
-    except (subprocess.CalledProcessError, ModuleNotFoundError) as error:
-        raise SetupError("There is neither uv nor pip to install packages with.", "pip") from error
+    own_pip = has("pip")
+    # Debian keeps the module apart.
+    if not own_pip and not has("ensurepip"):
+        raise SetupError("There is neither uv nor pip to install packages with.", "pip")
+    venv.create(folder, with_pip=not own_pip)
     python = str(folder / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python] if own_pip else [python, "-m", "pip"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as pinned:
@@ -87,6 +90,12 @@ def fetch_uv(folder: Path) -> str:
         run(*pip, "install", *quiet, "--require-hashes", "--no-deps", "--requirement", pinned.name)
     hand_on_settings(pip)
     return str(folder / "bin" / "uv")
+
+
+def has(module: str) -> bool:
+    spec = importlib.util.find_spec(module)
+    # An empty folder of that name is not the module.
+    return spec is not None and spec.origin is not None
 
 
 def pin_of(package: str) -> str:
@@ -106,8 +115,9 @@ def hand_on_settings(pip: list[str]) -> None:
 
 
 def run(*command: str) -> None:
-    if subprocess.run(command, check=False).returncode != 0:
-        raise SetupError("The installation failed.", "install")
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise SetupError(f"The installation failed.\n{done.stdout.rstrip()}", "install")
 
 
 @contextmanager

@@ -30,6 +30,8 @@ NEEDS: Final = {
 }
 LANGUAGES: Final = ("mermaid", "python", "sh", "text", "yaml")
 _BLOCK: Final = re.compile(r"^(?:<!-- ([a-z]+)(?:: (.+?))? -->\n)?```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+# Variables that would lead a reader to another installation or cluster.
+_OWN: Final = ("IRIS_", "KUBECONFIG", "NAVARCH_", "NEORION_", "PYTHON", "VIRTUAL_")
 # A page may define tests, as a guide to testing does: they run too.
 _RUN_PYTHON: Final = """
 import runpy, sys
@@ -104,9 +106,7 @@ class Reader:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_"))
-        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
         self._env = kept | {
             "HOME": str(folder),
             "PATH": os.pathsep.join([str(bin_folder or Path(sys.executable).parent), os.environ["PATH"]]),

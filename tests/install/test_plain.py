@@ -75,6 +75,12 @@ def test_the_demo_names_the_one_command_that_brings_it(plain: Environment, wheel
     assert "bug" not in said
 
 
+def test_a_command_that_needs_two_extras_names_both_at_once(plain: Environment, tmp_path: Path):
+    said = plain.run("navarch", "validate", str(tmp_path / "config.yaml"), code=1)
+    assert "neorion[server,navarch]" in said
+    assert "neorion[drydock,kube]" in plain.run("neorion", "drydock", "status", code=1)
+
+
 def test_a_local_cluster_names_what_it_needs(plain: Environment):
     said = plain.run("python", "-c", "from iris.client import IrisClient; IrisClient.local()", code=1)
     assert "neorion[server]" in said.splitlines()[-1]

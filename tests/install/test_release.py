@@ -40,6 +40,20 @@ def test_the_notes_of_a_version_end_at_the_next():
     )
 
 
+def test_the_images_of_a_release_have_its_version():
+    tags = {
+        (path.relative_to(ROOT).as_posix(), tag)
+        for top in ("docs", "infra", "src")
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in {".md", ".py", ".yaml"}
+        for tag in re.findall(
+            r"(?:devserver-tools:|devservers-operator:|newTag: )(\d+\.\d+\.\d+)", path.read_text()
+        )
+    }
+    assert "infra/devservers/aws/kustomization.yaml" in {path for path, _ in tags}
+    assert {(path, tag) for path, tag in tags if tag != VERSION} == set()
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_calls_what_exists_with_few_rights(path: Path):
     workflow: dict[str, Any] = yaml.safe_load(path.read_text())

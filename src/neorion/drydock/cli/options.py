@@ -17,5 +17,4 @@ binaries_option = click.option(
 
 def require_extras() -> None:
     """What drydock needs beyond the small client."""
-    require_extra("drydock")
-    require_extra("kube")
+    require_extra("drydock", "kube")

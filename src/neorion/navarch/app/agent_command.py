@@ -45,8 +45,7 @@ def _make_folder(path: Path) -> None:
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Watch this machine for a control plane. The token for joining is NAVARCH_AUTH_TOKEN."""
-    require_extra("server")
-    require_extra("navarch")
+    require_extra("server", "navarch")
     import socket  # noqa: PLC0415 -- the help does not need it
 
     from neorion.capacity.gpu import Remedy  # noqa: PLC0415 -- as above

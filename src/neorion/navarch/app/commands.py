@@ -13,8 +13,7 @@ from neorion.keel.cli.kit import Output, require_extra
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def serve(out: Output, config: Path, log: str) -> None:
     """Run the control plane until it is told to stop."""
-    require_extra("server")
-    require_extra("navarch")
+    require_extra("server", "navarch")
     import uvloop  # noqa: PLC0415 -- the help does not need it
 
     from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above

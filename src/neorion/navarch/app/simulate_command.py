@@ -16,8 +16,7 @@ from neorion.keel.cli.kit import Output, require_extra
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots here.")
 def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     """Run a fleet under virtual time and say how it fared."""
-    require_extra("server")
-    require_extra("navarch")
+    require_extra("server", "navarch")
     import logging  # noqa: PLC0415 -- the help does not need it
 
     from neorion.keel.cli.exits import Exit  # noqa: PLC0415 -- as above

@@ -41,8 +41,7 @@ REPLAYED: Final[Table[Replayed]] = Table(
 @click.argument("file", type=click.Path(path_type=Path))
 def test_command(out: Output, file: Path) -> int:
     """Run the unit tests of a policy."""
-    require_extra("server")
-    require_extra("navarch")
+    require_extra("server", "navarch")
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.keel.base import Finding, Severity  # noqa: PLC0415 -- as above
@@ -77,8 +76,7 @@ def test_command(out: Output, file: Path) -> int:
 @server_option
 def replay_command(out: Output, file: Path, against: Path | None, pool: str, server: str) -> None:
     """Say what a changed policy would have made of recorded events."""
-    require_extra("server")
-    require_extra("navarch")
+    require_extra("server", "navarch")
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.navarch.cli.asking import ask  # noqa: PLC0415 -- as above

@@ -12,8 +12,7 @@ from neorion.keel.cli.kit import Output, require_extra, show_findings
 @click.argument("file", type=click.Path(path_type=Path))
 def validate(out: Output, file: Path) -> int:
     """Check a configuration file."""
-    require_extra("server")
-    require_extra("navarch")
+    require_extra("server", "navarch")
     from neorion.keel.config import InvalidConfig, load  # noqa: PLC0415 -- the help does not need it
     from neorion.navarch.adapters.config_file import (  # noqa: PLC0415 -- as above
         ConfigFile,

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -55,21 +56,20 @@ def module_of(package: str) -> str:
     return _MODULES.get(package, package.replace("-", "_"))
 
 
-def install_command(extra: str) -> str:
-    """The command that adds an extra to this installation, from where the installation came."""
-    origin = _origin()
-    wanted = f"'{_DISTRIBUTION}[{extra}]'"
-    match origin:
+def install_command(*names: str) -> str:
+    """The command that adds extras to this installation, from where the installation came."""
+    wanted = f"[{','.join(names)}]"
+    match _origin():
         case {"dir_info": {"editable": True}, "url": str(url)}:
-            wanted = f"--editable '{unquote(urlparse(url).path)}[{extra}]'"
+            source = f"--editable '{unquote(urlparse(url).path)}{wanted}'"
         case {"url": str(url)}:
-            wanted = f"'{_DISTRIBUTION}[{extra}] @ {url}'"
+            source = f"'{_DISTRIBUTION}{wanted} @ {url}'"
         case _:
-            pass
+            source = f"'{_DISTRIBUTION}{wanted}'"
     # uvx runs a program in an environment of its cache, which nothing can be added to.
     if "archive-v0" in Path(sys.prefix).parts:
-        return f"uvx --from {wanted} {Path(sys.argv[0]).name}"
-    return f"pip install {wanted}"
+        return f"uvx --from {source} {shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}"
+    return f"pip install {source}"
 
 
 def _origin() -> dict[str, Any]:
@@ -82,11 +82,11 @@ def _origin() -> dict[str, Any]:
         return {}
 
 
-def require_extra(extra: str) -> None:
-    """Call it before importing what the extra brings."""
-    missing = missing_packages(extra)
+def require_extra(*names: str) -> None:
+    """Call it before importing what the extras bring, with all that the command needs."""
+    missing = {package: None for extra in names for package in missing_packages(extra)}
     if missing:
-        raise _not_installed(missing, extra)
+        raise _not_installed([*missing], *names)
 
 
 def missing_extra(error: ModuleNotFoundError) -> Terminal | None:
@@ -113,9 +113,9 @@ def _importer(error: ModuleNotFoundError) -> str:
     return name
 
 
-def _not_installed(packages: list[str], extra: str) -> Terminal:
+def _not_installed(packages: list[str], *names: str) -> Terminal:
     return Terminal(
         "cli.missing_extra",
         f"This needs packages that are not installed: {', '.join(packages)}.",
-        hint=f"Install them: {install_command(extra)}",
+        hint=f"Install them: {install_command(*names)}",
     )
