@@ -2,10 +2,13 @@
 
 import hashlib
 import re
+from typing import Final
 
 from neorion.keel.base import Invalid
 from neorion.keel.clock import Ids
 
+# As many jobs or tasks as one answer of the controller holds.
+PAGE: Final = 500
 _CHANCE_CHARS = 8
 
 

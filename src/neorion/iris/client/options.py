@@ -10,10 +10,8 @@ from typing import Any, Final, TypedDict
 import msgspec
 from protobuf import Oneof
 
-from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.pickles import dumps
 from neorion.iris.model.wire import Entry
 from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_mean
 
@@ -90,6 +88,10 @@ class Payload:
 
     def pickled_each(self, values: Iterable[object], what: str) -> list[str]:
         """Which modules are the user's own is found out once for all of them: it takes longer than to pickle an item."""
+        # Cloudpickle takes half a megabyte, and is not needed before the first function is sent.
+        from neorion.iris.client.by_value import own_modules_by_value  # noqa: PLC0415 -- as said
+        from neorion.iris.model.pickles import dumps  # noqa: PLC0415 -- as said
+
         try:
             with own_modules_by_value():
                 return [self.add(dumps(value)) for value in values]
@@ -99,6 +101,10 @@ class Payload:
                 f"{what} cannot be pickled: {error}.",
                 hint="pass plain data, and open files, locks and connections inside of the function",
             ) from error
+
+
+# No program runs in less.
+_BYTES_MIN: Final = 2**20
 
 
 def check_options(options: Mapping[str, object], kind: type[Options | Environment]) -> None:
@@ -243,6 +249,7 @@ def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
     for name in wanted:
         if name not in known:
             raise Invalid("iris.resources", f'"{name}" is no resource.', hint=did_you_mean(name, known))
+    _check_bytes(wanted)
     variant, count = _gpu(wanted.get("gpu", 0))
     return pb.Resources(
         cpu_milli=_amount("cpu", wanted.get("cpu", 1)).milli,
@@ -251,6 +258,18 @@ def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
         gpus=count,
         gpu_variant=variant,
     )
+
+
+def _check_bytes(wanted: Mapping[str, str | float]) -> None:
+    """A number without a unit is bytes, as in Kubernetes, but who writes 8 means gibibytes."""
+    for name in ("memory", "disk"):
+        value = wanted.get(name, 0)
+        if 0 < _amount(name, value).whole < _BYTES_MIN:
+            raise Invalid(
+                "iris.resources",
+                f"{name}: {value} is less than 1Mi: a number without a unit is bytes.",
+                hint=f'Write "{value}Gi" for gibibytes.' if str(value).isdecimal() else 'Write it as "8Gi".',
+            )
 
 
 def _gpu(wanted: str | float) -> tuple[str, int]:
