@@ -51,6 +51,6 @@ def test_the_two_jobs_have_the_same_verbs():
 @pytest.mark.timeout(240)
 def test_the_examples_of_the_guide_run():
     examples = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Names of jobs: what may be one, and one for those that were given none."""
+"""Names of jobs: which are valid, and new ones; and sizes as people read them."""
 
 import hashlib
 import re
@@ -29,3 +29,10 @@ def made_name(stem: str, ids: Ids, key: str = "") -> str:
     # A secret is some forty characters, most of them letters and digits.
     secret = hashlib.sha256(key.encode()).hexdigest() if key else ids.secret()
     return f"{told}-{''.join(filter(str.isalnum, secret))[:_CHANCE_CHARS].lower()}"
+
+
+def size(count: int) -> str:
+    for unit, suffix in ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
+        if count >= unit:
+            return f"{count / unit:.3g}{suffix}"
+    return f"{count}B"

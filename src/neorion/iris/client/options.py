@@ -5,6 +5,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypedDict
 
 import msgspec
@@ -59,6 +60,9 @@ class Options(Environment, total=False):
     scheduling_timeout: str | float
     max_failed_tasks: int
     ports: Sequence[str]
+    # A folder whose files the job finds in its working directory, e.g. "."; git's ignored files and `exclude` stay behind.
+    working_dir: str
+    exclude: Sequence[str]
     # The same key twice is the same job; without one every call is a new job.
     key: str
 
@@ -187,7 +191,7 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
         entry=_entry(work, payload),
         resources=_resources(options.get("resources", {})),
         replicas=1,
-        environment=_environment(options),
+        environment=_environment(options, payload),
         constraints=[
             pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required)
             for c in constraints
@@ -206,14 +210,25 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
     return spec
 
 
-def _environment(options: Options) -> pb.Environment:
+def _environment(options: Options, payload: Payload) -> pb.Environment:
     shared = options.get("environment", {})
     check_options(shared, Environment)
     return pb.Environment(
         variables={**shared.get("env", {}), **options.get("env", {})},
         packages=[*shared.get("packages", ()), *options.get("packages", ())],
         setup=[*shared.get("setup", ()), *options.get("setup", ())],
+        bundle=_bundle(options, payload),
     )
+
+
+def _bundle(options: Options, payload: Payload) -> str:
+    """The hash of the job's files; empty where it sends none."""
+    if "working_dir" not in options:
+        return ""
+    # Archives and git are not every job's business.
+    from neorion.iris.client.bundle import bundle  # noqa: PLC0415 -- as said
+
+    return payload.add(bundle(Path(options["working_dir"]), options.get("exclude", ())).body)
 
 
 def _entry(work: Work, payload: Payload) -> Entry:
