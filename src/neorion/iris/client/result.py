@@ -52,6 +52,11 @@ _EXPLAINED = ("not_built", "no_room")
 _HINTS = {"no_room": "free space on the workers, or make its bundle and arguments smaller"}
 
 
+def end_meanings() -> dict[str, str]:
+    """What each cause of an end means, for people."""
+    return {cause: f"The job {story.format(code='‹code›')}." for cause, story in _STORIES.items()}
+
+
 def _story(ending: pb.Ending) -> str:
     told = _STORIES.get(ending.cause, "failed").format(code=ending.code)
     why = ending.message.rstrip(".") if ending.cause in _EXPLAINED else ""
