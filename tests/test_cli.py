@@ -286,6 +286,23 @@ def test_explain_reads_single_codes_from_the_generated_file(
     }
 
 
+@pytest.mark.parametrize(
+    ("code", "family", "words"),
+    [
+        ("iris.infeasible", "invalid", "No worker and no scale group"),
+        ("cli.usage", "invalid", "command line"),
+        ("iris.wait", "deadline", "has not ended within"),
+        ("iris.out_of_memory", "terminal", "more memory"),
+        ("user_cap", "", "may run"),
+        ("out_of_memory", "", "more memory"),
+    ],
+)
+def test_explain_knows_what_iris_prints(code: str, family: str, words: str):
+    found = json.loads(call("explain", code, "-o", "json").stdout)
+    assert found["family"] == family
+    assert words in found["meaning"]
+
+
 def test_the_version_is_the_same_wherever_one_asks():
     installed = distribution("neorion").version
     assert call("--version").stdout == f"neorion {installed}\n"

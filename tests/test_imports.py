@@ -61,3 +61,19 @@ def test_a_planted_violation_is_caught(tmp_path: Path, module: str, line: str, c
     done = lint(tmp_path / "src", tmp_path / "cache")
     broken = [text for text in done.stdout.splitlines() if text.endswith("BROKEN")]
     assert any(text.startswith(contract) for text in broken), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import iris.client", ["asyncio", "anyio", "protobuf", "msgspec"]),
+        ("from iris.client import IrisClient, Args", ["protobuf", "msgspec", "httptools", "cloudpickle"]),
+        (
+            "from iris.client import IrisClient; IrisClient.remote('http://127.0.0.1:1').close()",
+            ["connectrpc", "pyqwest", "aiohttp", "cloudpickle", "importlib.metadata"],
+        ),
+    ],
+)
+def test_a_client_loads_what_it_uses(code: str, absent: list[str]):
+    check = f"{code}\nimport sys\nfound = [name for name in {absent!r} if name in sys.modules]\nassert not found, found"
+    subprocess.run([sys.executable, "-c", check], check=True)

@@ -35,7 +35,7 @@ def raised_in(source: Path) -> list[Raised]:
 def _subclasses(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         match node:
-            case ast.ClassDef(name=name, bases=[ast.Name(id=base)]) if base in _CLASSES:
+            case ast.ClassDef(name=name, bases=[ast.Name(id=base), *_]) if base in _CLASSES:
                 yield name, _CLASSES[base]
             case _:
                 pass

@@ -18,7 +18,9 @@ from neorion.devservers.adapters.users import Allowance, kit
 from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR
 from neorion.drydock.binaries import ready
 from neorion.drydock.yard import Yard
+from neorion.iris.client.result import end_meanings
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
+from neorion.iris.model.reason import wait_meanings
 from neorion.navarch.model import NODE, PURCHASE, REPAIR
 from tools.error_codes import raised_in
 
@@ -75,11 +77,26 @@ def errors() -> Made:
     raised = [one for one in raised_in(ROOT / "src/neorion") if one.sentence]
     rows = [f"| `{one.code}` | {one.family} | {_cell(one.sentence)} | {_cell(one.hint)} |" for one in raised]
     codes = {one.code: {"family": one.family, "meaning": one.sentence} for one in raised}
+    codes |= {code: {"family": "invalid", "meaning": text} for code, text in _WORDED_ELSEWHERE.items()}
+    codes |= {
+        f"iris.{cause}": {"family": "terminal", "meaning": text} for cause, text in end_meanings().items()
+    }
+    # The codes of `iris why` and of jobs that have ended belong to no family.
+    codes |= {
+        code: {"family": "", "meaning": text} for code, text in (wait_meanings() | end_meanings()).items()
+    }
     wanted = {
         page: (_ERRORS_HEAD + "\n".join(rows) + "\n").encode(),
         data: (json.dumps(codes, indent=1, ensure_ascii=False) + "\n").encode(),
     }
     return Made(wanted, {path for path in wanted if path.exists()})
+
+
+# Errors whose sentences are made from other values.
+_WORDED_ELSEWHERE = {
+    "cli.usage": "The command line is not valid. The sentence names the argument.",
+    "iris.infeasible": "No worker and no scale group could ever run the job. The sentence says what is missing.",
+}
 
 
 def _cell(text: str) -> str:

@@ -17,12 +17,12 @@ _CODES: Final = Path(__file__).with_name("codes.json")
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A family of errors, or one error of it."""
+    """A family of errors, one error of it, or a reason why a job waits or has ended, which has no family."""
 
     code: str
     family: str
-    exit_code: int
-    http_status: int
+    exit_code: int | None
+    http_status: int | None
     meaning: str
 
 
@@ -60,4 +60,9 @@ def _meaning(code: str, family: type[Error], meaning: str) -> Meaning:
 
 def _codes() -> dict[str, Meaning]:
     rows: dict[str, dict[str, str]] = json.loads(_CODES.read_text())
-    return {code: _meaning(code, FAMILIES[row["family"]], row["meaning"]) for code, row in rows.items()}
+    return {
+        code: _meaning(code, FAMILIES[row["family"]], row["meaning"])
+        if row["family"]
+        else Meaning(code, "", None, None, row["meaning"])
+        for code, row in rows.items()
+    }

@@ -109,6 +109,11 @@ USER: dict[str, tuple[Submit, str, str]] = {
     ),
     "a misspelt resource": (submit(resources={"cpus": 1}), "iris.resources", 'did you mean "cpu"?'),
     "an amount that is none": (submit(resources={"memory": "lots"}), "iris.resources", AMOUNT),
+    "memory without a unit": (
+        submit(resources={"memory": 8}),
+        "iris.resources",
+        'Write "8Gi" for gibibytes.',
+    ),
     "GPUs that are no number": (
         submit(resources={"gpu": "H100:many"}),
         "iris.resources",

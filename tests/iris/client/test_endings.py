@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 from anyio.from_thread import BlockingPortal
 
-from neorion.iris.client import AsyncIrisClient, IrisClient, JobFailed
+from neorion.iris.client import AsyncIrisClient, Deadline, IrisClient, JobFailed, WaitTimeout
 from neorion.iris.model import Cause
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error, Terminal
@@ -35,8 +35,8 @@ def throw(error: BaseException) -> NoReturn:
 @pytest.mark.parametrize(
     ("end", "argument", "raised"),
     [
-        (sys.exit, 7, SystemExit),
-        (signal.raise_signal, signal.SIGINT, KeyboardInterrupt),
+        (sys.exit, 7, JobFailed),
+        (signal.raise_signal, signal.SIGINT, JobFailed),
         (throw, Halt(), Halt),
         (throw, GeneratorExit(), GeneratorExit),
         (throw, asyncio.CancelledError(), asyncio.CancelledError),
@@ -52,6 +52,41 @@ def test_what_ends_programs_ends_no_client(
         client.map(end, [argument], "ends-map")
     assert client.wait(client.submit(abs, "goes-on", args=(-1,)), timeout=60) == 1
     assert client.wait("goes-on") == client.wait(client.path("goes-on")) == 1
+
+
+def test_a_task_that_exits_fails_with_its_code(client: IrisClient):
+    with pytest.raises(JobFailed) as caught:
+        client.wait(client.submit(sys.exit, "exits-3", args=(3,)), timeout=60)
+    assert (caught.value.ending.code, caught.value.code) == (3, "iris.exit_code")
+    assert caught.value.sentence.endswith("exits-3 ended with exit code 3.")
+    assert isinstance(caught.value.__cause__, SystemExit)
+
+
+class TwoWords(Exception):
+    """Its own arguments are not those of its base."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+        self.one = one
+
+
+def test_an_error_with_arguments_of_its_own_arrives_as_what_it_is(client: IrisClient):
+    def fails() -> None:
+        raise TwoWords("salt", "pepper")
+
+    with pytest.raises(TwoWords, match="salt and pepper") as caught:
+        client.wait(client.submit(fails, "two-words"), timeout=60)
+    assert caught.value.one == "salt"
+    assert "in fails" in caught.value.__notes__[-1]
+
+
+def test_a_wait_that_takes_too_long_is_also_pythons_timeout(client: IrisClient):
+    job = client.submit("sleep 60", "too-long")
+    for kind in (TimeoutError, Deadline, WaitTimeout):
+        with pytest.raises(kind) as caught:
+            client.wait(job, timeout=0.1)
+        assert "has not ended within 0.1 s" in str(caught.value)
+    job.cancel()
 
 
 @pytest.mark.parametrize("end", [StopIteration("empty"), StopAsyncIteration("empty")], ids=repr)

@@ -101,7 +101,7 @@ def test_exceptions_may_stand_in_the_place_of_values(client: IrisClient):
 def test_an_item_that_exits_is_one_item(client: IrisClient):
     # Well: no value, as of a function that is not mapped. Otherwise as any exception.
     assert client.map(sys.exit, [0, None]) == [None, None]
-    with pytest.raises(SystemExit, match="3") as caught:
+    with pytest.raises(JobFailed, match="exit code 3") as caught:
         client.map(sys.exit, [0, 3], chunk=2)
     assert "In item 1 of the map: 3" in caught.value.__notes__
     none, error, last = client.map(sys.exit, [0, 3, None], chunk=3, return_exceptions=True)

@@ -139,6 +139,7 @@ async def test_an_error_that_cannot_be_pickled_keeps_its_words(runtime: ProcessR
         class Picky(Exception):
             def __init__(self, one: str, two: str) -> None:
                 super().__init__(f"{one} and {two}")
+                self.lock = threading.Lock()
 
         raise Picky("salt", "pepper")
 

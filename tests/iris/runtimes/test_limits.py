@@ -11,6 +11,7 @@ import pytest
 
 from neorion.iris.adapters.runtimes.process import limits, tree
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
+from neorion.iris.adapters.runtimes.process.server import RUN_GRACE_NS
 from neorion.iris.model import Resources
 from neorion.iris.ports import EndKind
 from neorion.iris.testing.runtime import ended, said
@@ -83,6 +84,30 @@ async def test_a_fork_bomb_is_contained_and_ended(runtime: ProcessRuntime, order
         end = await ended(runtime, order.attempt)
     assert end.kind in {EndKind.TIMED_OUT, EndKind.OUT_OF_MEMORY}
     assert tree.children(forkserver(root)) == set()
+
+
+async def test_a_task_whose_time_is_over_may_clean_up(runtime: ProcessRuntime, orders: Orders):
+    order = replace(
+        orders.shell("trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"),
+        run_limit=Duration.of(ms=500),
+    )
+    await runtime.start(order)
+    with anyio.fail_after(60):
+        end = await ended(runtime, order.attempt)
+    assert end.kind is EndKind.TIMED_OUT
+    assert log_of(runtime, order).endswith("saved\n")
+
+
+async def test_a_task_whose_time_is_over_and_that_goes_on_is_killed(runtime: ProcessRuntime, orders: Orders):
+    order = replace(
+        orders.shell("trap '' TERM; echo ready; while :; do sleep 0.1; done"), run_limit=Duration.of(ms=500)
+    )
+    began = anyio.current_time()
+    await runtime.start(order)
+    with anyio.fail_after(80):
+        end = await ended(runtime, order.attempt)
+    assert end.kind is EndKind.TIMED_OUT
+    assert anyio.current_time() - began > RUN_GRACE_NS / 1e9
 
 
 async def test_the_kernel_holds_a_task_to_what_it_asked_for(

@@ -139,7 +139,7 @@ async def test_leaving_a_stream_cancels_its_handler(world: OpenWorld) -> None:
         stream = w.client.watch(Ping())
         assert (await anext(stream)).text == "first"
         await w.echo.begun.wait()
-        await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue] -- it is a generator
+        await stream.aclose()
         with anyio.fail_after(60):
             await w.echo.cancelled.wait()
 

@@ -10,13 +10,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from neorion.iris.cli import env_file
-from neorion.iris.cli.bundle import Bundle, bundle
 from neorion.iris.cli.ending import exit_code, why
 from neorion.iris.cli.follow import TASKS_MAX, Follow
 from neorion.iris.cli.logs import Show, shown
 from neorion.iris.cli.run import Wanted
 from neorion.iris.cli.words import amounts, resources, size
 from neorion.iris.client import AsyncIrisClient, Options
+from neorion.iris.client.bundle import Bundle, bundle
 from neorion.iris.client.names import made_name
 from neorion.iris.client.options import Payload, spec_of
 from neorion.iris.client.transfer import PART_BYTES

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from neorion.iris.client.names import size
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Instant, Quantity
 from neorion.keel.cli.kit import Tone
@@ -56,13 +57,6 @@ def resources(found: dict[str, object]) -> str:
         f"{name} {size(amount.whole) if name in ('memory', 'disk') and isinstance(amount, Quantity) else amount}"
         for name, amount in found.items()
     )
-
-
-def size(count: int) -> str:
-    for unit, suffix in ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
-        if count >= unit:
-            return f"{count / unit:.3g}{suffix}"
-    return f"{count}B"
 
 
 def _short(span: Duration) -> str:

@@ -1,23 +1,79 @@
 """The client of iris: submit work from Python, follow it, get its value back.
 
-Uses the public RPC alone. Values of tasks are unpickled here and nowhere else outside of the task itself.
+Uses the public RPC alone. Values of tasks are unpickled here and nowhere else outside of the task itself. Names load when
+first used.
 """
 
-from neorion.iris.client.aio import AsyncIrisClient
-from neorion.iris.client.connection import AsyncJob
-from neorion.iris.client.options import Environment, Options
-from neorion.iris.client.result import JobCancelled, JobFailed
-from neorion.iris.client.sync import IrisClient, Job
-from neorion.iris.model.each import Args
+from typing import TYPE_CHECKING
+
+from neorion.keel.base import late
+
+if TYPE_CHECKING:
+    from neorion.iris.client.aio import AsyncIrisClient
+    from neorion.iris.client.connection import AsyncJob
+    from neorion.iris.client.options import Environment, Options
+    from neorion.iris.client.result import JobCancelled, JobFailed, WaitTimeout
+    from neorion.iris.client.sync import IrisClient, Job
+    from neorion.iris.model.each import Args
+    from neorion.keel.base import (
+        Conflict,
+        Deadline,
+        Denied,
+        Error,
+        Invalid,
+        NoCapacity,
+        NotFound,
+        QuotaExceeded,
+        Retry,
+        Terminal,
+        Unauthenticated,
+    )
 
 __all__ = [
     "Args",
     "AsyncIrisClient",
     "AsyncJob",
+    "Conflict",
+    "Deadline",
+    "Denied",
     "Environment",
+    "Error",
+    "Invalid",
     "IrisClient",
     "Job",
     "JobCancelled",
     "JobFailed",
+    "NoCapacity",
+    "NotFound",
     "Options",
+    "QuotaExceeded",
+    "Retry",
+    "Terminal",
+    "Unauthenticated",
+    "WaitTimeout",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "aio": ("AsyncIrisClient",),
+        "connection": ("AsyncJob",),
+        "neorion.iris.model.each": ("Args",),
+        "neorion.keel.base": (
+            "Conflict",
+            "Deadline",
+            "Denied",
+            "Error",
+            "Invalid",
+            "NoCapacity",
+            "NotFound",
+            "QuotaExceeded",
+            "Retry",
+            "Terminal",
+            "Unauthenticated",
+        ),
+        "options": ("Environment", "Options"),
+        "result": ("JobCancelled", "JobFailed", "WaitTimeout"),
+        "sync": ("IrisClient", "Job"),
+    },
+)

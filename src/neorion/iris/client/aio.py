@@ -9,7 +9,6 @@ import anyio
 from anyio.to_thread import run_sync
 
 from neorion.iris.client.connection import AsyncJob, Connection
-from neorion.iris.client.embedded import Embedded
 from neorion.iris.client.home import Home, home, own_home, task_home
 from neorion.iris.client.mapping import Chunks, Outcomes
 from neorion.iris.client.names import made_name
@@ -56,6 +55,8 @@ class AsyncIrisClient(Connection):
     @asynccontextmanager
     async def local(cls, workers: int = 2) -> AsyncGenerator[Self]:
         """A controller and workers of its own on this machine, which end with this client."""
+        from neorion.iris.client.embedded import Embedded  # noqa: PLC0415 -- most clients start no cluster
+
         embedded = Embedded(workers)
         try:
             await run_sync(embedded.__enter__)

@@ -10,12 +10,12 @@ from typing import Any, Final, Self, TypeVar
 import anyio
 
 from neorion.iris.client import transfer
-from neorion.iris.client.names import check_name
+from neorion.iris.client.names import PAGE, check_name
 from neorion.iris.client.options import Payload
-from neorion.iris.client.result import Results, value_of
+from neorion.iris.client.result import Results, WaitTimeout, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
-from neorion.keel.base import Deadline, Duration, Retry
+from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
@@ -29,7 +29,6 @@ T = TypeVar("T")
 POLL_MS: Final = 30_000
 # Blobs up to this size in all travel with the submission itself.
 INLINE_BYTES_MAX: Final = 2 * 1024 * 1024
-PAGE: Final = 500
 # Long enough for a controller to be started anew.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
 # A controller that was never reached is more likely misspelled than starting.
@@ -167,7 +166,7 @@ class Connection:
                 results = await self._asked(job, min(POLL_MS, left))
                 if results.tasks:
                     return results
-        raise Deadline(
+        raise WaitTimeout(
             "iris.wait",
             f"The job has not ended within {timeout:g} s.",
             hint=f"it goes on; see why it waits with: iris why {job}",

@@ -1,11 +1,14 @@
-"""Names of jobs: what may be one, and one for those that were given none."""
+"""Names of jobs: which are valid, and new ones; and sizes as people read them."""
 
 import hashlib
 import re
+from typing import Final
 
 from neorion.keel.base import Invalid
 from neorion.keel.clock import Ids
 
+# As many jobs or tasks as one answer of the controller holds.
+PAGE: Final = 500
 _CHANCE_CHARS = 8
 
 
@@ -26,3 +29,10 @@ def made_name(stem: str, ids: Ids, key: str = "") -> str:
     # A secret is some forty characters, most of them letters and digits.
     secret = hashlib.sha256(key.encode()).hexdigest() if key else ids.secret()
     return f"{told}-{''.join(filter(str.isalnum, secret))[:_CHANCE_CHARS].lower()}"
+
+
+def size(count: int) -> str:
+    for unit, suffix in ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
+        if count >= unit:
+            return f"{count / unit:.3g}{suffix}"
+    return f"{count}B"

@@ -5,15 +5,14 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypedDict
 
 import msgspec
 from protobuf import Oneof
 
-from neorion.iris.client.by_value import own_modules_by_value
 from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.pickles import dumps
 from neorion.iris.model.wire import Entry
 from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_mean
 
@@ -61,6 +60,9 @@ class Options(Environment, total=False):
     scheduling_timeout: str | float
     max_failed_tasks: int
     ports: Sequence[str]
+    # A folder whose files the job finds in its working directory, e.g. "."; git's ignored files and `exclude` stay behind.
+    working_dir: str
+    exclude: Sequence[str]
     # The same key twice is the same job; without one every call is a new job.
     key: str
 
@@ -90,6 +92,10 @@ class Payload:
 
     def pickled_each(self, values: Iterable[object], what: str) -> list[str]:
         """Which modules are the user's own is found out once for all of them: it takes longer than to pickle an item."""
+        # Cloudpickle takes half a megabyte, and is not needed before the first function is sent.
+        from neorion.iris.client.by_value import own_modules_by_value  # noqa: PLC0415 -- as said
+        from neorion.iris.model.pickles import dumps  # noqa: PLC0415 -- as said
+
         try:
             with own_modules_by_value():
                 return [self.add(dumps(value)) for value in values]
@@ -99,6 +105,10 @@ class Payload:
                 f"{what} cannot be pickled: {error}.",
                 hint="pass plain data, and open files, locks and connections inside of the function",
             ) from error
+
+
+# No program runs in less.
+_BYTES_MIN: Final = 2**20
 
 
 def check_options(options: Mapping[str, object], kind: type[Options | Environment]) -> None:
@@ -181,7 +191,7 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
         entry=_entry(work, payload),
         resources=_resources(options.get("resources", {})),
         replicas=1,
-        environment=_environment(options),
+        environment=_environment(options, payload),
         constraints=[
             pb.Constraint(key=c.key, op=c.op, values=list(c.values), preferred=not c.required)
             for c in constraints
@@ -200,14 +210,25 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
     return spec
 
 
-def _environment(options: Options) -> pb.Environment:
+def _environment(options: Options, payload: Payload) -> pb.Environment:
     shared = options.get("environment", {})
     check_options(shared, Environment)
     return pb.Environment(
         variables={**shared.get("env", {}), **options.get("env", {})},
         packages=[*shared.get("packages", ()), *options.get("packages", ())],
         setup=[*shared.get("setup", ()), *options.get("setup", ())],
+        bundle=_bundle(options, payload),
     )
+
+
+def _bundle(options: Options, payload: Payload) -> str:
+    """The hash of the job's files; empty where it sends none."""
+    if "working_dir" not in options:
+        return ""
+    # Archives and git are not every job's business.
+    from neorion.iris.client.bundle import bundle  # noqa: PLC0415 -- as said
+
+    return payload.add(bundle(Path(options["working_dir"]), options.get("exclude", ())).body)
 
 
 def _entry(work: Work, payload: Payload) -> Entry:
@@ -243,6 +264,7 @@ def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
     for name in wanted:
         if name not in known:
             raise Invalid("iris.resources", f'"{name}" is no resource.', hint=did_you_mean(name, known))
+    _check_bytes(wanted)
     variant, count = _gpu(wanted.get("gpu", 0))
     return pb.Resources(
         cpu_milli=_amount("cpu", wanted.get("cpu", 1)).milli,
@@ -251,6 +273,18 @@ def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
         gpus=count,
         gpu_variant=variant,
     )
+
+
+def _check_bytes(wanted: Mapping[str, str | float]) -> None:
+    """A number without a unit is bytes, as in Kubernetes, but who writes 8 means gibibytes."""
+    for name in ("memory", "disk"):
+        value = wanted.get(name, 0)
+        if 0 < _amount(name, value).whole < _BYTES_MIN:
+            raise Invalid(
+                "iris.resources",
+                f"{name}: {value} is less than 1Mi: a number without a unit is bytes.",
+                hint=f'Write "{value}Gi" for gibibytes.' if str(value).isdecimal() else 'Write it as "8Gi".',
+            )
 
 
 def _gpu(wanted: str | float) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.outcome import Status, parse
-from neorion.keel.base import Terminal
+from neorion.keel.base import Deadline, Terminal
 
 Fetch = Callable[[str], Awaitable[bytes]]
 
@@ -25,6 +25,10 @@ class JobFailed(Terminal):
 
 class JobCancelled(JobFailed):
     """Somebody called it off."""
+
+
+class WaitTimeout(Deadline, TimeoutError):
+    """The job has not ended within the time that `wait` was given. It goes on."""
 
 
 _STORIES = {
@@ -46,6 +50,11 @@ _STORIES = {
 # What their stories leave open, the worker tells.
 _EXPLAINED = ("not_built", "no_room")
 _HINTS = {"no_room": "free space on the workers, or make its bundle and arguments smaller"}
+
+
+def end_meanings() -> dict[str, str]:
+    """What each cause of an end means, for people."""
+    return {cause: f"The job {story.format(code='‹code›')}." for cause, story in _STORIES.items()}
 
 
 def _story(ending: pb.Ending) -> str:
@@ -88,6 +97,13 @@ async def failure_of(job: pb.Job, task: pb.Task, small: bytes, fetch: Fetch) -> 
         body = small or await fetch(ending.result)
         try:
             load(body)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # Raised here, `sys.exit` in a task would end the caller's own program without a word.
+            failed = JobFailed(job, ending)
+            failed.__cause__ = error
+            for note in error.__notes__:
+                failed.add_note(note)
+            return failed
         except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
             return error
     return (JobCancelled if task.state == "cancelled" else JobFailed)(job, ending)

@@ -1,25 +1,30 @@
 """The client without asyncio: the same verbs, each carried out on a loop of its own. Works inside a running loop too."""
 
+from __future__ import annotations
+
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, cast, overload
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from neorion.iris.client.aio import AsyncIrisClient
-from neorion.iris.client.connection import PAGE, AsyncJob
-from neorion.iris.client.embedded import Embedded
-from neorion.iris.client.home import own_home
-from neorion.iris.client.notebook import html
-from neorion.iris.client.options import MapOptions, Options, Work
-from neorion.iris.client.progress import Progress
-from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.client.names import PAGE
 from neorion.keel.base import Error, Invalid
+
+if TYPE_CHECKING:
+    # Loaded with the first client: messages and connections are most of what a client costs, and a program or a task
+    # that imports this module may make none.
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from neorion.iris.client.aio import AsyncIrisClient
+    from neorion.iris.client.connection import AsyncJob
+    from neorion.iris.client.options import MapOptions, Options, Work
+    from neorion.iris.client.progress import Progress
+    from neorion.iris.model.gen import iris_pb as pb
 
 T = TypeVar("T")
 
@@ -30,7 +35,7 @@ _CLEAR_UP_S: Final = 6.0
 class Job:
     """One submitted job. Shows itself in a notebook."""
 
-    def __init__(self, client: "IrisClient", inner: AsyncJob) -> None:
+    def __init__(self, client: IrisClient, inner: AsyncJob) -> None:
         self._client = client
         self.id = inner.id
         self.name = inner.name
@@ -64,6 +69,8 @@ class Job:
         return f"<Job {self.name} {self.id}>"
 
     def _repr_html_(self) -> str | None:
+        from neorion.iris.client.notebook import html  # noqa: PLC0415 -- only notebooks ask for it
+
         try:
             return html(self.status())
         except Error:
@@ -94,16 +101,24 @@ class IrisClient:
 
         Inside of a task these are the task's own, and jobs submitted here become its children.
         """
+        from neorion.iris.client.aio import AsyncIrisClient  # noqa: PLC0415 -- loaded with the first client
+
         return cls(lambda: AsyncIrisClient.remote(url, token=token, user=user))
 
     @classmethod
     def current(cls) -> Self:
         """For code inside of a task: the task's own cluster. What it submits are child jobs, which end with the task."""
+        from neorion.iris.client.aio import AsyncIrisClient  # noqa: PLC0415 -- as above
+
         return cls(AsyncIrisClient.current)
 
     @classmethod
     def local(cls, workers: int = 2) -> Self:
         """A controller and workers of its own on this machine, which end with this client."""
+        from neorion.iris.client.aio import AsyncIrisClient  # noqa: PLC0415 -- as above
+        from neorion.iris.client.embedded import Embedded  # noqa: PLC0415 -- most clients start no cluster
+        from neorion.iris.client.home import own_home  # noqa: PLC0415 -- as above
+
         stack = ExitStack()
         embedded = stack.enter_context(Embedded(workers))
         return cls(lambda: AsyncIrisClient.at(own_home(embedded.url, os.environ), embedded.check), stack)

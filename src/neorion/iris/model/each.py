@@ -4,8 +4,6 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from neorion.iris.model.pickles import dumps
-
 # As much of an item as tells it from others.
 _SHOWN_CHARS: Final = 200
 
@@ -56,6 +54,8 @@ def _shown(item: object) -> str:
 
 def _portable(error: BaseException) -> BaseException:
     """The error itself if it comes back from a pickle, otherwise one that says what it was."""
+    from neorion.iris.model.pickles import dumps  # noqa: PLC0415 -- clients import this module before they pickle anything
+
     try:
         back = pickle.loads(dumps(error))  # noqa: S301 -- made in the same line
     except Exception:  # noqa: BLE001 -- whatever `__reduce__` raises

@@ -5,6 +5,7 @@ cache of a generic function. Tasks have this loaded already.
 """
 
 import functools
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, cast
@@ -66,6 +67,43 @@ class _Parts(list[bytes]):
 
 def dump(value: object, sink: Sink) -> None:
     cast("Any", _Pickler)(sink).dump(value)
+
+
+class _ErrorInParts:
+    """An error whose class cannot be called with its arguments, e.g. because its `__init__` passes on others."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return error_of_parts, (type(self._error), self._error.args, self._error.__dict__)
+
+
+def error_of_parts(
+    kind: type[BaseException], args: tuple[object, ...], fields: dict[str, object]
+) -> BaseException:
+    """Rebuilds an error without its `__init__`."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
+def error_dumps(error: BaseException) -> bytes:
+    """A pickle from which the error comes back with its own type. Raises where there is none."""
+    try:
+        data = dumps(error)
+        if isinstance(pickle.loads(data), BaseException):  # noqa: S301 -- made one line above
+            return data
+        failure: Exception = TypeError("it is unpickled as something else")
+    except Exception as raised:  # noqa: BLE001 -- whatever `__reduce__` raises
+        failure = raised
+    try:
+        data = dumps(_ErrorInParts(error))
+        pickle.loads(data)  # noqa: S301 -- as above
+    except Exception:  # noqa: BLE001 -- the first failure says more
+        raise failure from None
+    return data
 
 
 def dumps(value: object) -> bytes:

@@ -74,6 +74,14 @@ class Reason:
         return text.format(want=want(self.want), best=best(self.best), subject=self.subject)
 
 
+def wait_meanings() -> dict[str, str]:
+    """What each code means, for people; ‹angle quotes› stand for what is filled in."""
+    return {
+        code.value: text.format(want="‹wanted›", best="‹there›", subject="‹subject›")
+        for code, text in _SENTENCES.items()
+    }
+
+
 def _gpus(count: int) -> str:
     return "1 GPU" if count == 1 else f"{count} GPUs"
 

@@ -79,11 +79,14 @@ class Nursery:
 
     def kill(self, attempts: Iterable[Attempt]) -> None:
         begun = [attempt for attempt in attempts if attempt.pid]
-        for attempt in begun:
-            if attempt.group and self._groups is not None:
-                self._groups.kill(attempt.group)
+        self._kill_groups(begun)
         # The group may hold all of them, but a process may leave its group, and there may be no groups at all.
         tree.kill([attempt.pid for attempt in begun])
+
+    def _kill_groups(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            if attempt.group and self._groups is not None:
+                self._groups.kill(attempt.group)
 
     def bury(self) -> list[tuple[Attempt, Exit]]:
         """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
@@ -187,6 +190,8 @@ class Nursery:
         left = self._leftovers()
         now = boottime_ns()
         if left:
+            # What forks faster than it is found, and outlives a main process that ended on SIGTERM.
+            self._kill_groups(self._ending)
             tree.kill(left)
         for attempt, (ending, latest) in list(self._ending.items()):
             if left and now < latest:

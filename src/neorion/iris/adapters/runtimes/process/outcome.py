@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
 from neorion.iris.model.outcome import HEAD, MAGIC, Status
-from neorion.iris.model.pickles import dump, dumps
+from neorion.iris.model.pickles import dump, dumps, error_dumps
 from neorion.keel.base import Invalid, Terminal
 
 _NOHEAD = bytes(HEAD.size)
@@ -138,10 +138,7 @@ def _sync(out: BinaryIO, *, flush: bool) -> None:
 def _pickled(error: BaseException) -> bytes:
     """The error's own pickle if it comes back as an error, otherwise one that says what it was."""
     try:
-        data = dumps(error)
-        if isinstance(pickle.loads(data), BaseException):  # noqa: S301 -- made one line above
-            return data
-        why = "it is unpickled as something else"
+        return error_dumps(error)
     except BaseException as failure:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
         why = _one_line(failure)
     stand_in = Terminal(

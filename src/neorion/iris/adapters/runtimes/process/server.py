@@ -44,6 +44,8 @@ LINGER_NS = 30_000_000_000
 BEGINNING_NS = 5_000_000
 # Packages from a slow index and setup scripts fit; a build that hangs does not go on for ever.
 BUILD_LIMIT_NS = 30 * 60 * 1_000_000_000
+# From SIGTERM at the end of its time to SIGKILL: as long as a cancelled task has, e.g. for a checkpoint.
+RUN_GRACE_NS = 10 * 1_000_000_000
 
 # How soon a full disk is tried again.
 RETRY_NS = 1_000_000_000
@@ -184,12 +186,17 @@ class ForkServer:
             attempt.cause = _STOPPED
             if self._waiting.pop(attempt, None) is not None:
                 self._end(attempt, _STOPPED)
-            elif grace_ns:
-                self._nursery.ask_to_end(attempt)
-                attempt.timers.append(self._loop.after(grace_ns, lambda: self._nursery.kill([attempt])))
             else:
-                self._nursery.kill([attempt])
+                self._finish(attempt, grace_ns)
         return Refusal.NONE
+
+    def _finish(self, attempt: Attempt, grace_ns: int) -> None:
+        """Sends SIGTERM and, after the grace, SIGKILL."""
+        if grace_ns:
+            self._nursery.ask_to_end(attempt)
+            attempt.timers.append(self._loop.after(grace_ns, lambda: self._nursery.kill([attempt])))
+        else:
+            self._nursery.kill([attempt])
 
     def _forget(self, names: list[str]) -> Refusal:
         known = [attempt for name in names if (attempt := self._attempts.get(name)) is not None]
@@ -235,7 +242,7 @@ class ForkServer:
             self._caps.add(self._files.attempt(attempt.id).log)
             self._begins(attempt)
             if attempt.phase is Phase.RUNNING:
-                self._limit(attempt, job.run_limit_ns, _TIMED_OUT)
+                self._limit(attempt, job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
             else:
                 self._limit(attempt, BUILD_LIMIT_NS, _BUILT_TOO_LONG)
 
@@ -244,7 +251,7 @@ class ForkServer:
             attempt.phase = Phase.RUNNING
             self._begins(attempt)
             attempt.cancel_timers()
-            self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT)
+            self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
 
     def _again(self, attempt: Attempt) -> None:
         if attempt.job is not None:
@@ -262,11 +269,11 @@ class ForkServer:
         if self._fresh:
             self._loop.after(BEGINNING_NS, self._look_again)
 
-    def _limit(self, attempt: Attempt, span_ns: int, cause: Ended) -> None:
+    def _limit(self, attempt: Attempt, span_ns: int, cause: Ended, grace_ns: int = 0) -> None:
         def over() -> None:
             if attempt.cause is None:
                 attempt.cause = cause
-                self._nursery.kill([attempt])
+                self._finish(attempt, grace_ns)
 
         if span_ns:
             attempt.timers.append(self._loop.after(span_ns, over))

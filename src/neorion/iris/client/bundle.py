@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from neorion.iris.cli.words import size
+from neorion.iris.client.names import size
 from neorion.keel.base import Invalid
 
 # Source code is far smaller; what is larger is data, and comes by storage.
@@ -41,6 +41,12 @@ class Bundle:
 
 def bundle(folder: Path, exclude: Sequence[str]) -> Bundle:
     """Packs a folder. Too large is refused with the files that make it so."""
+    if not folder.is_dir():
+        raise Invalid(
+            "iris.working_dir",
+            f"{folder} is not a folder.",
+            hint="Name the folder whose files the job needs, e.g. working_dir='.'.",
+        )
     names = sorted(name for name in _names(folder) if not _excluded(name, exclude))
     for name in names:
         if _UNSENT.search(name):
@@ -99,7 +105,7 @@ def _unlisted(folder: Path, error: OSError | subprocess.CalledProcessError) -> I
     return Invalid(
         "iris.bundle_git",
         f"{folder} is in a git repository, and git does not say what belongs to it: {why}.",
-        hint="let git ls-files work here; or send nothing along: --no-bundle",
+        hint="Let git ls-files work here, or send nothing along: --no-bundle.",
     )
 
 
@@ -124,7 +130,7 @@ def _left_out(name: str, why: str) -> Invalid:
     return Invalid(
         "iris.bundle_file",
         f"The file {name!r} {why}.",
-        hint="leave it out with .gitignore or --exclude, or everything with --no-bundle",
+        hint="Leave it out with .gitignore or exclude, or everything with --no-bundle.",
     )
 
 
@@ -135,5 +141,5 @@ def _too_large(folder: Path, sizes: dict[str, int]) -> Invalid:
         "iris.bundle_large",
         f"{folder} is too large to send along: {len(sizes)} files, {size(sum(sizes.values()))}; "
         f"packed it may have {size(BYTES_MAX)}. The largest: {told}.",
-        hint="leave some out with .gitignore or --exclude, or all with --no-bundle",
+        hint="Leave some out with .gitignore or exclude, or all with --no-bundle.",
     )
