@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from neorion.iris.adapters.runtimes.process.outcome import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import Phase
 from neorion.iris.testing.runtime import ended, said
@@ -48,7 +49,9 @@ async def test_a_task_that_forges_the_lease_ends_no_other(runtime: ProcessRuntim
     forger = orders.call(forging())
     await runtime.start(forger)
     with anyio.fail_after(60):
-        assert (await ended(runtime, forger.attempt)).code == 0
+        found = (await ended(runtime, forger.attempt)).result
+        assert found is not None
+        assert load(Path(found)) == 0
         later = orders.shell("true")
         await runtime.start(later)
         assert (await ended(runtime, later.attempt)).code == 0
