@@ -16,7 +16,7 @@ from neorion.keel.base import Duration, Invalid, Retry
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import App, Limits, MemoryTransport, Principal, Service, Tokens, connect
 from neorion.keel.rpc import app as rpc_app
-from neorion.keel.rpc.admission import Admission
+from neorion.keel.rpc.admission import Admission, Lane
 from neorion.keel.rpc.descriptors import RESERVED, connections_allowed
 from tests.attacks import h2
 from tests.keel.rpc.gen.echo_connect import EchoASGIApplication, EchoClient
@@ -133,7 +133,10 @@ async def test_the_long_polls_of_a_user_leave_room_for_machines_and_other_users(
 
 @pytest.mark.attack("crowding")
 async def test_with_one_lane_for_all_the_same_polls_refuse_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Admission, "_lane", lambda self, _caller, _allow, **_: self._user_calls)
+    def one_lane(admission: Admission, *_caller: object, **_method: object) -> Lane:
+        return admission._user_calls
+
+    monkeypatch.setattr(Admission, "_lane", one_lane)
     async with crowd(Limits(calls=40, calls_each=1000), 50) as (transport, _):
         with pytest.raises(Retry):
             await client(transport, "worker-1").say(Ping())
@@ -242,8 +245,15 @@ def test_without_a_reserve_they_take_its_files() -> None:
 @pytest.mark.attack("idle-connections")
 def test_connections_are_compared_with_the_limit_on_files(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = [(1024, 4096)]
-    monkeypatch.setattr(resource, "getrlimit", lambda _what: limits[-1])
-    monkeypatch.setattr(resource, "setrlimit", lambda _what, new: limits.append(new))
+
+    def get(_what: int) -> tuple[int, int]:
+        return limits[-1]
+
+    def put(_what: int, new: tuple[int, int]) -> None:
+        limits.append(new)
+
+    monkeypatch.setattr(resource, "getrlimit", get)
+    monkeypatch.setattr(resource, "setrlimit", put)
     assert connections_allowed(1000) == 1000
     assert limits[-1] == (1000 + RESERVED, 4096)
     assert connections_allowed(16_384) == 4096 - RESERVED

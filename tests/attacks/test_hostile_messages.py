@@ -104,6 +104,7 @@ async def test_bytes_that_nobody_acknowledges_end_a_connection() -> None:
     async with listening(silent) as server:
         link = await dial.Dialer(Cluster(server)).dial(None)  # pyright: ignore[reportArgumentType] -- plain HTTP
         try:
+            assert link._transport is not None
             found = link._transport.get_extra_info("socket")
             assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
         finally:
@@ -112,12 +113,12 @@ async def test_bytes_that_nobody_acknowledges_end_a_connection() -> None:
 
 @pytest.mark.attack("insecure-kubeconfig")
 def test_an_authority_that_is_not_checked_is_refused(tmp_path: Path) -> None:
-    both = document(**{"certificate-authority-data": "Q0E=", "insecure-skip-tls-verify": True})
+    unchecked: dict[str, object] = {"insecure-skip-tls-verify": True}
+    both = document(None, **unchecked, **{"certificate-authority-data": "Q0E="})
     with pytest.raises(Invalid) as refused:
         cluster_in(tmp_path / "config", both)
     assert refused.value.code == "kube.insecure_authority"
-    one = document(**{"insecure-skip-tls-verify": True, "certificate-authority-data": ""})
-    assert cluster_in(tmp_path / "config", one).trust.insecure
+    assert cluster_in(tmp_path / "config", document(None, **unchecked)).trust.insecure
 
 
 # Addresses that a person writes into a file.
