@@ -22,6 +22,7 @@ from neorion.iris.client.result import end_meanings
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
 from neorion.iris.model.reason import wait_meanings
 from neorion.navarch.model import NODE, PURCHASE, REPAIR
+from tools import attacks
 from tools.error_codes import raised_in
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,6 +173,21 @@ def users() -> Made:
 _USER_HEAD = """# What a user is given, here one called ann. Written by make generate; devctl admin user add does the same.
 """
 
+
+def security() -> Made:
+    """The list of attacks and the markers of tests → a page of who is refused where."""
+    page = ROOT / "docs/reference/attacks.md"
+    text = _ATTACKS_HEAD + attacks.page(attacks.attacks(ROOT))
+    return Made({page: text.encode()}, {page} if page.exists() else set())
+
+
+_ATTACKS_HEAD = """# Attacks
+
+What is known to be tried, what refuses it, and the tests that try it. The page is made from the markers of the tests and from
+`tests/attacks/attacks.yaml`. Who is trusted with what stands in [Security](../security.md).
+
+"""
+
 STEPS: dict[str, Callable[[], Made]] = {
     "protos": protos,
     "errors": errors,
@@ -180,6 +196,7 @@ STEPS: dict[str, Callable[[], Made]] = {
     # After the definitions, which are part of it.
     "installations": installations,
     "users": users,
+    "security": security,
 }
 
 

@@ -102,7 +102,7 @@ class Iris:
         """Until it is acknowledged; the key makes that safe."""
         while True:
             try:
-                request = pb.SubmitRequest(spec=spec, key=key, blobs=blobs)
+                request = pb.SubmitRequest(spec=spec, key=key, blobs=[*blobs])
                 answer = await self.jobs.submit(request)
             except Retry:
                 await self.world.sleep(0.2)

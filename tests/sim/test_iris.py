@@ -20,13 +20,14 @@ from neorion.iris.model import AttemptId, Caps, ClusterView, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.record import Worker as WorkerRecord
-from neorion.iris.ports import Order
 from neorion.iris.state import Book, Journal
-from neorion.iris.worker import Worker
-from neorion.iris.worker.history import AttemptHistory
 from neorion.keel.base import Duration
 from neorion.keel.sim import Weather, World, explore, seeds, simulate
 from tests.sim import iris_world
+from tests.sim.iris_mistakes import (
+    look_for_the_end_only_before_the_files_are_fetched,
+    obey_an_order_that_comes_twice,
+)
 from tests.sim.iris_truth import Machine
 from tests.sim.iris_world import GANG_KEY, LEASE, Iris, iris
 
@@ -341,30 +342,6 @@ def tell_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
 def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     hasty = replace(LEASE, silent_after=Duration.of(seconds=1.7), lost_after=Duration.of(seconds=2))
     monkeypatch.setattr(iris_world, "LEASE", hasty)
-
-
-def obey_an_order_that_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker takes an order for an attempt that has ended for a new one."""
-    monkeypatch.setattr(AttemptHistory, "ended", lambda _history, _attempt: False)
-    monkeypatch.setattr(AttemptHistory, "settled", lambda _history, _attempt: False)
-
-
-def look_for_the_end_only_before_the_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The attempt ends, is reported and is removed from the runtime while its order waits for files."""
-    prepare = Worker._order
-    late: dict[AttemptId, None] = {}
-
-    async def order(worker: Any, attempt: AttemptId, start: pb.Start) -> Order:
-        if not worker._history.ended(attempt):
-            late[attempt] = None
-        return await prepare(worker, attempt, start)
-
-    ended = AttemptHistory.ended
-    monkeypatch.setattr(Worker, "_order", order)
-    monkeypatch.setattr(
-        AttemptHistory, "ended", lambda history, attempt: attempt not in late and ended(history, attempt)
-    )
-    monkeypatch.setattr(AttemptHistory, "starting", lambda _history, _attempt: False)
 
 
 def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:

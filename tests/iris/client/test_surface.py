@@ -1,12 +1,10 @@
-"""One client in two forms: the same verbs with the same arguments, with asyncio and without; and the guide's own words run."""
+"""One client in two forms: the same verbs with the same arguments, with asyncio and without."""
 
 import inspect
-from pathlib import Path
 from typing import Any
 
 from neorion.iris.client import AsyncIrisClient, AsyncJob, IrisClient, Job
 
-GUIDE = Path(__file__).parents[3] / "docs/guides/iris.md"
 # What only whoever builds on the client needs: raw calls, and blobs.
 INNER = {
     "admitted",

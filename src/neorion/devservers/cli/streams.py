@@ -1,5 +1,7 @@
 """What the commands that reach into a server do."""
 
+import codecs
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -25,6 +27,7 @@ from neorion.devservers.client import (
 )
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.cli.kit import Output
+from neorion.keel.cli.kit.terminal import printable
 from neorion.keel.kube import LogRequest
 from neorion.keel.kube.streams import Target
 
@@ -132,8 +135,12 @@ def request_of(which: Which) -> LogRequest:
 
 async def logs(fleet: Fleet, name: str, request: LogRequest) -> None:
     sys.stdout.flush()
+    target = sys.stdout.fileno()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     async for piece in logs_of(fleet, name, request):
-        await write_all(sys.stdout.fileno(), piece)
+        # On a terminal a log must not do more than be read.
+        harmless = printable(decoder.decode(piece)).encode() if os.isatty(target) else piece
+        await write_all(target, harmless)
 
 
 def _split(text: str) -> tuple[str, str]:

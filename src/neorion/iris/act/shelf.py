@@ -18,6 +18,8 @@ CHUNK_BYTES = 256 * 1024
 LOG_BYTES_MAX = 64 * 1024 * 1024
 # What is dropped at once.
 PART_BYTES = 8 * 1024 * 1024
+# Eight full parts make a whole log; the others come from gaps.
+PARTS_MAX = 64
 
 
 class _Log:
@@ -31,6 +33,7 @@ class _Log:
             starts.insert(0, 0)
         # Where each part begins, the oldest first, and how much there is of it.
         self._parts = {start: self._path(start).stat().st_size for start in starts}
+        self._size = sum(self._parts.values())
         self.grew = asyncio.Event()
         self.whole = False
 
@@ -55,9 +58,11 @@ class _Log:
                 scope="logs",
             ) from error
         self._parts[start] = self._parts.get(start, 0) + len(text)
-        while sum(self._parts.values()) > LOG_BYTES_MAX:
+        self._size += len(text)
+        # Each gap begins a part, and a worker may report as many gaps as it likes.
+        while self._size > LOG_BYTES_MAX or len(self._parts) > PARTS_MAX:
             oldest = next(iter(self._parts))
-            del self._parts[oldest]
+            self._size -= self._parts.pop(oldest)
             self._path(oldest).unlink(missing_ok=True)
 
     def _write(self, start: int, text: bytes) -> None:
@@ -65,7 +70,7 @@ class _Log:
         path = self._path(start)
         path.parent.mkdir(parents=True, exist_ok=True)
         place = self._parts.get(start, 0)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             done = 0
             while done < len(text):

@@ -25,6 +25,9 @@ from neorion.keel.telemetry.setup import Form, setup
 controller = App("controller", help="The process that keeps and places jobs.")
 worker = App("worker", help="The process that runs tasks on a machine.")
 
+# What a process keeps is readable by its own user alone; tasks get a mask of their own.
+_PRIVATE = 0o077
+
 _config = click.option("--config", type=click.Path(path_type=Path), help="The cluster file.")
 _log = click.option(
     "--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log."
@@ -135,6 +138,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     async def main(crew: Crew) -> None:
         await run_worker(crew, identity, address, token or None, folder)
 
+    os.umask(_PRIVATE)
     run_process(main)
 
 
@@ -175,6 +179,7 @@ def _run_cluster(
             crew, file, folder, place, tell=lambda address: out.text(f"{address}\n"), leash=leash
         )
 
+    os.umask(_PRIVATE)
     run_process(main)
 
 

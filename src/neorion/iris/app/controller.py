@@ -43,6 +43,7 @@ from neorion.keel.rpc import (
     App,
     Authenticator,
     Guests,
+    Limits,
     Principal,
     Request,
     Response,
@@ -125,6 +126,7 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
                 routes(desk, metrics),
                 ids=ids,
                 authenticator=callers,
+                limits=Limits(member_roles=frozenset({WORKER})),
                 on_denied=desk.audit.denied,
             )
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:

@@ -90,7 +90,7 @@ def found(folder: Path) -> LocalCluster | None:
 async def start(wanted: Wanted, clock: Clock) -> LocalCluster:
     """Starts a cluster in a session of its own and waits until it says where it answers."""
     folder = wanted.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Of this start alone: another one beside it must not be taken for it.
     said, log = folder / f"address.{os.getpid()}", folder / "log"
     said.write_text("")
@@ -146,8 +146,8 @@ def _spawn(argv: list[str], out: Path, log: Path) -> int:
     write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(out), write, 0o644),
-        (os.POSIX_SPAWN_OPEN, 2, str(log), write, 0o644),
+        (os.POSIX_SPAWN_OPEN, 1, str(out), write, 0o600),
+        (os.POSIX_SPAWN_OPEN, 2, str(log), write, 0o600),
     ]
     return os.posix_spawn(argv[0], argv, os.environ, file_actions=files, setsid=True)
 

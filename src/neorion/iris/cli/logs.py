@@ -42,11 +42,11 @@ def shown(out: Output, *, several: bool) -> Generator[Show]:
     if out.shared.output in (Format.JSON, Format.YAML):
         yield lambda index, text: emit(Written(index, decoded(index, text)))
     elif several:
-        lines = Lines(lambda text: out.text(text.decode(errors="replace")))
+        lines = Lines(lambda text: out.log(text.decode(errors="replace")))
         yield lines.show
         lines.close()
     else:
-        yield lambda index, text: out.text(decoded(index, text))
+        yield lambda index, text: out.log(decoded(index, text))
 
 
 async def past(client: AsyncIrisClient, request: pb.LogsRequest, show: Show) -> int:

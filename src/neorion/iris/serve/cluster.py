@@ -14,6 +14,7 @@ from neorion.iris.serve.rights import check_admin
 from neorion.iris.state import deeds_before
 from neorion.keel.base import Conflict, NotFound, did_you_mean
 from neorion.keel.rpc import caller
+from neorion.keel.rpc.paging import page_size
 
 # Rows of one page, and of one look at the store.
 PAGE_MAX = 1000
@@ -108,7 +109,7 @@ class Cluster(ClusterService):
 
     async def audit(self, request: pb.AuditRequest, ctx: object) -> pb.AuditResponse:
         check_admin()
-        limit = min(request.limit or PAGE_MAX, PAGE_MAX)
+        limit = page_size(request.limit, PAGE_MAX)
         number = request.before or self._desk.audit.last + 1
         entries: list[pb.AuditEntry] = []
         while number > 1 and len(entries) < limit:

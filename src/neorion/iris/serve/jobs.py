@@ -21,6 +21,7 @@ from neorion.iris.serve.shown import shown_attempt, shown_job, shown_task
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
+from neorion.keel.rpc.paging import page_size
 
 # Results up to this size in all come along with the answer that a job has ended.
 RESULTS_BYTES_MAX = 2 * 1024 * 1024
@@ -102,7 +103,7 @@ class Jobs(JobService):
         return await self._once_durable(shown_job(self._desk, self._find(request.job)))
 
     async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
-        limit = min(request.limit or PAGE_MAX, PAGE_MAX)
+        limit = page_size(request.limit, PAGE_MAX)
         task = calling_task()
         within = f"{task.job}/" if task is not None else ""
         # Ids sort by birth: the newest first, and a page goes on below the last id of the page before. Those of one
@@ -130,10 +131,7 @@ class Jobs(JobService):
         ]
         return await self._once_durable(
             pb.TasksResponse(
-                tasks=[
-                    shown_task(self._desk, task)
-                    for task in wanted[: min(request.limit or PAGE_MAX, PAGE_MAX)]
-                ]
+                tasks=[shown_task(self._desk, task) for task in wanted[: page_size(request.limit, PAGE_MAX)]]
             )
         )
 

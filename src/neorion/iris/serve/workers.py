@@ -7,8 +7,11 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
 from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.rights import check_speaks_for, joining
-from neorion.keel.base import NotFound
+from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
+
+# A worker sends one; each costs a write to a file.
+CHUNKS_MAX = 256
 
 
 class Workers(WorkerService):
@@ -68,6 +71,12 @@ class Workers(WorkerService):
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
         check_speaks_for(request.worker)
+        if len(request.chunks) > CHUNKS_MAX:
+            raise Invalid(
+                "iris.log_chunks",
+                f"The message has {len(request.chunks)} pieces of logs; at most {CHUNKS_MAX} are allowed.",
+                hint="Send fewer and larger pieces.",
+            )
         kept = {chunk.attempt: self._keep(request.worker, chunk) for chunk in request.chunks}
         return pb.PushLogsResponse(kept=kept)
 

@@ -208,8 +208,14 @@ class Worker:
         while True:
             await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
             sent = self._clock.monotonic()
-            await self._calls.report(pb.ReportRequest(worker=self.id, look=self._lookout.news()))
-            await self._renew(sent, joined)
+            try:
+                await self._calls.report(pb.ReportRequest(worker=self.id, look=self._lookout.news()))
+            except Retry as error:
+                # A busy server has refused this one report. The next may still come within the lease.
+                if error.code != "rpc.busy" or sent >= self._leased_until:
+                    raise
+            else:
+                await self._renew(sent, joined)
 
     async def _renew(self, sent: float, joined: pb.JoinResponse) -> None:
         self._leased_until = max(self._leased_until, sent + joined.lease_ms / 1000)

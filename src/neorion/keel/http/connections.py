@@ -9,7 +9,7 @@ from typing import Self
 from neorion.keel.clock import Clock
 from neorion.keel.http.dial import Dialer
 from neorion.keel.http.link import Link
-from neorion.keel.http.message import Head, Headers, Reading, write_head
+from neorion.keel.http.message import Garbled, Head, Headers, Reading, write_head
 
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
@@ -17,6 +17,10 @@ CONNECTIONS_MAX = 128
 PLACE_S_MAX = 60.0
 # Longer than an idle moment of a controller, shorter than what the server and load balancers allow.
 IDLE_S_MAX = 60.0
+# A page of a list of large objects is a tenth of it. Watches, logs and commands are read piece by piece.
+BODY_BYTES_MAX = 128 * 2**20
+# A refusal is a small object; an error page of a proxy is not much larger.
+ERROR_BYTES_MAX = 2**20
 
 
 class Crowded(Exception):
@@ -71,10 +75,15 @@ class Answer:
 
     async def read(self) -> bytes:
         """The rest of the body, and the connection given back."""
+        most = BODY_BYTES_MAX if self.head.status < 400 else ERROR_BYTES_MAX
+        size = 0
         try:
             pieces: list[bytes] = []
             while piece := await self.piece():
                 pieces.append(piece)
+                size += len(piece)
+                if size > most:
+                    raise Garbled(f"an answer of {self.head.status} has more than {most} bytes")
             return b"".join(pieces)
         finally:
             self.release()

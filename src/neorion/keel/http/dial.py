@@ -16,6 +16,9 @@ CONNECT_S_MAX = 10.0
 # watch on a dead machine ends that way. It is no ping of ours, because those go unanswered while output waits to be read.
 _SILENCE = socket.TCP_KEEPALIVE if sys.platform == "darwin" else socket.TCP_KEEPIDLE
 KEEPALIVE = ((_SILENCE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
+# The kernel asks only idle connections whether the peer is there. One with bytes on the way is given up after this time
+# without an acknowledgement, as idle ones are; otherwise a stalled stream would stand for a quarter of an hour.
+UNHEARD_MS = 60_000
 # How long an address may be silent before the next one is tried beside it, as RFC 8305 has it.
 NEXT_ADDRESS_S = 0.25
 
@@ -85,6 +88,8 @@ async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Li
     try:
         for option, value in KEEPALIVE:
             made.setsockopt(socket.IPPROTO_TCP, option, value)
+        if sys.platform == "linux":
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNHEARD_MS)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         await loop.create_connection(
             lambda: link, sock=made, ssl=tls, server_hostname=name if tls is not None else None

@@ -14,6 +14,7 @@ from neorion.keel.base import Denied, Duration, Error, Invalid, NotFound, Retry,
 from neorion.keel.clock import Ids
 from neorion.keel.rpc import answer
 from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Guests, Principal, is_local_name
+from neorion.keel.rpc.admission import LOCAL, Admission, Lane
 from neorion.keel.rpc.asgi import Receive, Scope, Send
 from neorion.keel.rpc.exchange import Exchange
 from neorion.keel.rpc.limits import Limits
@@ -24,9 +25,7 @@ from neorion.keel.telemetry import correlated
 if TYPE_CHECKING:
     from neorion.keel.rpc.service import Service
 
-# Without an authenticator there is one caller: whoever can reach the port.
-_LOCAL: Final = Principal("local", frozenset({ANYONE, KNOWN}))
-_BUSY_AFTER: Final = Duration.of(seconds=1)
+_WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
 _DRAIN_AFTER: Final = Duration.of(seconds=1)
 # How long a cancelled handler may take to clean up before the server goes on without it.
 _CLEANUP_S: Final = 2.0
@@ -64,9 +63,7 @@ class App:
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
-        # Dictionaries as sets that keep their order: a simulated run must repeat.
-        self._calls: dict[Exchange, None] = {}
-        self._streams: dict[Exchange, None] = {}
+        self._admission = Admission(self.limits)
         self._left = anyio.Event()
         self.draining = False
 
@@ -99,46 +96,39 @@ class App:
         """Takes no more calls, sends streams elsewhere, and lets calls finish for as long as `grace`."""
         self.draining = True
         goodbye = _draining()
-        for exchange in tuple(self._streams):
+        for exchange in self._admission.streams:
             exchange.cut(goodbye)
         await self._quiet(grace.seconds)
-        for exchange in (*self._calls, *self._streams):
+        for exchange in (*self._admission.calls, *self._admission.streams):
             exchange.cut(goodbye)
         await self._quiet(_CLEANUP_S)
 
     async def _quiet(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
-            while self._calls or self._streams:
+            while self._admission.calls or self._admission.streams:
                 self._left = anyio.Event()
                 await self._left.wait()
 
     async def _serve_method(self, exchange: Exchange, method: Method) -> None:
-        limits = self.limits
-        live, most = (self._streams, limits.streams) if method.stream else (self._calls, limits.calls)
         if self.draining:
             raise _draining()
-        if len(live) >= most:
-            raise Retry(
-                "rpc.busy",
-                f"The server has {most} of these in progress and takes no more.",
-                after=_BUSY_AFTER,
-            )
-        live[exchange] = None
+        exchange.within(_span(exchange, method), self._body_span)
+        _check_form(exchange, method)
+        # Whoever may not call takes up no room.
+        await self._authorise_call(exchange, method.allow)
+        lane = self._admission.enter(exchange, method.allow, stream=method.stream)
         try:
-            exchange.within(_span(exchange, method), self._body_span)
-            _check_form(exchange, method)
-            await self._authorise_call(exchange, method.allow)
-            body = await exchange.read_body(limits.body_bytes)
+            body = await exchange.read_body(self.limits.body_bytes)
             if method.direct is not None and method.direct.fits(exchange):
                 await method.direct.answer(exchange, body)
             else:
                 exchange.strip()
                 await method.app(exchange.scope, exchange.receive, exchange.send)
         finally:
-            self._leave(live, exchange)
+            self._leave(lane, exchange)
 
     async def _serve_route(self, exchange: Exchange) -> None:
-        """Routes are for probes and people: never turned away for load, and still answered while draining."""
+        """Routes are for probes and people: they have a lane of their own, and are answered while draining."""
         scope = exchange.scope
         path, verb = scope["path"], scope["method"]
         verbs = self._routes.get(path)
@@ -147,23 +137,25 @@ class App:
         route = verbs.get(verb)
         if route is None:
             raise _wrong_verb(path, verbs)
-        self._calls[exchange] = None
+        exchange.within(self.limits.call_time.seconds, self._body_span)
+        await self._authorise(exchange, route.allow)
+        lane = self._admission.enter(exchange, route.allow, stream=False)
         try:
-            exchange.within(self.limits.call_time.seconds, self._body_span)
-            await self._authorise(exchange, route.allow)
-            body = await exchange.read_body(self.limits.body_bytes)
+            # A stranger could announce a body and never send it.
+            most = 0 if verb in _WITHOUT_BODY else self.limits.body_bytes
+            body = await exchange.read_body(most) if most else exchange.skip_body()
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             query = scope["query_string"].decode("latin-1")
             told = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
         finally:
-            self._leave(self._calls, exchange)
+            self._leave(lane, exchange)
         extra = [(name.lower().encode(), value.encode()) for name, value in told.headers.items()]
         await exchange.respond(
             told.status, [(b"content-type", told.content_type.encode()), *extra], told.body
         )
 
-    def _leave(self, live: dict[Exchange, None], exchange: Exchange) -> None:
-        del live[exchange]
+    def _leave(self, lane: Lane, exchange: Exchange) -> None:
+        lane.leave(exchange)
         if self.draining:
             self._left.set()
 
@@ -180,7 +172,7 @@ class App:
 
     async def _authorise(self, exchange: Exchange, allow: frozenset[str]) -> None:
         if self.authenticator is None:
-            exchange.principal = _LOCAL
+            exchange.principal = LOCAL
             return
         if ANYONE in allow:
             return

@@ -21,6 +21,8 @@ _TIMER_EARLY_S: Final = 0.001
 _DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-id", b"content-length")
 # Of a body that is too large, so much is read and thrown away: a mistake is answered, an attack is not waited for.
 _DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
+# The largest body in the smallest packets of a link. Each part costs time, however small it is.
+_PARTS_MAX: Final = 16_384
 # Who has not sent anything for so long is waiting for us.
 _SENDING_S: Final = 1.0
 # Nearly every request is answered within it; what only concerns the others is begun after it.
@@ -101,6 +103,12 @@ class Exchange:
         # The request's own task ends with it, so nobody has to take the value back.
         _current.set(self)
 
+    @property
+    def source(self) -> str:
+        """The caller's address without its port."""
+        client = self.scope.get("client")
+        return str(client[0]) if client else "this process"
+
     def within(self, span: float, body_span: float) -> None:
         """Starts the clock: the body within `body_span` seconds, the answer within `span`."""
         now = self._loop.time()
@@ -139,6 +147,11 @@ class Exchange:
             pass
         self.cut(_gone())
 
+    def skip_body(self) -> bytes:
+        """Nothing is read, whatever the caller has announced."""
+        self._body = b""
+        return self._body
+
     async def read_body(self, most: int) -> bytes:
         """The whole body; the messages are small by rule, so that nothing is handled half read."""
         declared = self.headers.get(b"content-length", b"0")
@@ -147,16 +160,25 @@ class Exchange:
             raise _too_large(most)
         message = await self._receive()
         body: bytes = message.get("body", b"")
-        while message.get("more_body", False):
-            message = await self._receive()
-            body += message.get("body", b"")
-            if len(body) > most:
-                await self._discard()
-                raise _too_large(most)
+        if message.get("more_body", False):
+            body, message = await self._read_rest(body, most)
         if message["type"] == "http.disconnect":
             raise _gone()
         self._body = body
         return body
+
+    async def _read_rest(self, first: bytes, most: int) -> tuple[bytes, Message]:
+        parts, size, more = [first], len(first), True
+        message: Message = {}
+        while more:
+            message = await self._receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            more = message.get("more_body", False)
+            if size > most or len(parts) > _PARTS_MAX:
+                await self._discard()
+                raise _too_large(most) if size > most else _too_fragmented()
+        return b"".join(parts), message
 
     async def _discard(self) -> None:
         """Reads on for a while: a client that is still sending would find the connection broken instead of our answer."""
@@ -215,6 +237,14 @@ class Exchange:
 
 def _gone() -> Retry:
     return Retry("rpc.disconnected", "The client went away before its request was complete.")
+
+
+def _too_fragmented() -> Invalid:
+    return Invalid(
+        "rpc.too_fragmented",
+        f"The request's body comes in more than {_PARTS_MAX} parts.",
+        hint="Send larger parts.",
+    )
 
 
 def _too_large(most: int) -> Invalid:

@@ -13,10 +13,24 @@ class Limits:
     body_bytes: int = 4 * 2**20
     # 4 MiB in this time is slower than any link between our processes; longer is an attack or a dead peer.
     body_time: Duration = field(default=Duration.of(seconds=30))
-    # Unary calls at once. Beyond it waiting in line would outlast the callers' patience: better to say so.
-    calls: int = 1024
-    # Streams at once: one for each worker or agent of a large fleet, mostly idle.
-    streams: int = 10_000
+    # Roles of machines that hold a lease or report their health. Their requests have lanes of their own.
+    member_roles: frozenset[str] = frozenset()
+    # A heartbeat of every machine of a large fleet at the same moment; of one machine far more than it sends at once.
+    member_calls: int = 16_384
+    member_calls_each: int = 64
+    # One for each machine, mostly idle, and some that are being replaced.
+    member_streams: int = 10_000
+    member_streams_each: int = 8
+    # Calls of users at once, mostly long polls. Beyond it waiting in line would outlast the callers' patience.
+    calls: int = 4096
+    # All tasks of a user call under one name; three more users like this still find room.
+    calls_each: int = 1024
+    # Streams of users at once: logs and jobs that are watched.
+    streams: int = 4096
+    streams_each: int = 1024
+    # Requests without a token: probes and scrapes, a few from each address.
+    open_calls: int = 256
+    open_calls_each: int = 64
     # The longest a unary call may take, long polls included.
     call_time: Duration = field(default=Duration.of(minutes=5))
     # A stream ends at the latest then and the client reconnects: a revoked token does not watch for ever.

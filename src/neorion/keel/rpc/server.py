@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
@@ -14,6 +14,7 @@ from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Invalid, Terminal
 from neorion.keel.rpc.app import App
+from neorion.keel.rpc.descriptors import connections_allowed
 from neorion.keel.rpc.tls import ServerTls
 
 # Connections the kernel holds for us while the loop is busy; it cuts this to its own maximum.
@@ -65,7 +66,8 @@ async def serve(
                 f"Not everybody would be asked who they are on {address}.",
                 hint="Ask for tokens, or bind it to 127.0.0.1.",
             )
-        listener = Listener(app, bound, app.limits, tls)
+        connections = connections_allowed(app.limits.connections)
+        listener = Listener(app, bound, replace(app.limits, connections=connections), tls)
         failure: Exception | None = None
         stopped = anyio.Event()
         # Whatever ends the block, calls are answered to their end, and it is heard when the server has stopped.

@@ -1,5 +1,6 @@
 """`navarch serve`."""
 
+import os
 from pathlib import Path
 
 import click
@@ -32,4 +33,6 @@ def serve(out: Output, config: Path, log: str) -> None:
             out.text(f"{running.address}\n")
             await crew.stopping.wait()
 
+    # What it keeps is nobody else's to read.
+    os.umask(0o077)
     run_process(main, loop_factory=uvloop.new_event_loop)

@@ -10,7 +10,7 @@ import anyio
 from neorion.capacity.prices import PriceBook
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
-from neorion.keel.rpc import ANYONE, App, Request, Response, Route, Service
+from neorion.keel.rpc import ANYONE, App, Limits, Request, Response, Route, Service
 from neorion.keel.run import Crew, Loop, Pace, Watch
 from neorion.keel.run.loop import unwatched
 from neorion.keel.store import Store, migrations_in
@@ -106,6 +106,7 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
             _routes(fleet, parts.metrics),
             ids=parts.ids,
             authenticator=keys,
+            limits=Limits(member_roles=frozenset({NODE})),
         )
         await _start(settings, fleet, sweep, crew, watch)
         try:

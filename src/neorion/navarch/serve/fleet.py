@@ -2,6 +2,7 @@
 
 from neorion.keel.base import NotFound, did_you_mean
 from neorion.keel.rpc import caller
+from neorion.keel.rpc.paging import page_size
 from neorion.navarch.act.orders import Asker, Orders
 from neorion.navarch.act.sweep import Sweep
 from neorion.navarch.act.tick import Fleet
@@ -53,7 +54,7 @@ class Operators(FleetService):
     async def list_nodes(self, request: pb.ListNodesRequest, ctx: object) -> pb.ListNodesResponse:
         if request.pool:
             self._deck.spec(request.pool)
-        limit = min(request.limit or PAGE_MAX, PAGE_MAX)
+        limit = page_size(request.limit, PAGE_MAX)
         found = [
             node
             for _, node in sorted(self._book.nodes.items())
@@ -70,7 +71,7 @@ class Operators(FleetService):
 
     async def history(self, request: pb.HistoryRequest, ctx: object) -> pb.HistoryResponse:
         await self._deck.journal.durable()
-        limit = min(request.limit or LINES_MAX, LINES_MAX)
+        limit = page_size(request.limit, LINES_MAX)
         if request.subject.startswith(EVENTS):
             return await self._events(request.subject.removeprefix(EVENTS), limit)
         lines = await story_of(self._deck.store, request.subject, limit)

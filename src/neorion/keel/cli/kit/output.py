@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from neorion.keel.cli.kit.data import as_json, as_json_line, as_yaml, plain
 from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
-from neorion.keel.cli.kit.terminal import Screen, Tone, escape, is_live
+from neorion.keel.cli.kit.terminal import Screen, Tone, escape, is_live, printable
 from neorion.keel.cli.shared import Format, Shared
 
 # To its beginning, and nothing of it left.
@@ -76,8 +76,12 @@ class Output(NamedTuple):
         return emit
 
     def text(self, text: str) -> None:
-        """A result that is a text by nature: a script, a log line. As it is."""
+        """A result that is a text by nature: a script, an address. As it is."""
         self.out.write(text)
+
+    def log(self, text: str) -> None:
+        """The output of somebody's program: as it is for files and pipes, and harmless on a terminal."""
+        self.out.write(printable(text) if self.out.stream.isatty() else text)
 
     def say(self, sentence: str) -> None:
         """A remark for the person; `-q` silences it."""

@@ -17,6 +17,9 @@ _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+# Colours and weights, but not the code that makes text invisible.
+_COLOUR: Final = r"\x1b\[(?:(?!8[;m])[0-9]{1,3}(?:;(?!8[;m])[0-9]{1,3}){0,9})?m"
+_UNSAFE_OUTPUT: Final = re.compile(rf"{_COLOUR}|\r\n?|(?![\t\n]){_UNSAFE.pattern}")
 
 
 class Tone(StrEnum):
@@ -67,6 +70,21 @@ def is_live(stream: TextIO, env: Mapping[str, str]) -> bool:
 def escape(text: str) -> str:
     """Names and messages come from strangers; shown like this they cannot move the cursor or hide anything."""
     return _UNSAFE.sub(lambda found: _written(ord(found[0])), text)
+
+
+def printable(text: str) -> str:
+    """The output of a program, for a terminal: lines, tabs and colours are kept, everything else is escaped.
+
+    A bare carriage return begins a line, because it would let one line overwrite another.
+    """
+    return _UNSAFE_OUTPUT.sub(_kept_or_escaped, text)
+
+
+def _kept_or_escaped(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("\r"):
+        return "\n"
+    return text if len(text) > 1 else _written(ord(text))
 
 
 def cells(text: str) -> int:

@@ -142,6 +142,14 @@ class Kubeconfig(Struct, frozen=True):
                 f'The kubeconfig gives cluster "{chosen.cluster}" no usable server.',
                 hint='Write "server: https://host:6443".',
             )
+        if place.value.insecure_skip_tls_verify and (
+            place.value.certificate_authority_data or place.value.certificate_authority
+        ):
+            raise Invalid(
+                "kube.insecure_authority",
+                f'The kubeconfig gives cluster "{chosen.cluster}" an authority and says not to check it.',
+                hint="Remove insecure-skip-tls-verify, or remove certificate-authority.",
+            )
         authority = (place.value.certificate_authority_data, place.value.certificate_authority)
         trust = Trust(
             place.text(*authority, "authority"),

@@ -10,6 +10,12 @@ import msgspec
 
 from neorion.keel.base import Denied, Duration, Error, Invalid, Retry
 from neorion.keel.clock import Clock
+from neorion.navarch.adapters.notify.addresses import (
+    CheckedResolver,
+    ForbiddenAddress,
+    check_url,
+    refusal,
+)
 from neorion.navarch.model import Node, NodeId
 from neorion.navarch.ports import Drain
 
@@ -117,6 +123,7 @@ class Webhook:
         json: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> bytes:
+        check_url(url)
         try:
             # A redirect would carry our headers, and with them secrets, to where nobody meant them to go.
             async with self._session.request(
@@ -130,6 +137,8 @@ class Webhook:
                 _check(url, response.status, len(body))
                 return body
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error, ForbiddenAddress) or isinstance(error.__cause__, ForbiddenAddress):
+                raise refusal(url) from None
             raise Retry(
                 "navarch.notify_unreachable",
                 f"{_place(url)} does not answer: {type(error).__name__}.",
@@ -141,7 +150,7 @@ class Webhook:
 async def webhook(settings: WebhookSettings, clock: Clock) -> AsyncGenerator[Webhook]:
     timeout = aiohttp.ClientTimeout(total=settings.timeout.seconds)
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=_CONNECTIONS_MAX),
+        connector=aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, resolver=CheckedResolver()),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=dict(settings.headers),
         timeout=timeout,

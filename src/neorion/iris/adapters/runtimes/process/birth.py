@@ -54,6 +54,7 @@ def _guardian(files: Files, ready: int) -> None:
             groups.sweep()
         return
     kernel.die_with_parent(guardian)
+    lease.hide_from_children()
     _serve(Host(os.getpid(), files, groups), lease, ready)
 
 

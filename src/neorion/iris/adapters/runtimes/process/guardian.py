@@ -11,13 +11,21 @@ import select
 from neorion.iris.adapters.runtimes.process import tree
 from neorion.iris.adapters.runtimes.process.kernel import boottime_ns
 
+# More than any lease, and less than poll can take.
+_SLEEP_MAX_MS = 3_600_000
+
 
 class Lease:
     """Until when tasks may run, in memory that the guardian and the fork server share. Over until it is first renewed."""
 
     def __init__(self) -> None:
-        self._until = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self._page = mmap.mmap(-1, mmap.PAGESIZE)
+        self._until = memoryview(self._page).cast("q")
         self.bell, self._ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def hide_from_children(self) -> None:
+        """From here on no child of this process inherits the page: a task must not write its own lease."""
+        self._page.madvise(mmap.MADV_DONTFORK)
 
     def renew(self, until: int) -> None:
         # The guardian sleeps until the time it knows of, and without an end while there is nothing to guard.
@@ -50,7 +58,7 @@ def guard(server: int, lease: Lease) -> None:
 
 
 def _timeout_ms(lease: Lease) -> float | None:
-    return None if lease.over else lease.left_ns / 1e6 + 1
+    return None if lease.over else min(lease.left_ns / 1e6 + 1, _SLEEP_MAX_MS)
 
 
 def _clear() -> None:

@@ -1,0 +1,50 @@
+"""Another user of the machine reads nothing of what a cluster keeps: logs, values, records."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from neorion.iris.client import IrisClient
+from tests.iris.processes import Program
+
+pytestmark = [pytest.mark.attack("foreign-reader"), pytest.mark.timeout(180)]
+MIB = 1024 * 1024
+
+
+def exposed(folder: Path) -> Iterator[tuple[str, str]]:
+    """Files and folders that other users reach, from this folder down."""
+    mode = folder.stat().st_mode & 0o777
+    if mode & 0o077:
+        yield str(folder), oct(mode)
+    # Below a folder that nobody else may enter, nothing can be reached.
+    if folder.is_dir() and mode & 0o011:
+        for path in folder.iterdir():
+            yield from exposed(path)
+
+
+def test_nothing_that_a_cluster_keeps_is_open_to_other_users(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    state = tmp_path / "state"
+    # A folder that an administrator has made, as open as usual.
+    state.mkdir(mode=0o755)
+    program = Program(tmp_path / "program", "local", "--folder", str(state), "--port", "0", "--workers", "1")
+    program.start()
+    try:
+        url = program.first_line()
+        token = (state / "admin.token").read_text()
+        with IrisClient.remote(url, token=token) as client:
+            logged = client.submit(lambda: os.write(1, b"a log\n") * b"x" * MIB, "job")
+            assert client.wait(logged, timeout=90)
+        assert {"logs", "blobs", "slices"} <= {path.name for path in state.iterdir()}
+        assert [one for one in exposed(state) if one[0] != str(state)] == []
+    finally:
+        program.stop()
+
+
+def test_what_is_open_is_found(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "log").write_text("secret")
+    (tmp_path / "log").chmod(0o644)
+    assert (str(tmp_path / "log"), "0o644") in list(exposed(tmp_path))

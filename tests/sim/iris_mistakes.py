@@ -1,0 +1,39 @@
+"""Mistakes of a worker that takes an order for an attempt that has ended, planted to see that they are found."""
+
+from typing import Any
+
+import pytest
+
+from neorion.iris.model import AttemptId
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.ports import Order
+from neorion.iris.worker import Worker
+from neorion.iris.worker.history import AttemptHistory
+
+
+def never(_history: AttemptHistory, _attempt: AttemptId) -> bool:
+    return False
+
+
+def obey_an_order_that_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker takes an order for an attempt that has ended for a new one."""
+    monkeypatch.setattr(AttemptHistory, "ended", never)
+    monkeypatch.setattr(AttemptHistory, "settled", never)
+
+
+def look_for_the_end_only_before_the_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attempt ends, is reported and is removed from the runtime while its order waits for files."""
+    prepare, ended = Worker._order, AttemptHistory.ended
+    late: dict[AttemptId, None] = {}
+
+    async def order(worker: Any, attempt: AttemptId, start: pb.Start) -> Order:
+        if not ended(worker._history, attempt):
+            late[attempt] = None
+        return await prepare(worker, attempt, start)
+
+    def ended_before(history: AttemptHistory, attempt: AttemptId) -> bool:
+        return attempt not in late and ended(history, attempt)
+
+    monkeypatch.setattr(Worker, "_order", order)
+    monkeypatch.setattr(AttemptHistory, "ended", ended_before)
+    monkeypatch.setattr(AttemptHistory, "starting", never)
