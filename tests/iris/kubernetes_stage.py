@@ -50,7 +50,7 @@ class Breakable(KubernetesPlatform):
         await self._stage.lose(piece)
 
 
-class _Clock(ManualClock):
+class SteppedClock(ManualClock):
     """Queues sleep by the real clock: when this one moves, whoever waits looks again."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class KubernetesStage:
     """One cluster for as long as the test; `pools` says whether machines are bought."""
 
     def __init__(self, *, pools: bool) -> None:
-        self.clock = _Clock()
+        self.clock = SteppedClock()
         self.clock.moved = self._look_again
         self.cluster = MemoryCluster(self.clock)
         self.cluster.admit = self._admit

@@ -18,7 +18,8 @@ _SLOW: Final = 20
 _NEVER: Final = "10000h"
 _LOST: Final = "drydock.neorion.dev/lost"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-# A kubelet that finds no Ready condition waits seconds before it reports for the first time.
+# A kubelet that finds no Ready condition waits seconds before it reports for the first time, and a cluster takes a node that
+# says nothing of itself for one that may have Pods.
 _BOOTING: Final = {"type": "Ready", "status": "False", "reason": "Booting"}
 
 
@@ -133,7 +134,11 @@ class Player:
             status: dict[str, Any] = {"conditions": [_BOOTING]}
         else:
             marks = {PLAYED: "fake"}
-            status = {"capacity": kind.resources, "allocatable": kind.resources}
+            status = {
+                "capacity": kind.resources,
+                "allocatable": kind.resources,
+                "conditions": [_BOOTING],
+            }
         return {
             "metadata": {
                 "name": name,

@@ -1,5 +1,6 @@
-"""`iris cluster`: what is there, and a cluster of one's own on this machine."""
+"""`iris cluster`: what is there, a cluster of one's own on this machine, and a controller in Kubernetes."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -135,3 +136,84 @@ def stop_command(out: Output, folder: Path | None) -> None:
     if ended:
         out.say(f"The cluster at {ended.address} has ended.")
     out.show([ended] if ended else [], local.LOCAL)
+
+
+_in_cluster = [
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        required=True,
+        metavar="FILE",
+        help="The cluster file.",
+    ),
+    click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="The kubeconfig."),
+    click.option("--context", default="", show_default=False, help="The context in the kubeconfig."),
+]
+
+
+def _on_kubernetes(function: Callable[..., None]) -> Callable[..., None]:
+    """Options that say which installation is meant."""
+    for option in reversed(_in_cluster):
+        function = option(function)
+    return function
+
+
+@cluster.command("up")
+@_on_kubernetes
+@click.option("--dry-run", is_flag=True, allow_from_autoenv=False, help="Print the objects; change nothing.")
+@click.option("--wait/--no-wait", default=True, allow_from_autoenv=False, help="Wait until it answers.")
+def up_command(
+    out: Output, config: Path, kubeconfig: Path | None, context: str, *, dry_run: bool, wait: bool
+) -> None:
+    """Install or update a controller in a Kubernetes cluster."""
+    require_extra("server")
+    from neorion.iris.cli import in_cluster  # noqa: PLC0415 -- the help does not need it
+
+    place = in_cluster.Place.of(out, config, kubeconfig, context)
+    if dry_run:
+        in_cluster.show(out, place)
+    else:
+        in_cluster.up(out, place, wait=wait)
+
+
+@cluster.command("down")
+@_on_kubernetes
+@click.option("--purge", is_flag=True, allow_from_autoenv=False, help="Delete its volume and namespace too.")
+@click.option("-y", "--yes", is_flag=True, allow_from_autoenv=False, help="Ask no question.")
+def down_command(
+    out: Output, config: Path, kubeconfig: Path | None, context: str, *, purge: bool, yes: bool
+) -> None:
+    """Remove a controller from a Kubernetes cluster, with all of its slices."""
+    require_extra("server")
+    from neorion.iris.cli import in_cluster  # noqa: PLC0415 -- the help does not need it
+    from neorion.keel.cli.kit import confirm  # noqa: PLC0415 -- as above
+
+    place = in_cluster.Place.of(out, config, kubeconfig, context)
+    what = "with all jobs and results" if purge else "and end what runs there"
+    confirm(f"Remove iris from the namespace {place.names.namespace}, {what}?", yes=yes)
+    in_cluster.down(out, place, purge=purge)
+
+
+@cluster.command("tunnel")
+@_on_kubernetes
+@click.option("--port", default=10000, type=click.IntRange(0, 65_535), help="The port to listen on here.")
+def tunnel_command(out: Output, config: Path, kubeconfig: Path | None, context: str, port: int) -> None:
+    """Forward a local port to the controller, with its administrator's token for clients on this machine."""
+    require_extra("server")
+    from neorion.iris.cli import in_cluster  # noqa: PLC0415 -- the help does not need it
+
+    in_cluster.tunnel(out, in_cluster.Place.of(out, config, kubeconfig, context), port)
+
+
+@cluster.command("logs")
+@_on_kubernetes
+@click.option("-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on as it writes.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="LINES", help="Only the last lines.")
+def logs_command(
+    out: Output, config: Path, kubeconfig: Path | None, context: str, *, follow: bool, tail: int | None
+) -> None:
+    """Show what the controller writes."""
+    require_extra("server")
+    from neorion.iris.cli import in_cluster  # noqa: PLC0415 -- the help does not need it
+
+    in_cluster.logs(out, in_cluster.Place.of(out, config, kubeconfig, context), follow=follow, tail=tail)

@@ -137,6 +137,16 @@ class ServiceController(Model):
     service_name: NameField = Field(
         default="iris-controller-svc", description="The Service by which workers find the controller."
     )
+    docker_image: str = Field(
+        default="ghcr.io/marin-community/iris-controller:latest",
+        min_length=1,
+        description="The controller's image, for `iris cluster up`.",
+    )
+    instance_type: str = Field(
+        default="cd-gp-i64-erapids",
+        min_length=1,
+        description="The controller's own machine on CoreWeave, for `iris cluster up`.",
+    )
 
 
 class LocalController(Model):

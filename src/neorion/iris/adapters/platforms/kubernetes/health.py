@@ -1,9 +1,10 @@
 """What Pods and NodePools say of themselves, in words for people."""
 
+from collections.abc import Collection
 from typing import Final
 
 from neorion.keel.kube import condition
-from neorion.keel.kube.core import Pod
+from neorion.keel.kube.core import Node, Pod
 
 _OVER: Final = frozenset({"Failed", "Succeeded"})
 # What the kubelet tries again for ever and a person has to correct.
@@ -26,10 +27,17 @@ def is_placed(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and pod.meta.deleted is None and pod.status.phase not in _OVER
 
 
-def loss(pod: Pod) -> str:
-    """Why this worker is lost, or "" while it is not."""
+def is_silent(node: Node) -> bool:
+    """Whether its kubelet has stopped reporting. One that reports trouble may still get over it."""
+    ready = condition(node.status.conditions, "Ready")
+    return ready is not None and ready.status == "Unknown"
+
+
+def loss(pod: Pod, silent: Collection[str] = ()) -> str:
+    """Why this worker is lost, or "" while it is not. `silent` are nodes that say nothing any more."""
     where = f"{pod.meta.name} on {pod.spec.node_name}" if pod.spec.node_name else pod.meta.name
-    if why := _end(pod) or _broken(pod):
+    quiet = "is lost: the node says nothing any more" if pod.spec.node_name in silent else ""
+    if why := quiet or _end(pod) or _broken(pod):
         return f"{where} {why}."
     return ""
 

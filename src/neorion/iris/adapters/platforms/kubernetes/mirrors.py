@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from neorion.capacity.coreweave import NODE_POOL, NodePool
+from neorion.iris.adapters.platforms.kubernetes.health import is_silent
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.adapters.platforms.kubernetes.record import Record, record_of
 from neorion.iris.adapters.platforms.kubernetes.steps import Observed
@@ -31,8 +32,8 @@ class Mirrors:
         controller.watch(self.pods, self.slice_of)
         if self.pools is not None and self._nodes is not None:
             controller.watch(self.pools, self.slice_of)
-            # Of nodes only their coming and going matters.
-            controller.watch(self._nodes, self.slice_of, lambda _before, _after: False)
+            # Of nodes it matters whether they are there and speak.
+            controller.watch(self._nodes, self.slice_of, lambda old, new: is_silent(old) != is_silent(new))
 
     def slice_of(self, thing: Object) -> list[str]:
         name = self._names.slice_of(thing.meta.labels)
@@ -49,6 +50,7 @@ class Mirrors:
         return (secret, record) if secret is not None and record is not None else None
 
     def observed(self, record: Record, now: Instant) -> Observed:
+        nodes = self._nodes_of.get(record.name) if self._nodes_of is not None else []
         pods = {pod.meta.name: pod for pod in self._pods_of.get(record.name)}
         machines = record.wanted.machines
         workers = [self._names.worker(record.name, number, machines) for number in range(machines)]
@@ -57,7 +59,8 @@ class Mirrors:
             pods=[pods[name] for name in workers if name in pods],
             missing=[(number, name) for number, name in enumerate(workers) if name not in pods],
             pool=self.pool(record.name),
-            nodes=len(self._nodes_of.keys(record.name)) if self._nodes_of is not None else 0,
+            nodes=len(nodes),
+            silent=frozenset(node.meta.name for node in nodes if is_silent(node)),
             now=now,
         )
 

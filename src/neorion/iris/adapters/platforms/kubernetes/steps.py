@@ -22,7 +22,7 @@ _OVERDUE = Duration.of(seconds=30)
 class Observed:
     """A slice as the cluster shows it. `missing` are workers without a Pod, by number and name.
 
-    `nodes` counts the machines of its pool that are left.
+    `nodes` counts the machines of its pool that are left, and `silent` names those that say nothing any more.
     """
 
     record: Record
@@ -30,6 +30,7 @@ class Observed:
     missing: Sequence[tuple[int, str]]
     pool: NodePool | None
     nodes: int
+    silent: frozenset[str]
     now: Instant
 
 
@@ -110,7 +111,7 @@ def accepted(seen: Observed, template: GroupTemplate | None) -> bool:
 
 def describe(seen: Observed) -> SliceSeen:
     record = seen.record
-    hosts = tuple(pod.meta.name for pod in seen.pods if is_placed(pod) and not loss(pod))
+    hosts = tuple(pod.meta.name for pod in seen.pods if is_placed(pod) and not loss(pod, seen.silent))
     message, trouble = record.failure, record.trouble if record.failure else None
     if record.deleting:
         state = SliceState.DELETING
@@ -150,7 +151,7 @@ def _pool_trouble(seen: Observed, template: GroupTemplate, patience: Duration) -
 
 def _worker_trouble(seen: Observed) -> Error | None:
     for pod in seen.pods:
-        if why := loss(pod):
+        if why := loss(pod, seen.silent):
             return Invalid("iris.worker_lost", why)
     if seen.record.started and seen.missing:
         return Invalid("iris.worker_lost", f"The Pod {seen.missing[0][1]} is gone.")

@@ -1,0 +1,111 @@
+"""The objects of an installation, from its cluster file."""
+
+import hashlib
+from importlib.resources import files
+from string import Template
+from typing import Any, Final
+
+import yaml
+
+from neorion.capacity.coreweave import NODE_POOL
+from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.adapters.platforms.kubernetes.names import Names
+from neorion.keel.base import Invalid
+from neorion.keel.kube import Kind, Manifest, Object
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE, SERVICE_ACCOUNT
+
+DEPLOYMENT_NAME: Final = "iris-controller"
+POOL_NAME: Final = "iris-controller-pool"
+# The controller's home, on its volume.
+HOME: Final = "/var/lib/iris"
+CLUSTER_FILE: Final = "neorion.dev/cluster-file"
+_RBAC: Final = "rbac.authorization.k8s.io"
+_BOUGHT: Final = frozenset({"NodePool", "ClusterRole", "ClusterRoleBinding"})
+# In the order in which they are applied.
+_KINDS: Final[tuple[Kind[Any], ...]] = (
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    Kind(Object, "Role", "roles", _RBAC),
+    Kind(Object, "RoleBinding", "rolebindings", _RBAC),
+    Kind(Object, "ClusterRole", "clusterroles", _RBAC, namespaced=False),
+    Kind(Object, "ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
+    CONFIG_MAP,
+    NODE_POOL,
+    CLAIM,
+    DEPLOYMENT,
+    Kind(Object, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
+    SERVICE,
+)
+_BY_NAME: Final = {kind.name: kind for kind in _KINDS}
+
+
+def kind_of(manifest: Manifest) -> Kind[Any]:
+    return _BY_NAME[str(manifest["kind"])]
+
+
+def names_of(file: ClusterFile) -> Names:
+    """What tells this installation from others."""
+    if (cluster := file.platform.in_cluster) is None:
+        raise Invalid(
+            "iris.not_in_cluster",
+            "The cluster file is for this machine: it has no kubernetes or coreweave section.",
+            hint="Start it here: iris cluster start --local",
+        )
+    return Names(file.platform.label_prefix, cluster.namespace)
+
+
+def token_path(file: ClusterFile) -> str:
+    """Where the controller keeps its administrator's token."""
+    return f"{_state_dir(file)}/admin.token"
+
+
+def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
+    """`text` is the cluster file as it was written: the controller reads it from its ConfigMap."""
+    names, service = names_of(file), file.controller.service
+    cluster = file.platform.in_cluster
+    if service is None or cluster is None:
+        raise Invalid("iris.not_in_cluster", "The cluster file does not say how the controller is found.")
+    if cluster.kubeconfig_path:
+        raise Invalid(
+            "iris.kubeconfig_path",
+            "A controller inside of the cluster has no kubeconfig file.",
+            hint="Leave kubeconfig_path out of the cluster file, and give --kubeconfig to the command.",
+        )
+    _state_dir(file)
+    template_text = Template(
+        files("neorion.iris.adapters.installation").joinpath("manifests.yaml").read_text()
+    )
+    filled = template_text.substitute(
+        namespace=names.namespace,
+        service=service.service_name,
+        port=service.port,
+        image=service.docker_image,
+        instance_type=service.instance_type,
+    )
+    found: list[dict[str, Any]] = list(yaml.safe_load_all(filled))
+    buys = file.platform.coreweave is not None
+    for manifest in found:
+        if manifest["kind"] == CONFIG_MAP.name:
+            manifest["data"] = {"config.yaml": text}
+        if manifest["kind"] == DEPLOYMENT.name:
+            template = manifest["spec"]["template"]
+            # Another cluster file is read by another Pod.
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            template["metadata"]["annotations"] = {CLUSTER_FILE: digest}
+            spec = template["spec"]
+            spec["imagePullSecrets"] = [{"name": name} for name in cluster.image_pull_secrets]
+            if not buys:
+                del spec["nodeSelector"]
+    return [manifest for manifest in found if buys or manifest["kind"] not in _BOUGHT]
+
+
+def _state_dir(file: ClusterFile) -> str:
+    path = file.storage.state_dir.replace("~", HOME, 1) if file.storage.state_dir[:1] == "~" else ""
+    path = path or file.storage.state_dir
+    if path != HOME and not path.startswith(f"{HOME}/"):
+        raise Invalid(
+            "iris.state_dir",
+            f"storage.state_dir is {path}, which is not on the controller's volume.",
+            hint=f"Write {HOME}, or leave it out.",
+        )
+    return path.rstrip("/")
