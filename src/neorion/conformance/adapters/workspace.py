@@ -30,7 +30,7 @@ class Options:
     """What a person may choose about a run. `hardware` states that real kubelets have real accelerators."""
 
     profile: AcceleratorProfile
-    image: str = "registry.k8s.io/e2e-test-images/busybox:1.36.1-1"
+    image: str = "docker.io/library/busybox:1.36"
     hardware: bool = False
     gateway_class: str = ""
     # Of the window in which nothing may happen.

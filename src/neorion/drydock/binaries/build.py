@@ -61,19 +61,36 @@ async def _compile(product: Product, folder: Path, shelf: Shelf, tell: Tell) -> 
 
 
 async def _extras(product: Product, folder: Path, shelf: Shelf) -> None:
-    """Kueue's objects come from the same module as its program, so that the two always fit."""
+    """Objects come from the same module as their program, so that the two always fit."""
+    if product.name == "karpenter":
+        await _definitions(product, folder, shelf)
     if product.name != "kueue":
         return
     await build(product_of("kubectl"), shelf, hush)
-    go = await find_go(shelf.cache)
-    found = await anyio.run_process(
-        [str(go), "list", "-C", str(product.source), "-m", "-f", "{{.Dir}}", product.module]
-    )
-    source = Path(found.stdout.decode().strip()) / "config" / "default"
+    source = await _module_folder(product, shelf) / "config" / "default"
     done = await anyio.run_process([str(shelf.path("kubectl")), "kustomize", str(source)])
     # Two megabytes: YAML would cost seconds at every start, JSON costs milliseconds.
     objects = yaml.load_all(done.stdout, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     (folder / "manifests.json").write_text(json.dumps(list(objects)))
+
+
+async def _definitions(product: Product, folder: Path, shelf: Shelf) -> None:
+    source = await _module_folder(product, shelf)
+    paths = [
+        path
+        for part in ("pkg/apis/crds", "kwok/apis/crds")
+        for path in sorted((source / part).glob("*.yaml"))
+    ]
+    found = [yaml.safe_load(path.read_text()) for path in paths]
+    (folder / "manifests.json").write_text(json.dumps(found))
+
+
+async def _module_folder(product: Product, shelf: Shelf) -> Path:
+    go = await find_go(shelf.cache)
+    found = await anyio.run_process(
+        [str(go), "list", "-C", str(product.source), "-m", "-f", "{{.Dir}}", product.module]
+    )
+    return Path(found.stdout.decode().strip())
 
 
 @asynccontextmanager

@@ -5,8 +5,11 @@ from typing import Final
 from neorion.conformance.adapters.check import Check
 from neorion.conformance.adapters.checks.dra_support import DRA_SUPPORT
 from neorion.conformance.adapters.checks.gang_scheduling import GANG_SCHEDULING
+from neorion.conformance.adapters.checks.pod_autoscaling import POD_AUTOSCALING
 from neorion.conformance.adapters.checks.robust_controller import ROBUST_CONTROLLER
+from neorion.conformance.adapters.checks.secure_accelerator_access import SECURE_ACCELERATOR_ACCESS
 
 CHECKS: Final[dict[str, Check]] = {
-    check.requirement: check for check in (DRA_SUPPORT, GANG_SCHEDULING, ROBUST_CONTROLLER)
+    check.requirement: check
+    for check in (DRA_SUPPORT, GANG_SCHEDULING, POD_AUTOSCALING, SECURE_ACCELERATOR_ACCESS, ROBUST_CONTROLLER)
 }

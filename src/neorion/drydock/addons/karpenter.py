@@ -1,0 +1,82 @@
+"""Karpenter with its simulated cloud: pending pods make it buy nodes that KWOK runs."""
+
+import json
+from typing import Any, Final
+
+from neorion.drydock.api import Object
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.host import Part
+from neorion.drydock.layout import Door
+from neorion.drydock.pki import Subject
+from neorion.drydock.simulated import TYPES, start_player
+
+NAME: Final = "karpenter"
+PROGRAMS: Final = ("karpenter",)
+_NAMESPACE: Final = "kube-system"
+_ZONE: Final = "simulated-a"
+# Of a price list that nobody pays: larger machines cost more, so that the smallest fitting one is bought.
+_PRICE_PER_CPU: Final = 0.05
+_PRICE_PER_GPU: Final = 3.0
+
+
+async def start(cluster: Cluster) -> None:
+    """Returns when it is ready. Pools are the user's to make."""
+    await start_player(cluster)
+    layout = cluster.layout
+    cluster.pki.issue(NAME, Subject("drydock-karpenter", ("system:masters",)))
+    cluster.pki.kubeconfig(layout.kubeconfig_of(NAME), NAME, layout.server)
+    types = layout.data("karpenter-types.json")
+    types.write_text(json.dumps(_instance_types()))
+    program = cluster.shelf.path(NAME)
+    definitions: list[Object] = json.loads((program.parent / "manifests.json").read_text())
+    _, server, *_ = cluster.control_plane()
+    async with cluster.api() as api:
+        for body in definitions:
+            name = body["metadata"]["name"]
+            await api.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", body)
+        for path in (
+            "karpenter.sh/v1/nodepools",
+            "karpenter.sh/v1/nodeclaims",
+            "karpenter.kwok.sh/v1alpha1/kwoknodeclasses",
+        ):
+            await cluster.until(server, lambda path=path: api.get(f"/apis/{path}"))
+        await cluster.ensure(_part(cluster))
+    await cluster.reachable(_part(cluster), layout.port(Door.KARPENTER_HEALTH))
+
+
+def _part(cluster: Cluster) -> Part:
+    layout = cluster.layout
+    env = {
+        "KUBECONFIG": str(layout.kubeconfig_of(NAME)),
+        "SYSTEM_NAMESPACE": _NAMESPACE,
+        "DISABLE_LEADER_ELECTION": "true",
+        "METRICS_PORT": str(layout.port(Door.KARPENTER_METRICS)),
+        "HEALTH_PROBE_PORT": str(layout.port(Door.KARPENTER_HEALTH)),
+        "INSTANCE_TYPES_FILE_PATH": str(layout.data("karpenter-types.json")),
+        "LOG_LEVEL": "error",
+    }
+    return Part(NAME, (str(cluster.shelf.path(NAME)),), env)
+
+
+def _instance_types() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, kind in TYPES.items():
+        price = kind.cpus * _PRICE_PER_CPU + kind.gpus * _PRICE_PER_GPU
+        requirement = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": _ZONE}
+        offering = {
+            "Price": price,
+            "Available": True,
+            "Requirements": [
+                {"key": key, "operator": "In", "values": [value]} for key, value in requirement.items()
+            ],
+        }
+        found.append(
+            {
+                "name": name,
+                "offerings": [offering],
+                "architecture": "amd64",
+                "operatingSystems": ["linux"],
+                "resources": {**kind.resources, "ephemeral-storage": "100Gi"},
+            }
+        )
+    return found
