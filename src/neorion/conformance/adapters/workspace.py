@@ -33,6 +33,7 @@ class Options:
     image: str = "docker.io/library/busybox:1.36"
     hardware: bool = False
     gateway_class: str = ""
+    prometheus: str = ""
     # Of the window in which nothing may happen.
     window: Duration = WINDOW
     # How long to wait for what has to happen.

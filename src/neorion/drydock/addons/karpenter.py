@@ -11,6 +11,7 @@ from neorion.drydock.pki import Subject
 from neorion.drydock.simulated import TYPES, start_player
 
 NAME: Final = "karpenter"
+POOL: Final = "accelerators"
 PROGRAMS: Final = ("karpenter",)
 _NAMESPACE: Final = "kube-system"
 _ZONE: Final = "simulated-a"
@@ -20,7 +21,7 @@ _PRICE_PER_GPU: Final = 3.0
 
 
 async def start(cluster: Cluster) -> None:
-    """Returns when it is ready. Pools are the user's to make."""
+    """Returns when it is ready, with one pool of machines that have accelerators."""
     await start_player(cluster)
     layout = cluster.layout
     cluster.pki.issue(NAME, Subject("drydock-karpenter", ("system:masters",)))
@@ -40,8 +41,43 @@ async def start(cluster: Cluster) -> None:
             "karpenter.kwok.sh/v1alpha1/kwoknodeclasses",
         ):
             await cluster.until(server, lambda path=path: api.get(f"/apis/{path}"))
+        for path, body in _pool():
+            await api.apply(path, body)
         await cluster.ensure(_part(cluster))
     await cluster.reachable(_part(cluster), layout.port(Door.KARPENTER_HEALTH))
+
+
+def _pool() -> list[tuple[str, Object]]:
+    """Machines with accelerators, bought one by one and given back soon after they are empty."""
+    group = "karpenter.kwok.sh"
+    reference = {"group": group, "kind": "KWOKNodeClass", "name": POOL}
+    types = [name for name, kind in TYPES.items() if kind.gpus]
+    requirements = [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+    ]
+    spec: Object = {
+        "template": {
+            "spec": {"nodeClassRef": reference, "requirements": requirements, "expireAfter": "Never"}
+        },
+        "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5s"},
+        "limits": {"nvidia.com/gpu": "64"},
+    }
+    node_class: Object = {
+        "apiVersion": f"{group}/v1alpha1",
+        "kind": "KWOKNodeClass",
+        "metadata": {"name": POOL},
+    }
+    pool: Object = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": POOL},
+        "spec": spec,
+    }
+    return [
+        (f"/apis/{group}/v1alpha1/kwoknodeclasses/{POOL}", node_class),
+        (f"/apis/karpenter.sh/v1/nodepools/{POOL}", pool),
+    ]
 
 
 def _part(cluster: Cluster) -> Part:

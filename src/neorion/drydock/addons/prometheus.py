@@ -1,14 +1,18 @@
-"""Prometheus: discovers pods by their annotations and collects their metrics."""
+"""Prometheus: discovers pods by their annotations and collects their metrics.
+
+Not a Service: the API server's proxy leads to pods alone. It is asked at the address of the bridge.
+"""
 
 import json
 from typing import Final
 
-from neorion.drydock.addons.service import publish_service
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Part
 from neorion.drydock.layout import Door
 from neorion.drydock.pki import Subject
+from neorion.keel.kube import client as kube
+from neorion.keel.kube.client.transport import Request
 
 NAME: Final = "prometheus"
 PROGRAMS: Final = ("prometheus",)
@@ -39,11 +43,9 @@ async def start(cluster: Cluster) -> None:
     part = Part(
         NAME, (str(cluster.shelf.path(NAME)), *(f"--{flag}={value}" for flag, value in flags.items()))
     )
-    await publish_service(cluster, NAME, port, {"app.kubernetes.io/name": NAME})
     await cluster.ensure(part)
-    async with cluster.api() as api:
-        proxy = f"/api/v1/namespaces/kube-system/services/{NAME}:{port}/proxy/-/ready"
-        await cluster.until(part, lambda: api.get(proxy))
+    async with kube.connect(kube.Cluster(f"http://{host}:{port}"), "drydock", cluster.clock) as client:
+        await cluster.until(part, lambda: client.transport.once(Request("GET", "/-/ready")))
 
 
 def _configuration(cluster: Cluster) -> Object:

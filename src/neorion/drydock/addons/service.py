@@ -1,29 +1,30 @@
 """A process of this machine as a Service of the cluster: without a selector, with one endpoint on the bridge."""
 
-from collections.abc import Mapping
+from typing import Final
 
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 
-NAMESPACE = "kube-system"
+NAMESPACE: Final = "kube-system"
 
 
-async def publish_service(cluster: Cluster, name: str, port: int, labels: Mapping[str, str] = {}) -> None:
-    """Pods, the API server's proxy and its aggregator find the process by the Service."""
+async def publish_service(cluster: Cluster, name: str, port: int) -> None:
+    """Pods and the API server's aggregator find the process by the Service."""
     ports = [{"name": "main", "port": port, "protocol": "TCP"}]
     service: Object = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": dict(labels)},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"ports": ports},
     }
     endpoints: Object = {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "subsets": [{"addresses": [{"ip": str(cluster.layout.addresses.host)}], "ports": ports}],
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": name}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [str(cluster.layout.addresses.host)], "conditions": {"ready": True}}],
+        "ports": ports,
     }
     async with cluster.api() as api:
         await api.apply(f"/api/v1/namespaces/{NAMESPACE}/services/{name}", service)
-        # The API server's proxy reads no EndpointSlices; a controller makes them from this.
-        await api.apply(f"/api/v1/namespaces/{NAMESPACE}/endpoints/{name}", endpoints)
+        await api.apply(f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices/{name}", endpoints)

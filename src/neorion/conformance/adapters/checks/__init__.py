@@ -3,6 +3,8 @@
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
+from neorion.conformance.adapters.checks.ai_service_metrics import AI_SERVICE_METRICS
+from neorion.conformance.adapters.checks.cluster_autoscaling import CLUSTER_AUTOSCALING
 from neorion.conformance.adapters.checks.dra_support import DRA_SUPPORT
 from neorion.conformance.adapters.checks.gang_scheduling import GANG_SCHEDULING
 from neorion.conformance.adapters.checks.pod_autoscaling import POD_AUTOSCALING
@@ -11,5 +13,13 @@ from neorion.conformance.adapters.checks.secure_accelerator_access import SECURE
 
 CHECKS: Final[dict[str, Check]] = {
     check.requirement: check
-    for check in (DRA_SUPPORT, GANG_SCHEDULING, POD_AUTOSCALING, SECURE_ACCELERATOR_ACCESS, ROBUST_CONTROLLER)
+    for check in (
+        DRA_SUPPORT,
+        GANG_SCHEDULING,
+        CLUSTER_AUTOSCALING,
+        POD_AUTOSCALING,
+        AI_SERVICE_METRICS,
+        SECURE_ACCELERATOR_ACCESS,
+        ROBUST_CONTROLLER,
+    )
 }
