@@ -36,7 +36,6 @@ class Door(IntEnum):
     KARPENTER_METRICS = 14
     KARPENTER_HEALTH = 15
     PROMETHEUS = 16
-    GATEWAY = 17
 
 
 def state_folder(env: Mapping[str, str]) -> Path:

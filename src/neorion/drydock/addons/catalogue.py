@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from neorion.drydock.addons import custom_metrics, karpenter, prometheus
+from neorion.drydock.addons import custom_metrics, karpenter, prometheus, traefik
 from neorion.drydock.binaries import Tell, build_missing
 from neorion.drydock.cluster import Cluster
 
@@ -26,6 +26,7 @@ ADDONS: Final = {
         Addon("custom-metrics", custom_metrics.start, networked=True),
         Addon("karpenter", karpenter.start, karpenter.PROGRAMS),
         Addon("prometheus", prometheus.start, prometheus.PROGRAMS, networked=True),
+        Addon("traefik", traefik.start, traefik.PROGRAMS, networked=True),
     )
 }
 

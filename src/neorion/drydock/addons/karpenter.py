@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+from neorion.drydock.addons.definitions import publish_definitions
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Part
@@ -29,18 +30,8 @@ async def start(cluster: Cluster) -> None:
     types = layout.data("karpenter-types.json")
     types.write_text(json.dumps(_instance_types()))
     program = cluster.shelf.path(NAME)
-    definitions: list[Object] = json.loads((program.parent / "manifests.json").read_text())
-    _, server, *_ = cluster.control_plane()
+    await publish_definitions(cluster, json.loads((program.parent / "manifests.json").read_text()))
     async with cluster.api() as api:
-        for body in definitions:
-            name = body["metadata"]["name"]
-            await api.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", body)
-        for path in (
-            "karpenter.sh/v1/nodepools",
-            "karpenter.sh/v1/nodeclaims",
-            "karpenter.kwok.sh/v1alpha1/kwoknodeclasses",
-        ):
-            await cluster.until(server, lambda path=path: api.get(f"/apis/{path}"))
         for path, body in _pool():
             await api.apply(path, body)
         await cluster.ensure(_part(cluster))

@@ -145,6 +145,9 @@ PRODUCTS: Final = (
     ),
     # With the provider that simulates a cloud by nodes of KWOK.
     Product("karpenter", "sigs.k8s.io/karpenter", "sigs.k8s.io/karpenter/kwok", ("karpenter",)),
+    Product(
+        "traefik", "github.com/traefik/traefik/v3", "github.com/traefik/traefik/v3/cmd/traefik", ("traefik",)
+    ),
     # Its makers release images and manifests, no program.
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )

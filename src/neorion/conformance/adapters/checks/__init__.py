@@ -3,6 +3,7 @@
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
+from neorion.conformance.adapters.checks.ai_inference import AI_INFERENCE
 from neorion.conformance.adapters.checks.ai_service_metrics import AI_SERVICE_METRICS
 from neorion.conformance.adapters.checks.cluster_autoscaling import CLUSTER_AUTOSCALING
 from neorion.conformance.adapters.checks.dra_support import DRA_SUPPORT
@@ -15,6 +16,7 @@ CHECKS: Final[dict[str, Check]] = {
     check.requirement: check
     for check in (
         DRA_SUPPORT,
+        AI_INFERENCE,
         GANG_SCHEDULING,
         CLUSTER_AUTOSCALING,
         POD_AUTOSCALING,
