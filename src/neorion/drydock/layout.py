@@ -32,6 +32,10 @@ class Door(IntEnum):
     DNS_HEALTH = 10
     REGISTRY = 11
     COREWEAVE_WEBHOOK = 12
+    CUSTOM_METRICS = 13
+    KARPENTER_METRICS = 14
+    KARPENTER_HEALTH = 15
+    PROMETHEUS = 16
 
 
 def state_folder(env: Mapping[str, str]) -> Path:

@@ -12,6 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
+from neorion.drydock.addons import ADDONS, resume_addons
 from neorion.drydock.binaries import Shelf, Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.control import PROGRAMS
@@ -52,12 +53,20 @@ class Wishes:
     kueue: bool = False
     # CoreWeave's NodePools, played.
     coreweave: bool = False
+    # By name: metrics adapters, autoscalers and the like.
+    addons: tuple[str, ...] = ()
+
+    @property
+    def needs_network(self) -> bool:
+        """Real nodes need one, and so does what serves pods from this machine."""
+        return self.networked or self.nodes > 0 or any(ADDONS[name].networked for name in self.addons)
 
     @property
     def programs(self) -> list[str]:
         simulated = ["kwok"] if self.simulated or self.coreweave else []
-        real = [*DNS_PROGRAMS, "kubelet"] if self.nodes or self.networked else []
-        return [*PROGRAMS, *simulated, *real, *(["kueue"] if self.kueue else [])]
+        real = [*DNS_PROGRAMS, "kubelet"] if self.needs_network else []
+        added = [program for name in self.addons for program in ADDONS[name].programs]
+        return [*PROGRAMS, *simulated, *real, *(["kueue"] if self.kueue else []), *added]
 
 
 NOTHING_MORE: Final = Wishes()
@@ -112,7 +121,7 @@ class Yard:
         async with locked(self.folder / name):
             record = self._placed(name)
             self.save(name, msgspec.structs.replace(record, binaries=str(shelf.given or "")))
-            if record.networked or wishes.networked or wishes.nodes > 0:
+            if record.networked or wishes.needs_network:
                 await self._networked(name)
             cluster = self.find(name)
             await cluster.start_api_server(tell)
@@ -121,6 +130,7 @@ class Yard:
                 tasks.start_soon(_give_nodes, cluster, wishes, tell)
                 tasks.start_soon(_give_simulated, cluster, wishes, tell)
                 tasks.start_soon(_give_kueue, cluster, wishes, tell)
+            await resume_addons(cluster, wishes.addons, tell)
             return cluster
 
     def _placed(self, name: str) -> Record:

@@ -30,9 +30,10 @@ class Options:
     """What a person may choose about a run. `hardware` states that real kubelets have real accelerators."""
 
     profile: AcceleratorProfile
-    image: str = "registry.k8s.io/e2e-test-images/busybox:1.36.1-1"
+    image: str = "docker.io/library/busybox:1.36"
     hardware: bool = False
     gateway_class: str = ""
+    prometheus: str = ""
     # Of the window in which nothing may happen.
     window: Duration = WINDOW
     # How long to wait for what has to happen.

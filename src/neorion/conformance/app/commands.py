@@ -29,6 +29,7 @@ _once = partial(click.option, allow_from_autoenv=False)
     "--image", default="", show_default=False, metavar="IMAGE", help="Image of test pods; needs a shell."
 )
 @_once("--gateway-class", default="", metavar="NAME", help="GatewayClass to check, if there are several.")
+@_once("--prometheus", default="", metavar="URL", help="Address of the monitoring system.")
 @_once("--hardware", is_flag=True, help="State that nodes with a real kubelet have real accelerators.")
 @_once(
     "--window", default="10s", metavar="TIME", help="How long nothing may happen where nothing may happen."

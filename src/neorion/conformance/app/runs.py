@@ -66,6 +66,7 @@ class Choice:
             **image,
             hardware=bool(choice["hardware"]),
             gateway_class=str(choice["gateway_class"]),
+            prometheus=str(choice["prometheus"]),
             window=_duration("--window", str(choice["window"])),
             patience=_duration("--patience", str(choice["patience"])),
         )

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import anyio
 import yaml
@@ -16,6 +17,12 @@ from neorion.drydock.binaries.golang import find_go
 from neorion.drydock.binaries.products import Product, product_of
 from neorion.drydock.binaries.run import Tell, call, hush
 from neorion.drydock.binaries.shelf import Shelf
+
+# The module and the folders that hold a product's definitions.
+_DEFINITIONS: Final = {
+    "karpenter": ("sigs.k8s.io/karpenter", "pkg/apis/crds", "kwok/apis/crds"),
+    "traefik": ("sigs.k8s.io/gateway-api", "config/crd/standard"),
+}
 
 
 async def build_missing(shelf: Shelf, programs: Iterable[str], tell: Tell) -> None:
@@ -61,19 +68,34 @@ async def _compile(product: Product, folder: Path, shelf: Shelf, tell: Tell) -> 
 
 
 async def _extras(product: Product, folder: Path, shelf: Shelf) -> None:
-    """Kueue's objects come from the same module as its program, so that the two always fit."""
+    """Objects come from the same module as their program, so that the two always fit."""
+    if product.name in _DEFINITIONS:
+        await _definitions(product, folder, shelf)
     if product.name != "kueue":
         return
     await build(product_of("kubectl"), shelf, hush)
-    go = await find_go(shelf.cache)
-    found = await anyio.run_process(
-        [str(go), "list", "-C", str(product.source), "-m", "-f", "{{.Dir}}", product.module]
-    )
-    source = Path(found.stdout.decode().strip()) / "config" / "default"
+    source = await _module_folder(product, product.module, shelf) / "config" / "default"
     done = await anyio.run_process([str(shelf.path("kubectl")), "kustomize", str(source)])
     # Two megabytes: YAML would cost seconds at every start, JSON costs milliseconds.
     objects = yaml.load_all(done.stdout, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     (folder / "manifests.json").write_text(json.dumps(list(objects)))
+
+
+async def _definitions(product: Product, folder: Path, shelf: Shelf) -> None:
+    module, *parts = _DEFINITIONS[product.name]
+    source = await _module_folder(product, module, shelf)
+    paths = [path for part in parts for path in sorted((source / part).glob("*.yaml"))]
+    objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
+    kept = [each for each in objects if each and each["kind"] == "CustomResourceDefinition"]
+    (folder / "manifests.json").write_text(json.dumps(kept))
+
+
+async def _module_folder(product: Product, module: str, shelf: Shelf) -> Path:
+    go = await find_go(shelf.cache)
+    found = await anyio.run_process(
+        [str(go), "list", "-C", str(product.source), "-m", "-f", "{{.Dir}}", module]
+    )
+    return Path(found.stdout.decode().strip())
 
 
 @asynccontextmanager

@@ -135,6 +135,19 @@ PRODUCTS: Final = (
         # It only checks rules: no clouds have to be discovered.
         tags="remove_all_sd",
     ),
+    Product(
+        "prometheus-server",
+        "github.com/prometheus/prometheus",
+        "github.com/prometheus/prometheus/cmd/prometheus",
+        ("prometheus",),
+        # Workloads are found through the API server, and in no cloud.
+        tags="remove_all_sd,enable_kubernetes_sd",
+    ),
+    # With the provider that simulates a cloud by nodes of KWOK.
+    Product("karpenter", "sigs.k8s.io/karpenter", "sigs.k8s.io/karpenter/kwok", ("karpenter",)),
+    Product(
+        "traefik", "github.com/traefik/traefik/v3", "github.com/traefik/traefik/v3/cmd/traefik", ("traefik",)
+    ),
     # Its makers release images and manifests, no program.
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )

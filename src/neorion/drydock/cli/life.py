@@ -11,7 +11,8 @@ from neorion.drydock.cli.options import binaries_option, name_option, require_ex
 from neorion.keel.cli import Command, dry_run_option
 from neorion.keel.cli.kit import Output
 
-_EXTRAS: Final = frozenset({"coreweave", "kueue"})
+_ADDONS: Final = ("custom-metrics", "karpenter", "prometheus", "traefik")
+_EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
 
 
 @click.command("up", cls=Command)
@@ -28,7 +29,13 @@ _EXTRAS: Final = frozenset({"coreweave", "kueue"})
     default=0,
     help="Real nodes, which run real pods; needs root and containerd.",
 )
-@click.option("--with", "extras", metavar="PART,...", default="", help="What else to run: kueue, coreweave.")
+@click.option(
+    "--with",
+    "extras",
+    metavar="PART,...",
+    default="",
+    help="What else to run: kueue, coreweave, custom-metrics, karpenter, prometheus, traefik.",
+)
 @binaries_option
 def up_command(
     out: Output, *, name: str, simulated: tuple[str, ...], nodes: int, extras: str, binaries: Path | None
@@ -44,9 +51,10 @@ def up_command(
 
     chosen = _chosen(extras)
     groups = tuple(map(Group.parse, simulated))
-    if nodes:
+    addons = tuple(name for name in _ADDONS if name in chosen)
+    wishes = Wishes(groups, nodes, kueue="kueue" in chosen, coreweave="coreweave" in chosen, addons=addons)
+    if wishes.needs_network:
         require_real_nodes(out.env, os.geteuid())
-    wishes = Wishes(groups, nodes, kueue="kueue" in chosen, coreweave="coreweave" in chosen)
     yard = Yard.of(out.env, binaries)
 
     async def up(tell: Callable[[str], None]) -> None:

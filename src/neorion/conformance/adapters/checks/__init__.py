@@ -3,10 +3,25 @@
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
+from neorion.conformance.adapters.checks.ai_inference import AI_INFERENCE
+from neorion.conformance.adapters.checks.ai_service_metrics import AI_SERVICE_METRICS
+from neorion.conformance.adapters.checks.cluster_autoscaling import CLUSTER_AUTOSCALING
 from neorion.conformance.adapters.checks.dra_support import DRA_SUPPORT
 from neorion.conformance.adapters.checks.gang_scheduling import GANG_SCHEDULING
+from neorion.conformance.adapters.checks.pod_autoscaling import POD_AUTOSCALING
 from neorion.conformance.adapters.checks.robust_controller import ROBUST_CONTROLLER
+from neorion.conformance.adapters.checks.secure_accelerator_access import SECURE_ACCELERATOR_ACCESS
 
 CHECKS: Final[dict[str, Check]] = {
-    check.requirement: check for check in (DRA_SUPPORT, GANG_SCHEDULING, ROBUST_CONTROLLER)
+    check.requirement: check
+    for check in (
+        DRA_SUPPORT,
+        AI_INFERENCE,
+        GANG_SCHEDULING,
+        CLUSTER_AUTOSCALING,
+        POD_AUTOSCALING,
+        AI_SERVICE_METRICS,
+        SECURE_ACCELERATOR_ACCESS,
+        ROBUST_CONTROLLER,
+    )
 }

@@ -1,0 +1,8 @@
+"""What a cluster can have beside its own parts: metrics adapters, autoscalers, gateways. Each is a process of this machine.
+
+Each add-on has one module with `NAME`, `PROGRAMS` and `start`. None is started unless a person asks for it.
+"""
+
+from neorion.drydock.addons.catalogue import ADDONS, Addon, resume_addons, start_addons
+
+__all__ = ["ADDONS", "Addon", "resume_addons", "start_addons"]

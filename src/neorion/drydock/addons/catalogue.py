@@ -1,0 +1,50 @@
+"""The add-ons by name, and how they are started again."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from neorion.drydock.addons import custom_metrics, karpenter, prometheus, traefik
+from neorion.drydock.binaries import Tell, build_missing
+from neorion.drydock.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Addon:
+    """One add-on. `networked` ones serve the cluster at an address of the bridge, because Services refuse loopback."""
+
+    name: str
+    start: Callable[[Cluster], Awaitable[None]]
+    programs: tuple[str, ...] = ()
+    networked: bool = False
+
+
+ADDONS: Final = {
+    addon.name: addon
+    for addon in (
+        Addon("custom-metrics", custom_metrics.start, networked=True),
+        Addon("karpenter", karpenter.start, karpenter.PROGRAMS),
+        Addon("prometheus", prometheus.start, prometheus.PROGRAMS, networked=True),
+        Addon("traefik", traefik.start, traefik.PROGRAMS, networked=True),
+    )
+}
+
+
+async def start_addons(cluster: Cluster, names: Collection[str], tell: Tell) -> None:
+    for addon in (addon for name, addon in ADDONS.items() if name in names):
+        tell(f"starting {addon.name}")
+        await build_missing(cluster.shelf, addon.programs, tell)
+        # First: where this is broken off, `resume_addons` goes on.
+        _mark(cluster, addon.name).touch()
+        await addon.start(cluster)
+
+
+async def resume_addons(cluster: Cluster, names: Collection[str], tell: Tell) -> None:
+    """Starts those that are asked for, and those that the cluster had."""
+    had = {name for name in ADDONS if _mark(cluster, name).exists()}
+    await start_addons(cluster, had | set(names), tell)
+
+
+def _mark(cluster: Cluster, name: str) -> Path:
+    return cluster.layout.data(f"addon-{name}")

@@ -1,0 +1,36 @@
+"""`python -m neorion.drydock.addons.custom_metrics FOLDER`: serves the metrics of the cluster in there."""
+
+import sys
+from pathlib import Path
+
+from neorion.drydock.addons.custom_metrics import NAME
+from neorion.drydock.addons.custom_metrics.server import serving
+from neorion.drydock.api import Api
+from neorion.drydock.binaries import Shelf
+from neorion.drydock.layout import Door
+from neorion.drydock.yard import Yard
+from neorion.keel.clock import SystemClock
+from neorion.keel.kube.client import connect, read_kubeconfig
+from neorion.keel.run import Crew, run_process
+from neorion.keel.telemetry.setup import Form, setup
+
+
+def main() -> None:
+    setup(Form.JSON)
+    folder, clock = Path(sys.argv[1]), SystemClock()
+    cluster = Yard(folder.parent, Shelf.of(), clock).find(folder.name)
+    address = (str(cluster.layout.addresses.host), cluster.layout.port(Door.CUSTOM_METRICS))
+    kubeconfig = cluster.layout.kubeconfig_of(NAME)
+
+    async def run(crew: Crew) -> None:
+        async with (
+            connect(read_kubeconfig([kubeconfig]).cluster(), f"drydock-{NAME}") as client,
+            serving(Api(client.transport), clock, cluster.pki, address),
+        ):
+            await crew.stopping.wait()
+
+    run_process(run)
+
+
+if __name__ == "__main__":
+    main()
