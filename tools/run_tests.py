@@ -80,6 +80,8 @@ def closing_line(stages: list[Results], flaky: list[Failure], seconds: float) ->
         # One that could not be cleared away after it had passed is counted as passed already.
         total["passed"] += sum(failure["phase"] != "teardown" for failure in flaky)
         total["failed"] = total["error"] = 0
+    if total["error"] > 1:
+        total["errors"] = total.pop("error")
     words = [f"{count} {name}" for name, count in total.items() if count] or ["no tests ran"]
     return f" {', '.join(words)} in {seconds:.2f}s ".center(100, "=")
 
@@ -178,12 +180,11 @@ def run_stages(runner: Runner, root: Path, arguments: list[str]) -> None:
     if any((root / one.partition("::")[0]).exists() for one in arguments):
         runner.stage("chosen", *arguments)
         return
-    cores = str(max(2, os.cpu_count() or 1))
-    spread = ("--dist", "loadgroup", *arguments)
+    spread = ("-n", "auto", "--dist", "loadgroup", *arguments)
     _say("units and simulations. They need no compiled programs.")
-    runner.stage("units", "-n", cores, *(f"--ignore={one}" for one in CLUSTERS), *spread)
+    runner.stage("units", *(f"--ignore={one}" for one in CLUSTERS), *spread)
     _say("real clusters.")
-    runner.stage("clusters", "-n", "auto", *CLUSTERS, *spread)
+    runner.stage("clusters", *CLUSTERS, *spread)
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:

@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    factor: float = config.getoption("limit_factor")
+    factor = float(str(config.getoption("limit_factor")))
     usual: float | None = config.getoption("timeout")
     for item in items:
         own = item.get_closest_marker("timeout")
