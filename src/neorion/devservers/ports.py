@@ -1,12 +1,16 @@
 """What development servers need from outside the API's objects."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import DevServer
 from neorion.keel.kube import Key
+
+if TYPE_CHECKING:
+    from anyio.abc import ByteStream
 
 
 class Looker(Protocol):
@@ -48,6 +52,32 @@ class Keys(Protocol):
     """Makes keys from real chance."""
 
     def host_key(self) -> HostKey: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that can be connected to: its Pod, and the host key that it proves itself with, if it has SSH."""
+
+    name: str
+    namespace: str
+    pod: str
+    address: str = ""
+    host_key: str = ""
+
+
+class ServerConnections(Protocol):
+    """Reaches the servers of users."""
+
+    async def wake(self, server: Key, tell: Callable[[str], None]) -> RunningServer:
+        """Starts a server that sleeps, and returns when it runs. `tell` gets a line for each step of a start.
+
+        Raises NotFound where there is no such server, and an `Error` of another family when it does not come up.
+        """
+        ...
+
+    def connect(self, server: RunningServer, port: int) -> "AbstractAsyncContextManager[ByteStream]":
+        """A connection to a port of the server."""
+        ...
 
 
 class Tally(Protocol):
