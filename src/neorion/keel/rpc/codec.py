@@ -12,7 +12,7 @@ from connectrpc.codec import Codec, proto_binary_codec, proto_json_codec
 from protobuf import Message
 
 from neorion.keel.base import Invalid
-from neorion.keel.rpc import wire
+from neorion.keel.rpc import connect_errors
 
 # Far beyond our own messages, which have five levels, and far below what the parser's stack holds.
 JSON_DEPTH_MAX: Final = 64
@@ -56,7 +56,7 @@ class _JsonCodec:
             check_depth(data)
         except Invalid as error:
             # Connect would make an error without a code of any other.
-            raise wire.to_connect(error) from None
+            raise connect_errors.to_connect(error) from None
         return self._codec.decode(data, message_class)
 
 
