@@ -27,7 +27,7 @@ from neorion.navarch.model import Health, Node, NodeId, NodeState, PoolSpec
 from neorion.navarch.model.spec import HealthRules, Offer, Scaling
 from neorion.navarch.ports import Drain
 from neorion.navarch.state import Line, story_of
-from tests.sim.iris_wire import ADDRESS, Wire, attend
+from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
 TOKEN = "operator-secret"
 # A policy of somebody who wants work to begin anew after an application's error.
@@ -88,7 +88,6 @@ class Fleet:
 
     def __init__(self, world: World, specs: list[PoolSpec], behaviour: Behaviour) -> None:
         self.world = world
-        self.wire = Wire(world.network)
         self.specs = {spec.name: spec for spec in specs}
         self.cloud = FakeCloud(world.clock, world.chance("cloud"), behaviour)
         self.provider = FakeProvider("fake", self.cloud)
@@ -175,7 +174,7 @@ class Fleet:
         await self.cloud.run(reside)
 
     def _dial(self, host: Host, token: str | None) -> Channel:
-        transport = self.wire.transport()
+        transport = StreamTransport(self.world.network)
         return connect("controller:1", ids=host.ids, token=token, transport=transport)
 
     def _violations(self) -> list[Finding]:

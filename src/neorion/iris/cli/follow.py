@@ -119,11 +119,11 @@ class Follow:
         self._tell(f"task {task.index} runs on {task.worker}{again}")
         place.stream.cancel()
         place.stream, place.streamed = anyio.CancelScope(), task.tries
-        group.start_soon(self._live, task.index, place)
+        group.start_soon(self._live, task.index, task.tries, place.stream)
 
-    async def _live(self, index: int, place: _Place) -> None:
-        number = place.streamed
-        with place.stream:
+    async def _live(self, index: int, number: int, stream: anyio.CancelScope) -> None:
+        # Its own scope: several attempts may come to an end before the first of these tasks runs.
+        with stream:
             await self._steady(lambda: self._write(index, number, follow=True))
 
     async def _write(self, index: int, last: int, *, follow: bool) -> None:
