@@ -1,13 +1,15 @@
 """Another user of the machine reads nothing of what a cluster keeps: logs, values, records."""
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from neorion.iris.client import IrisClient
-from tests.iris.processes import Program
 
 pytestmark = [pytest.mark.attack("foreign-reader"), pytest.mark.timeout(180)]
 MIB = 1024 * 1024
@@ -24,23 +26,45 @@ def exposed(folder: Path) -> Iterator[tuple[str, str]]:
             yield from exposed(path)
 
 
+@contextmanager
+def leashed(state: Path) -> Generator[str]:
+    """A cluster that ends with its workers when its standard input ends."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "neorion.iris",
+        "local",
+        "--leash",
+        "--port",
+        "0",
+        "--workers",
+        "1",
+    ]
+    with subprocess.Popen(
+        [*command, "--folder", state], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+            process.wait(timeout=60)
+
+
 def test_nothing_that_a_cluster_keeps_is_open_to_other_users(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     state = tmp_path / "state"
     # A folder that an administrator has made, as open as usual.
     state.mkdir(mode=0o755)
-    program = Program(tmp_path / "program", "local", "--folder", str(state), "--port", "0", "--workers", "1")
-    program.start()
-    try:
-        url = program.first_line()
+    with leashed(state) as url:
         token = (state / "admin.token").read_text()
         with IrisClient.remote(url, token=token) as client:
             logged = client.submit(lambda: os.write(1, b"a log\n") * b"x" * MIB, "job")
             assert client.wait(logged, timeout=90)
         assert {"logs", "blobs", "slices"} <= {path.name for path in state.iterdir()}
         assert [one for one in exposed(state) if one[0] != str(state)] == []
-    finally:
-        program.stop()
 
 
 def test_what_is_open_is_found(tmp_path: Path) -> None:
