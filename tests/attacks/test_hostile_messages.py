@@ -12,7 +12,7 @@ from neorion.iris.model import AttemptId, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Error, Invalid, Terminal
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube.client import connections, dial
+from neorion.keel.http import connections, dial
 from neorion.keel.kube.client.cluster import Cluster
 from neorion.keel.rpc.paging import page_size
 from neorion.navarch.adapters.notify import WebhookSettings, webhook

@@ -64,7 +64,7 @@ class Upstream:
                 running = await self._servers.wake(self._server, tell)
                 if not running.host_key:
                     raise Conflict(
-                        "devservers.no_ssh",
+                        "devservers.no_sshd",
                         f"{running.name} has no SSH server of its own.",
                         hint=f"Enter it through the cluster: devctl ssh {running.name}",
                     )
