@@ -19,7 +19,8 @@ from neorion.keel.rpc import app as rpc_app
 from neorion.keel.rpc.admission import Admission, Lane
 from neorion.keel.rpc.descriptors import RESERVED, connections_allowed
 from tests.attacks import h2
-from tests.keel.rpc.gen.echo_connect import EchoASGIApplication, EchoClient
+from tests.keel.rpc.gen.echo_client import EchoClient
+from tests.keel.rpc.gen.echo_connect import EchoASGIApplication
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.test_http import ask, read_answer, request
 from tests.keel.rpc.world import ALLOW, TOKEN, EchoService, World, over_socket

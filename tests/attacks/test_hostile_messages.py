@@ -13,7 +13,6 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Error, Invalid, Terminal
 from neorion.keel.clock import SystemClock
 from neorion.keel.http import connections, dial
-from neorion.keel.kube.client.cluster import Cluster
 from neorion.keel.rpc.paging import page_size
 from neorion.navarch.adapters.notify import WebhookSettings, webhook
 from neorion.navarch.adapters.notify.addresses import ForbiddenAddress, forbidden
@@ -102,7 +101,7 @@ async def test_bytes_that_nobody_acknowledges_end_a_connection() -> None:
         await stream.receive()
 
     async with listening(silent) as server:
-        link = await dial.Dialer(Cluster(server)).dial(None)  # pyright: ignore[reportArgumentType] -- plain HTTP
+        link = await dial.Dialer(server).dial(None)
         try:
             assert link._transport is not None
             found = link._transport.get_extra_info("socket")

@@ -45,7 +45,7 @@ async def test_a_large_job_comes_in_pages_and_then_only_what_changed(
     monkeypatch.setattr(jobs, "PAGE_MAX", 10)
     async with office(tmp_path) as there:
         answer = await there.jobs("ada").submit(asking("/ada/job", replicas=25))
-        async with aclosing(there.jobs("ada").watch(pb.WatchRequest(job=answer.id))) as changes:  # pyright: ignore[reportArgumentType] -- a generator, though its type promises less
+        async with aclosing(there.jobs("ada").watch(pb.WatchRequest(job=answer.id))) as changes:
             pages = [await anext(changes) for _ in range(3)]
             assert [len(page.tasks) for page in pages] == [10, 10, 5]
             assert [page.caught_up for page in pages] == [False, False, True]
@@ -60,7 +60,7 @@ async def test_a_large_job_comes_in_pages_and_then_only_what_changed(
 async def test_who_reads_slowly_is_told_the_last_word_and_nothing_old(tmp_path: Path):
     async with office(tmp_path) as there:
         answer = await there.jobs("ada").submit(asking("/ada/job", replicas=3))
-        async with aclosing(there.jobs("ada").watch(pb.WatchRequest(job=answer.id))) as changes:  # pyright: ignore[reportArgumentType] -- as above
+        async with aclosing(there.jobs("ada").watch(pb.WatchRequest(job=answer.id))) as changes:
             await anext(changes)
             there.desk.lives.cancel(JobId(answer.id), Cause.CANCELLED)
             rest = [change async for change in changes]

@@ -9,7 +9,11 @@ def late(room: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], obj
 
     No name may be that of a module in the room: that one would be found instead, once it is loaded.
     """
-    home = {name: module if "." in module else f"{room}.{module}" for module, names in homes.items() for name in names}
+    home = {
+        name: module if "." in module else f"{room}.{module}"
+        for module, names in homes.items()
+        for name in names
+    }
 
     def find(name: str) -> object:
         if name not in home:

@@ -1,6 +1,5 @@
 """Python packages of tasks: installed once for each list, side by side, and shared by every attempt that asks for the same."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -8,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process.content import alone, key_of
-from neorion.iris.adapters.runtimes.process.virtualenv import pip_of_python
 from neorion.keel.base import Invalid
 
 
@@ -24,8 +22,7 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [sys.executable, "-P", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
         command += ["--target", str(unfinished), "--", *wanted]
-        env = os.environ | {"PYTHONPATH": os.pathsep.join(pip_of_python())}
-        code = subprocess.run(command, env=env, check=False).returncode  # noqa: S603 -- the order's own packages
+        code = subprocess.run(command, check=False).returncode  # noqa: S603 -- the order's own packages
         if code != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise Invalid(

@@ -3,8 +3,6 @@
 It finds the worker's packages behind its own, so that a task still has everything that the worker has.
 """
 
-import ensurepip
-import importlib.util
 import os
 import site
 import sys
@@ -35,25 +33,12 @@ def create(folder: Path) -> None:
     venv.EnvBuilder(clear=True, symlinks=True, with_pip=False).create(folder)
     theirs = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     lines = [f"import sys, site; {path!r} in sys.path or site.addsitedir({path!r})\n" for path in theirs]
-    # Behind all others, for a worker that has no pip of its own.
-    lines += [f"{path}\n" for path in pip_of_python()]
     (packages(folder) / _WORKER).write_text("".join(lines), encoding="utf-8")
     for name in ("pip", "pip3", f"pip{sys.version_info.major}.{sys.version_info.minor}"):
         pip = folder / "bin" / name
         # The worker's own pip would install into the worker.
-        pip.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m pip "$@"\n', encoding="utf-8")
+        pip.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -P -m pip "$@"\n', encoding="utf-8")
         pip.chmod(0o755)
-
-
-def pip_of_python() -> list[str]:
-    """The pip that comes with Python, as a path to import it from; nothing where the worker has one installed.
-
-    Environments made by uv have none.
-    """
-    if importlib.util.find_spec("pip") is not None:
-        return []
-    bundled = Path(ensurepip.__file__).parent / "_bundled"
-    return [str(wheel) for wheel in sorted(bundled.glob("pip-*.whl"))[-1:]]
 
 
 def packages(folder: Path) -> Path:
