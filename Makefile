@@ -46,7 +46,7 @@ bench: $(READY) system ## measurements, each beside its reference in the same ru
 	@$(BIN)/python -m bench $(ARGS)
 
 soak: $(READY) system ## the slow tests, and new examples for every law
-	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadgroup --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
+	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadfile --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
 
 docs: $(READY) ## the documentation site in site/, links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: site/index.html"
