@@ -86,7 +86,8 @@ def called(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
             return done.returncode, done.stdout, done.stderr
         capfd.readouterr()
         code = run(app, [*path, *args])
-        return code, *capfd.readouterr()
+        out, err = capfd.readouterr()
+        return code, out, err
 
     return call_here
 
