@@ -52,7 +52,7 @@ bench: $(READY) system ## measurements, each beside its reference in the same ru
 	@$(BIN)/python -m bench $(ARGS)
 
 soak: $(READY) system ## the slow tests, and new examples for every law
-	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadgroup --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
+	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadfile --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
 
 build: $(RUN) ## the wheel and the source distribution in dist/
 	@rm -rf dist

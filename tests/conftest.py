@@ -25,7 +25,6 @@ from tools import leftovers, system
 pytest_plugins = [
     "neorion.drydock.testing.plugin",
     "pytester",
-    "tests.plugins.groups",
     "tests.plugins.limits",
     "tests.plugins.results",
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from tools.run_tests import NEVER_REPEATED, ROOT, Results, closing_line, kind_never_repeated, refusal
 
-CONFTEST = 'pytest_plugins = ["tests.plugins.groups", "tests.plugins.limits", "tests.plugins.results"]\n'
+CONFTEST = 'pytest_plugins = ["tests.plugins.limits", "tests.plugins.results"]\n'
 PASSES = "def test_passes(): pass\n"
 FAILS = "def test_fails(): assert 1 == 2\n"
 # Fails once: then its mark is there.
@@ -60,7 +60,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 def test_what_passes_the_second_time_is_listed_last_and_written_down(checkout: Checkout):
     checkout.write("tests/test_a.py", PASSES + "".join(FLAKY.format(number=n) for n in range(5)))
-    code, lines = checkout.run("-n", "2", "--dist", "loadgroup")
+    code, lines = checkout.run("-n", "2", "--dist", "loadfile")
     assert code == 0
     assert " 6 passed in " in lines[-2]
     assert lines[-1].startswith("FLAKY 5: tests/test_a.py::test_flaky_")

@@ -180,11 +180,12 @@ def run_stages(runner: Runner, root: Path, arguments: list[str]) -> None:
     if any((root / one.partition("::")[0]).exists() for one in arguments):
         runner.stage("chosen", *arguments)
         return
-    spread = ("-n", "auto", "--dist", "loadgroup", *arguments)
+    spread = ("-n", "auto", *arguments)
     _say("units and simulations. They need no compiled programs.")
     runner.stage("units", *(f"--ignore={one}" for one in CLUSTERS), *spread)
     _say("real clusters.")
-    runner.stage("clusters", *CLUSTERS, *spread)
+    # A cluster that a file breaks or fits out is made once, not once for each worker.
+    runner.stage("clusters", "--dist", "loadfile", *CLUSTERS, *spread)
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.groups import plain
-
 # Part of the reason of every skip for want of compiled programs.
 NOT_BUILT = "not built"
 _COUNTED = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
@@ -33,7 +31,7 @@ class _Results:
         if report.failed:
             self._failures.append(
                 {
-                    "test": plain(report.nodeid),
+                    "test": report.nodeid,
                     "phase": report.when,
                     "error": _first_line(report),
                     "timeout": ("timeout", True) in map(tuple, report.user_properties),
