@@ -36,7 +36,8 @@ class Breakable(Platform, Protocol):
 class Stage(Protocol):
     """Where a platform is opened, closed and opened again by a next controller."""
 
-    clock: ManualClock
+    @property
+    def clock(self) -> ManualClock: ...
 
     def open(
         self, behaviours: Mapping[str, Behaviour] | None = None

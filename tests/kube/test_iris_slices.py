@@ -14,6 +14,7 @@ from neorion.drydock.coreweave import FAULT
 from neorion.drydock.simulated import Group
 from neorion.drydock.yard import Wishes, Yard
 from neorion.iris.adapters.cluster_file import ClusterFile, kubernetes_settings, scale_groups
+from neorion.iris.adapters.installation import Installer, manifests, names_of
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
 from neorion.iris.app.cluster import cluster as run_iris
 from neorion.iris.cli.ending import Why, why
@@ -25,12 +26,15 @@ from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
 from neorion.keel.kube import ALL, Kind, Merge, Object, Select
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.core import NAMESPACE, NODE, POD, SECRET
+from neorion.keel.kube.core import CLAIM, DEPLOYMENT, NAMESPACE, NODE, POD, SECRET
 from tests.contracts.test_platform import until, until_gone
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(480)]
 
 ROOM = "iris"
+# Of the cluster file that an installation is made of.
+OTHER_ROOM = "jobs"
+FILES = Path(__file__).parents[1] / "iris" / "cluster_files"
 MINE = Select(labels="iris-managed=true")
 PATIENCE_S = 120
 LOOK_EVERY = Duration.of(ms=100)
@@ -190,3 +194,23 @@ async def test_many_slices_are_made_and_given_back_at_once(cloud: Cluster, api: 
                 group.start_soon(made.create_slice, one)
         assert {seen.id for seen in await made.list_all_slices()} == {one.id for one in wanted}
     assert not (await api.list(NODE_POOL, select=ALL)).items
+
+
+async def test_an_installation_says_what_it_waits_for_and_goes_without_a_trace(api: Client):
+    """This cluster has no storage: the controller's volume is never made."""
+    text = (FILES / "kubernetes.yaml").read_text()
+    file = loads(text, ClusterFile, {}, file="cluster.yaml")
+    installer = Installer(api, CLOCK, manifests(file, text), names_of(file))
+    applied = [name async for name in installer.apply()]
+    assert applied == [name async for name in installer.apply()]
+    with anyio.fail_after(PATIENCE_S):
+        async for why_not in installer.wait():
+            if "unbound immediate PersistentVolumeClaims" in why_not:
+                break
+    removed = [name async for name in installer.remove(purge=False)]
+    assert {"Deployment iris-controller", "Role iris-controller"} <= set(removed)
+    assert not (await api.list(DEPLOYMENT, OTHER_ROOM)).items
+    assert [claim.meta.name for claim in (await api.list(CLAIM, OTHER_ROOM)).items] == [
+        "iris-controller-state"
+    ]
+    assert f"Namespace {OTHER_ROOM}" in [name async for name in installer.remove(purge=True)]

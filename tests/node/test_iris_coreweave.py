@@ -129,8 +129,8 @@ async def test_a_job_from_outside_buys_its_machine_returns_its_value_and_the_mac
 
     inside = ["exec", "deployment/iris-controller", "--"]
     token = await kubectl(*inside, "cat", "/var/lib/iris/.local/state/iris/admin.token")
+    seen: dict[str, dict[str, Any]] = {}
     async with forwarded(kubectl) as url, anyio.create_task_group() as group:
-        seen: dict[str, dict[str, Any]] = {}
         group.start_soon(_look, kubectl, seen)
         with anyio.fail_after(PATIENCE_S):
             said = await smoke(url, {**os.environ, "IRIS_TOKEN": token.strip()})

@@ -9,10 +9,14 @@ from anyio import wait_all_tasks_blocked
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.iris.adapters.platforms.faults import Behaviour
-from neorion.iris.adapters.platforms.kubernetes import QuotaExhaustedError
+from neorion.iris.adapters.platforms.kubernetes import KubernetesSettings, QuotaExhaustedError
+from neorion.iris.adapters.platforms.kubernetes.applier import Applier
+from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.model import SliceId, SliceState, TroubleKind
 from neorion.keel.base import Duration
+from neorion.keel.clock import seeded_rng
 from neorion.keel.kube import Deletion, Kind, Merge, Object, time_text
+from neorion.keel.kube.control import Informers
 from neorion.keel.kube.core import NODE, POD, SECRET
 from neorion.keel.kube.testing import MemoryApi
 from tests.contracts.test_platform import order, until, until_gone
@@ -209,3 +213,27 @@ async def test_an_unknown_slice_of_another_group_is_left_alone(stage: Kubernetes
         await platform.create_slice(order())
         await platform.terminate(SliceId("slice-b"))
         assert [seen.id for seen in await platform.list_all_slices()] == ["slice-a"]
+
+
+async def test_workers_of_one_slice_never_share_a_bought_machine(stage: KubernetesStage):
+    async with stage.open() as platform:
+        await platform.create_slice(order(machines=2))
+    pod = await user(stage).get(POD.raw, f"iris-worker-{SLICE}-0", NAMESPACE)
+    spec = pod["spec"]
+    assert isinstance(spec, dict)
+    (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["labelSelector"] == {"matchLabels": {"iris-slice-id": "slice-a"}}
+
+
+async def test_a_pool_that_took_the_place_of_another_is_not_deleted_for_it(stage: KubernetesStage):
+    stage.stop_coreweave()
+    api = user(stage)
+    body = {"metadata": {"name": SLICE}, "spec": {"instanceType": "gd-8xh100ib-i128", "targetNodes": 0}}
+    seen = await api.create(NODE_POOL, body)
+    await api.delete(NODE_POOL, SLICE)
+    await api.create(NODE_POOL, body)
+    settings = KubernetesSettings(NAMESPACE, "here:1", "worker:1", {})
+    informers = Informers(api, stage.clock, seeded_rng(1))
+    await Applier(api, informers, settings, Names("iris", NAMESPACE)).delete(NODE_POOL, seen)
+    assert names(stage, NODE_POOL) == [SLICE]
