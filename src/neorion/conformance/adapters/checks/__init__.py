@@ -3,6 +3,7 @@
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
+from neorion.conformance.adapters.checks.accelerator_metrics import ACCELERATOR_METRICS
 from neorion.conformance.adapters.checks.ai_inference import AI_INFERENCE
 from neorion.conformance.adapters.checks.ai_service_metrics import AI_SERVICE_METRICS
 from neorion.conformance.adapters.checks.cluster_autoscaling import CLUSTER_AUTOSCALING
@@ -20,6 +21,7 @@ CHECKS: Final[dict[str, Check]] = {
         GANG_SCHEDULING,
         CLUSTER_AUTOSCALING,
         POD_AUTOSCALING,
+        ACCELERATOR_METRICS,
         AI_SERVICE_METRICS,
         SECURE_ACCELERATOR_ACCESS,
         ROBUST_CONTROLLER,
