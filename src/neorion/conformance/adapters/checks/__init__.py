@@ -1,4 +1,7 @@
-"""The checks, one module for each requirement. Each drives the cluster and leaves every judgement to `decide`."""
+"""The checks, one module for each requirement. Each drives the cluster and records what it sees.
+
+Judges nothing: that is in `decide`.
+"""
 
 from typing import Final
 
