@@ -32,7 +32,8 @@ class RunFolder:
         folder.mkdir(mode=0o700, parents=True, exist_ok=False)
         self.folder = folder
         self._clock = clock
-        self._file = (folder / EVIDENCE).open("xb")
+        self._evidence = folder / EVIDENCE
+        self._evidence.touch(mode=0o600)
         self._size = 0
         self._left_out = 0
         self.head = GENESIS
@@ -50,13 +51,15 @@ class RunFolder:
             "fields": redacted(fields),
         }
         line, self.head = link(self.head, entry)
-        self._file.write(line)
-        self._file.flush()
+        # Opened for each line: a run that is broken off holds nothing open, and has what was recorded so far.
+        with self._evidence.open("ab") as file:
+            file.write(line)
         self._size += len(line)
 
     def finish(self, run: Run) -> Run:
-        """Writes the artefacts, the run and the seal. Returns the run with their digests."""
-        self._file.close()
+        """Writes the artefacts, the run and the seal. Returns the run with their digests, and redacted as the evidence is."""
+        results = msgspec.convert(redacted(msgspec.to_builtins(run.results)), tuple[CheckResult, ...])
+        run = msgspec.structs.replace(run, results=results)
         texts = artefact_texts(run)
         for name, text in texts.items():
             path = self.folder / name

@@ -138,10 +138,12 @@ class Engine:
         return Workspace(self._api, self._clock, request.id.lower(), name[:63], self._options)
 
     async def _close(self, workspace: Workspace) -> list[str]:
-        with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(_CLEAN_UP_MOST.seconds):
-                return await workspace.close()
-            return [f"Cleaning up {workspace.namespace} took longer than {_CLEAN_UP_MOST}."]
+        left: list[str] = []
+        with anyio.move_on_after(_CLEAN_UP_MOST.seconds, shield=True) as limit:
+            left = await workspace.close()
+        if limit.cancelled_caught:
+            left = [f"Cleaning up {workspace.namespace} took longer than {_CLEAN_UP_MOST}."]
+        return left
 
     def _concluded(
         self, requirement: Requirement, outcome: Outcome, error: str, left: Sequence[str], seconds: float

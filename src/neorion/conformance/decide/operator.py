@@ -82,5 +82,5 @@ def _condition(thing: Json, kind: str) -> str:
 
 def _found(thing: Json, kind: str) -> Json:
     conditions: list[Json] = thing.get("status", {}).get("conditions", [])
-    none: Json = {}
-    return next((each for each in conditions if each["type"] == kind), none)
+    found = [each for each in conditions if each["type"] == kind]
+    return found[0] if found else dict[str, Any]()

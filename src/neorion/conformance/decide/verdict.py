@@ -22,9 +22,13 @@ class Claim(NamedTuple):
     notes: str
 
 
-def control_of(name: str, assertion: Assertion) -> Control:
-    """A control trips when the same assertion fails where it must fail."""
-    return Control(name, tripped=not assertion.held, failure=assertion.detail)
+def control_of(name: str, assertion: Assertion, *, arose: bool = True) -> Control:
+    """A control trips when the same assertion fails where it must fail.
+
+    `arose` says whether the situation came about: an assertion that fails for another reason shows nothing.
+    """
+    failure = assertion.detail if arose else f"The situation did not come about: {assertion.detail}"
+    return Control(name, tripped=arose and not assertion.held, failure=failure)
 
 
 def conclude(outcome: Outcome) -> Conclusion:

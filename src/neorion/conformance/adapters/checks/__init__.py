@@ -1,8 +1,12 @@
-"""The checks, one module for each requirement. Each drives the cluster and leaves every judgement to `decide`."""
+"""The checks, one module for each requirement. Each drives the cluster and records what it sees.
+
+Judges nothing: that is in `decide`.
+"""
 
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
+from neorion.conformance.adapters.checks.accelerator_metrics import ACCELERATOR_METRICS
 from neorion.conformance.adapters.checks.ai_inference import AI_INFERENCE
 from neorion.conformance.adapters.checks.ai_service_metrics import AI_SERVICE_METRICS
 from neorion.conformance.adapters.checks.cluster_autoscaling import CLUSTER_AUTOSCALING
@@ -20,6 +24,7 @@ CHECKS: Final[dict[str, Check]] = {
         GANG_SCHEDULING,
         CLUSTER_AUTOSCALING,
         POD_AUTOSCALING,
+        ACCELERATOR_METRICS,
         AI_SERVICE_METRICS,
         SECURE_ACCELERATOR_ACCESS,
         ROBUST_CONTROLLER,

@@ -126,12 +126,13 @@ async def _route(workspace: Workspace, address: str) -> None:
         workspace.assert_that(traffic.all_from(header, counts, "unused", _HEADER_REQUESTS))
         await _change(workspace, [_weighted({"stable": 100, "canary": 0})])
         counts = await client.count(_HOST, _REQUESTS)
-        workspace.control(
-            control_of("the same split on a route of 100 to 0", traffic.split_as(words, counts, _WEIGHTS))
-        )
+        whole = traffic.split_as(words, counts, _WEIGHTS)
+        arose = counts == {"stable": _REQUESTS}
+        workspace.control(control_of("the same split on a route of 100 to 0", whole, arose=arose))
         counts = await client.count(_HOST, _HEADER_REQUESTS, _HEADER)
         unruled = traffic.all_from(header, counts, "unused", _HEADER_REQUESTS)
-        workspace.control(control_of("the same header without its rule", unruled))
+        arose = counts == {"stable": _HEADER_REQUESTS}
+        workspace.control(control_of("the same header without its rule", unruled, arose=arose))
 
 
 async def _references(workspace: Workspace, node: Json) -> None:

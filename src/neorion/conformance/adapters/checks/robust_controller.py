@@ -166,7 +166,7 @@ async def _dead_webhook(workspace: Workspace) -> None:
             break
         await workspace.clock.sleep(workspace.pause)
     failed = judge.refused_by(name, message)
-    workspace.control(control_of("a webhook that is dead", failed))
+    workspace.control(control_of("a webhook that is dead", failed, arose="failed calling webhook" in message))
     await workspace.api.delete(WEBHOOKS, workspace.namespace)
 
 

@@ -99,7 +99,7 @@ async def _control(workspace: Workspace, node: NodeSupply) -> None:
         workspace.api.note("refused", {"pod": "control", "message": error.sentence})
         sight = access.Sight({}, (), ())
     assertion = access.sees_exactly("a pod that did not ask sees no device", sight, 0)
-    workspace.control(control_of("a device handed over by hostPath", assertion))
+    workspace.control(control_of("a device handed over by hostPath", assertion, arose=sight is not None))
 
 
 def _spec(workspace: Workspace, node: NodeSupply, accelerators: int, numbers: tuple[str, ...] = ()) -> Json:

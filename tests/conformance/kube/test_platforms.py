@@ -1,0 +1,182 @@
+"""Checks on a real API server: sound, broken on purpose, with their control prevented, interrupted, and without rights."""
+
+import copy
+from typing import Any
+
+import anyio
+import pytest
+
+from neorion.conformance.adapters.kinds import FLAVOR, JOB, POD, RESOURCE_CLAIM, WEBHOOKS, kind
+from neorion.conformance.adapters.run_folder import load_run, verify_run
+from neorion.conformance.adapters.workspace import RUN_LABEL
+from neorion.conformance.model import Environment, Verdict
+from neorion.keel.base import Denied, NotFound
+from neorion.keel.kube import Kind, Select
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import NAMESPACE
+from tests.conformance.kube.conftest import Checker
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+Json = dict[str, Any]
+
+
+def ungated(kind: Kind[Any], manifest: Json) -> Json:
+    """A scheduler that knows no gangs: pods of Jobs are placed one by one."""
+    if kind is JOB and manifest["metadata"]["name"] != "blocker":
+        manifest = copy.deepcopy(manifest)
+        manifest["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
+        manifest["spec"]["suspend"] = False
+        manifest["spec"]["template"].pop("metadata", None)
+    return manifest
+
+
+def unplaced(kind: Kind[Any], manifest: Json) -> Json:
+    """Nothing places the pods of the control."""
+    if kind is POD and manifest["metadata"]["name"].startswith("alone-"):
+        manifest = copy.deepcopy(manifest)
+        manifest["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "nowhere"}
+    return manifest
+
+
+def unselective(kind: Kind[Any], manifest: Json) -> Json:
+    """An allocator that ignores selectors."""
+    if kind is RESOURCE_CLAIM:
+        manifest = copy.deepcopy(manifest)
+        for request in manifest["spec"]["devices"]["requests"]:
+            request["exactly"].pop("selectors", None)
+    return manifest
+
+
+def unwatched(kind: Kind[Any], manifest: Json) -> Json:
+    """An operator that is not there: it never sees the Job that it should reconcile."""
+    if kind is JOB and manifest["metadata"]["name"] == "waiting":
+        manifest = copy.deepcopy(manifest)
+        manifest["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
+    return manifest
+
+
+def unguarded(kind: Kind[Any], manifest: Json) -> Json:
+    """A webhook that lets a wrong object pass."""
+    return {**manifest, "spec": {}} if kind is FLAVOR else manifest
+
+
+def unhooked(kind: Kind[Any], manifest: Json) -> Json:
+    """The dead webhook of the control is never called."""
+    return {**manifest, "webhooks": []} if kind is WEBHOOKS else manifest
+
+
+@pytest.mark.parametrize("requirement", ["dra_support", "gang_scheduling", "robust_controller"])
+async def test_a_sound_platform_passes_and_is_left_clean(checker: Checker, client: Client, requirement: str):
+    result = await checker.run(requirement)
+    assert (result.verdict, result.left_behind) == (Verdict.PASS, ()), result.reason
+    assert result.outcome.environment is Environment.SIMULATED
+    assert all(control.tripped for control in result.outcome.controls)
+    assert verify_run(checker.folder / "run") == []
+    await assert_clean(checker, client)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "broken", "says"),
+    [
+        ("gang_scheduling", ungated, "a gang that does not fit"),
+        ("dra_support", unselective, "selector by attribute"),
+        ("robust_controller", unwatched, "reconciled into a child"),
+        ("robust_controller", unguarded, "webhook refuses"),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+async def test_a_broken_platform_fails(checker: Checker, requirement: str, broken: Any, says: str):
+    result = await checker.run(requirement, broken)
+    assert result.verdict is Verdict.FAIL
+    assert says in result.reason
+
+
+@pytest.mark.parametrize(
+    ("requirement", "prevented"),
+    [("gang_scheduling", unplaced), ("robust_controller", unhooked)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+async def test_a_control_that_is_prevented_leaves_nothing_proven(
+    checker: Checker, requirement: str, prevented: Any
+):
+    result = await checker.run(requirement, prevented)
+    assert result.verdict is Verdict.INCONCLUSIVE, result.reason
+
+
+async def test_what_is_not_installed_is_skipped_with_a_reason(checker: Checker):
+    for requirement in ("ai_inference", "pod_autoscaling", "ai_service_metrics", "accelerator_metrics"):
+        folder = checker.folder / requirement
+        folder.mkdir()
+        result = await Checker(checker.client, folder).run(requirement)
+        assert result.verdict is Verdict.SKIP
+        assert result.reason
+
+
+async def test_an_absent_autoscaler_is_proven_absent(checker: Checker):
+    result = await checker.run("cluster_autoscaling")
+    assert result.verdict is Verdict.NOT_APPLICABLE
+    assert "Karpenter" in result.reason
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.5, 3.0])
+async def test_an_interrupted_run_cleans_up_and_says_so(checker: Checker, client: Client, after_s: float):
+    engine = checker.engine()
+    begun = anyio.Event()
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+
+            async def interrupt() -> None:
+                await begun.wait()
+                # A moment of the run, not a wait for something: each is another place to be interrupted at.
+                with anyio.move_on_after(after_s):
+                    await anyio.sleep_forever()
+                scope.cancel()
+
+            tasks.start_soon(interrupt)
+            await engine.run(
+                checker.request("gang_scheduling"), lambda _: None, lambda name: _begin(begun, name)
+            )
+    assert scope.cancelled_caught
+    run = load_run(checker.folder / "run")
+    assert run.interrupted
+    assert not any(result.verdict in {Verdict.PASS, Verdict.FAIL} for result in run.results)
+    assert verify_run(checker.folder / "run") == []
+    await assert_clean(checker, client)
+
+
+async def test_rights_that_are_missing_are_named_before_anything_is_made(checker: Checker, client: Client):
+    viewer = Checker(client.acting_as("viewer", ("system:authenticated",)), checker.folder)
+    binding = {
+        "metadata": {"name": "conformance-test-viewer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "viewer"}],
+    }
+    bindings = kind(
+        "ClusterRoleBinding", "clusterrolebindings", "rbac.authorization.k8s.io/v1", namespaced=False
+    )
+    await client.create(bindings, binding)
+    try:
+        with pytest.raises(Denied) as refused:
+            await viewer.run("gang_scheduling")
+    finally:
+        await client.delete(bindings, "conformance-test-viewer")
+    assert "create namespaces" in refused.value.sentence
+    assert "create clusterqueues.kueue.x-k8s.io" in refused.value.sentence
+    # What the viewer may do is not listed.
+    assert "watch pods" not in refused.value.sentence
+    await assert_clean(checker, client)
+
+
+def _begin(begun: anyio.Event, name: str) -> None:
+    if name == "gang_scheduling":
+        begun.set()
+
+
+async def assert_clean(checker: Checker, client: Client) -> None:
+    label = Select(labels=f"{RUN_LABEL}={checker.request().id}")
+    assert (await client.list(NAMESPACE, select=label)).items == []
+    for each in (FLAVOR, WEBHOOKS):
+        try:
+            assert (await client.list(each, select=label)).items == []
+        except NotFound:
+            continue
