@@ -14,8 +14,9 @@ from pathlib import Path
 import yaml
 
 from neorion.devservers.adapters.install import Overlay
-from neorion.devservers.adapters.users import Allowance, kit
-from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR
+from neorion.devservers.decide.tenant import tenant_manifests
+from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
+from neorion.devservers.model.user import DevServerUserSpec
 from neorion.drydock.binaries import ready
 from neorion.drydock.yard import Yard
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
@@ -118,7 +119,7 @@ def resources() -> Made:
     folder = ROOT / "infra/devservers/crds"
     wanted = {
         folder / f"{one.plural}.yaml": yaml.safe_dump(one.manifest(), sort_keys=False, width=110).encode()
-        for one in (DEV_SERVER, DEV_SERVER_FLAVOR)
+        for one in (DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER)
     }
     return Made(wanted, set(folder.glob("*.yaml")))
 
@@ -145,13 +146,13 @@ def installations() -> Made:
 
 
 def users() -> Made:
-    """What `devctl admin user add ann` makes, for who would rather read it, or keep it in a repository."""
+    """What the user controller makes for `devctl admin user add ann`, for who would rather read it, or keep it in a repository."""
     file = ROOT / "infra/devservers/user/ann.yaml"
-    text = yaml.safe_dump_all(kit("ann", Allowance(), "devctl"), sort_keys=False, width=110)
+    text = yaml.safe_dump_all(tenant_manifests("ann", DevServerUserSpec()), sort_keys=False, width=110)
     return Made({file: (_USER_HEAD + text).encode()}, set(file.parent.glob("*.yaml")))
 
 
-_USER_HEAD = """# What a user is given, here one called ann. Written by make generate; devctl admin user add does the same.
+_USER_HEAD = """# What the user controller makes for a user, here one called ann. Written by make generate.
 """
 
 STEPS: dict[str, Callable[[], Made]] = {

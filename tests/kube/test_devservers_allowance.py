@@ -2,16 +2,16 @@
 
 import pytest
 
-from neorion.devservers.adapters.install import GUARDS, Installer, Outcome, Overlay, bundle
-from neorion.devservers.adapters.users import Allowance, Users
+from neorion.devservers.adapters.install import GUARDS, Installer, Overlay, bundle
 from neorion.devservers.model.objects import FLAVORS
+from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import Duration
 from neorion.keel.kube import Merge
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.core import NODE, POD
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.user_controller import provision, provisioning
 
 pytestmark = pytest.mark.anyio
 
@@ -29,8 +29,7 @@ async def test_slices_and_other_vendors_count(own_cluster: Cluster):
         await client.create(NODE, {"metadata": {"name": "other"}})
         has = Merge({"status": {"capacity": {OTHER: "8"}, "allocatable": {OTHER: "8"}}})
         await client.patch(NODE, "other", has, subresource="status")
-        await Users(client).add("ann", Allowance(gpus=2), "devctl")
-        await Users(client).wait_counted("ann", Duration.of(minutes=2))
+        await provision(client, "ann", UserQuota(gpus=2))
         ann = client.acting_as(*rows.account("dev-ann", "user-ann")).rehearsing()
         for device in ("nvidia.com/gpu", SLICE, OTHER):
             few, many = ({"resources": {"limits": {device: number}}} for number in ("2", "3"))
@@ -42,9 +41,7 @@ async def test_a_kind_that_came_later_is_refused_until_it_is_counted(own_cluster
     later = "gpu.intel.com/i915"
     async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
         await Installer(client).install(LEAST)
-        users = Users(client)
-        await users.add("bob", Allowance(gpus=2, servers=1_000), "bastion")
-        await users.wait_counted("bob", Duration.of(minutes=2))
+        await provision(client, "bob", UserQuota(gpus=2, servers=1_000))
         bob = client.acting_as(*rows.account("dev-bob", "user-bob")).rehearsing()
         one, three = ({"resources": {"limits": {later: number}}} for number in ("1", "3"))
         await refused(lambda: bob.create(POD.raw, rows.pod(one)("dev-bob")), f"does not count {later} yet")
@@ -53,7 +50,7 @@ async def test_a_kind_that_came_later_is_refused_until_it_is_counted(own_cluster
         await client.create(NODE, {"metadata": {"name": "later"}})
         has = Merge({"status": {"capacity": {later: "8"}, "allocatable": {later: "8"}}})
         await client.patch(NODE, "later", has, subresource="status")
-        steps = await users.refresh("bob")
-        assert [step.kind for step in steps if step.outcome is not Outcome.UNCHANGED] == ["ResourceQuota"]
-        await allowed(lambda: bob.create(POD.raw, rows.pod(one)("dev-bob")))
+        async with provisioning(client):
+            # The user controller counts the new kind by itself.
+            await allowed(lambda: bob.create(POD.raw, rows.pod(one)("dev-bob")))
         await refused(lambda: bob.create(POD.raw, rows.pod(three)("dev-bob")), "exceeded quota")

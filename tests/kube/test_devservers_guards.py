@@ -13,15 +13,17 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
-from neorion.devservers.adapters.users import Allowance, Users, kit
+from neorion.devservers.decide.tenant import tenant_manifests
 from neorion.devservers.model.objects import SERVERS
+from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.drydock.cluster import Cluster
-from neorion.keel.base import Denied, Duration, NotFound
+from neorion.keel.base import Denied, NotFound
 from neorion.keel.kube import Kind, Merge, Object, Rejected
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, EVENT, NAMESPACE, POD, SECRET, SERVICE
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.user_controller import provision
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +74,7 @@ def furnished(own_cluster: Cluster) -> Cluster:
 
     async def furnish() -> None:
         async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
-            guarded = kit("ann", Allowance(), "devctl")
+            guarded = tenant_manifests("ann", DevServerUserSpec())
             twin = {
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "RoleBinding",
@@ -86,7 +88,7 @@ def furnished(own_cluster: Cluster) -> Cluster:
             }
             for wanted in (bundle(Overlay.LOCAL), guarded, unguarded(guarded), (twin,)):
                 await carry_out(client, wanted, await plan(client, wanted, force=True), force=True)
-            await Users(client).wait_counted("ann", Duration.of(minutes=2))
+            await provision(client, "ann")
 
     anyio.run(furnish)
     return own_cluster
@@ -311,10 +313,8 @@ async def test_the_operator_deletes_nothing_that_a_user_made(admin: Client, ann:
 
 
 async def test_servers_are_counted_and_one_too_many_is_refused(admin: Client, ann: Client):
-    few = kit("few", Allowance(servers=1), "devctl")
-    await carry_out(admin, few, await plan(admin, few, force=True), force=True)
+    await provision(admin, "few", UserQuota(servers=1))
     user = admin.acting_as(*rows.account("dev-few", "user-few"))
-    await Users(admin).wait_counted("few", Duration.of(minutes=2))
     await allowed(lambda: user.create(SERVERS, rows.server()("dev-few")))
     second = {"metadata": {"name": "second", "namespace": "dev-few"}, "spec": {"flavor": "cpu-small"}}
     await refused(lambda: user.rehearsing().create(SERVERS, second), "exceeded quota")
@@ -357,11 +357,14 @@ def _only(rule: dict[str, Any]) -> str:
     return f" ({', '.join(names)})" if names else ""
 
 
-async def test_the_rights_of_users_and_of_the_operator_are_those_of_the_committed_list(
-    ann: Client, operator: Client
+async def test_the_rights_of_every_account_are_those_of_the_committed_list(
+    admin: Client, ann: Client, operator: Client
 ):
     lines: list[str] = []
-    for who, client in (("user", ann), ("operator", operator)):
+    bastion = admin.acting_as(*rows.account(SYSTEM, "devservers-bastion"))
+    controller = admin.acting_as(*rows.account(SYSTEM, "devservers-user-controller"))
+    accounts = {"user": ann, "operator": operator, "bastion": bastion, "user controller": controller}
+    for who, client in accounts.items():
         for place in (GUARDED, SYSTEM, "default"):
             lines += [f"{who} in {place}", *(f"  {line}" for line in await _rights(client, place)), ""]
     assert "\n".join(lines) == RIGHTS.read_text()
@@ -377,7 +380,7 @@ async def test_the_guards_understand_what_they_guard(admin: Client):
         return list(found)
 
     policies = await allowed(checked)
-    assert len(policies) == 10
+    assert len(policies) == 14
     assert [one["metadata"]["name"] for one in policies if one["status"].get("typeChecking")] == []
 
 

@@ -14,9 +14,10 @@ from msgspec import structs
 from neorion.devservers.adapters.install import GUARDS, Images, Installer, Outcome, Overlay, bundle
 from neorion.devservers.adapters.install.bundle import rendered
 from neorion.devservers.adapters.install.kinds import kind_of
-from neorion.devservers.adapters.users import Allowance, Users
+from neorion.devservers.adapters.users import UserRequest, Users
 from neorion.devservers.cli import app
 from neorion.devservers.model.objects import FLAVORS, SERVERS
+from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
 from neorion.keel.cli import run
@@ -24,6 +25,7 @@ from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Bookmark, Key, Merge, Rejected, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
+from tests.kube.user_controller import provision, provisioning_beside
 
 pytestmark = pytest.mark.anyio
 
@@ -281,16 +283,12 @@ async def test_an_operator_that_does_not_come_is_told(client: Client, installer:
 async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client, installer: Installer):
     users = Users(client)
     with pytest.raises(NotFound, match="does not know development servers"):
-        await users.add("ann", Allowance(), "devctl")
+        await users.add("ann", UserRequest())
     await installer.install(LEAST)
-    assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.CREATED}
-    assert outcomes(await users.add("ann", Allowance(), "devctl")) == {Outcome.UNCHANGED}
-    changed = [
-        step.kind
-        for step in await users.add("ann", Allowance(servers=2), "devctl")
-        if step.outcome is Outcome.CHANGED
-    ]
-    assert changed == ["ResourceQuota"]
+    assert outcomes(await users.add("ann", UserRequest())) == {Outcome.CREATED}
+    assert outcomes(await users.add("ann", UserRequest())) == {Outcome.UNCHANGED}
+    assert outcomes(await users.add("ann", UserRequest(UserQuota(servers=2)))) == {Outcome.CHANGED}
+    await provision(client, "ann")
     (ann,) = await users.all()
     assert (ann.name, ann.namespace, ann.servers, ann.homes) == ("ann", "dev-ann", 0, 0)
     token = await users.token("ann", Duration.of(minutes=10))
@@ -308,8 +306,7 @@ async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Clien
 async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client, installer: Installer):
     await installer.install(LEAST)
     users = Users(client)
-    await users.add("bob", Allowance(), "devctl")
-    await users.wait_counted("bob", Duration.of(minutes=2))
+    await provision(client, "bob")
     meta = {"name": "box", "namespace": "dev-bob"}
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await client.create(CLAIM, {"metadata": meta, "spec": size})
@@ -328,13 +325,13 @@ async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
 ):
     await installer.install(LEAST)
     users = Users(client)
-    await users.add("ann", Allowance(), "devctl")
+    await provision(client, "ann")
     token = await users.token("ann", Duration.of(minutes=10))
     known = structs.replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
     async with connect(known, "test") as old:
         assert (await old.list(SERVICE, "dev-ann")).items == []
         await users.remove("ann", A_MINUTE)
-        await users.add("ann", Allowance(), "devctl")
+        await provision(client, "ann")
         with anyio.fail_after(60), pytest.raises(Unauthenticated):
             await _ask_on(old)
 
@@ -350,14 +347,14 @@ async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Clie
     await installer.install(LEAST)
     await client.create(NAMESPACE, {"metadata": {"name": "dev-team"}})
     with pytest.raises(Conflict, match="not that of a user team"):
-        await Users(client).add("team", Allowance(), "devctl")
+        await Users(client).add("team", UserRequest())
     await client.delete(NAMESPACE, "dev-team")
 
 
 @pytest.mark.parametrize("name", ["Ann", "ann.smith", "ann@example.com", "-ann", "a" * 60, "", "../x"])
 async def test_a_name_that_cannot_be_a_namespace_is_refused(client: Client, name: str):
     with pytest.raises(Invalid, match="cannot be the name of a user"):
-        await Users(client).add(name, Allowance(), "devctl")
+        await Users(client).add(name, UserRequest())
 
 
 @pytest.mark.usefixtures("anyio_backend", "installer")
@@ -373,7 +370,8 @@ def test_the_commands_do_it_from_beginning_to_end(
     assert len(json.loads(devctl("install", "--dry-run", "-o", "json"))) == len(LOCAL)
     devctl("install", "--no-wait")
     assert devctl("install", "--no-wait") == ""
-    devctl("admin", "user", "add", "eve", "-q")
+    with provisioning_beside(own_cluster):
+        devctl("admin", "user", "add", "eve", "-q")
     assert devctl("admin", "user", "list", "-o", "name") == "eve\n"
     token, eve = tmp_path / "token", tmp_path / "kubeconfig"
     eve.write_text(devctl("admin", "user", "kubeconfig", "eve", "--token-file", str(token)))

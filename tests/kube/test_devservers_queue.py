@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
-from neorion.devservers.adapters.users import Allowance, Users
 from neorion.devservers.model.objects import SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.yard import Wishes, Yard
@@ -18,6 +17,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import DEPLOYMENT, POD, Pod
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.user_controller import provision
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
 
@@ -43,8 +43,7 @@ async def admin(queued: Cluster) -> AsyncGenerator[Client]:
     """Of a cluster with the guards, a user and a queue of theirs."""
     async with connect(read_kubeconfig([queued.kubeconfig]).cluster(), "test") as client:
         await Installer(client).install(bundle(Overlay.LOCAL))
-        await Users(client).add("ann", Allowance(), "devctl")
-        await Users(client).wait_counted("ann", Duration.of(minutes=2))
+        await provision(client, "ann")
         for kind, plural, namespace, name, spec in (
             ("ResourceFlavor", "resourceflavors", "", "any", {}),
             (

@@ -7,7 +7,6 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
-from neorion.devservers.adapters.users import Allowance, Users
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.kube import JsonPatch, Kind, Object
@@ -15,6 +14,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import POD
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.user_controller import provision
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
 
@@ -54,7 +54,7 @@ async def test_kueue_in_another_namespace_is_let_through_where_the_installation_
     """What Kueue does is done here in its name: its own finalizer on a user's pod, and a flavor's toleration."""
     async with connect(read_kubeconfig([named.kubeconfig]).cluster(), "test") as admin:
         await Installer(admin).install(bundle(Overlay.LOCAL, kueue="/".join(THEIRS)))
-        await Users(admin).add("ann", Allowance(), "devctl")
+        await provision(admin, "ann")
         await give_rights(admin, *OURS)
         ann = admin.acting_as(*rows.account(NS, "user-ann"))
         body = rows.pod()(NS)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Installer, Overlay, bundle
-from neorion.devservers.adapters.users import Allowance, Users
+from neorion.devservers.adapters.users import UserRequest, Users
 from neorion.devservers.cli import app
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Duration, NotFound
@@ -15,6 +15,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NAMESPACE
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import refused
+from tests.kube.user_controller import provision, provisioning_beside
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +43,7 @@ async def guards(client: Client) -> set[str]:
 async def test_users_are_held_by_the_guards_until_the_last_of_them_is_gone(client: Client):
     installer, users = Installer(client), Users(client)
     await installer.install(LOCAL)
-    await users.add("ann", Allowance(), "devctl")
+    await provision(client, "ann")
     all_guards = await guards(client)
     ann = client.acting_as(*rows.account("dev-ann", "user-ann")).rehearsing()
     on_a_node = rows.pod(nodeName="node1")("dev-ann")
@@ -62,7 +63,7 @@ async def test_nobody_is_given_rights_where_nothing_holds_them(client: Client):
     await installer.install(LOCAL)
     await installer.uninstall(patience=A_MINUTE)
     with pytest.raises(Conflict) as unguarded:
-        await users.add("bob", Allowance(), "devctl")
+        await users.add("bob", UserRequest())
     assert unguarded.value.code == "devservers.unguarded"
     with pytest.raises(NotFound):
         await client.get(NAMESPACE, "dev-bob")
@@ -80,7 +81,8 @@ def test_who_uninstalls_is_told_for_whom_the_guards_stay(
         return told.err
 
     devctl("install", "--no-wait")
-    devctl("admin", "user", "add", "eve")
+    with provisioning_beside(own_cluster):
+        devctl("admin", "user", "add", "eve")
     assert "The guards stay, for users keep their rights: eve." in devctl("uninstall", "--dry-run")
     assert "The guards stay, for users keep their rights: eve." in devctl("uninstall", "--yes")
     devctl("admin", "user", "remove", "eve", "--yes")

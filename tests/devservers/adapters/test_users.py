@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from neorion.devservers.adapters.users import Allowance, kit, kubeconfig
+from neorion.devservers.adapters.users import kubeconfig
 from neorion.devservers.decide.objects import Identity, service
+from neorion.devservers.decide.tenant import checked_quota, quota_of, tenant_manifests
 from neorion.devservers.model import DevServerSpec
+from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.kube import Token
 from neorion.keel.kube.client import Cluster, StaticToken, Trust
 
-KIT = kit("ann", Allowance(), "devctl")
+KIT = tenant_manifests("ann", DevServerUserSpec())
 
 
 def of_kind(kind: str) -> list[Any]:
@@ -26,7 +28,7 @@ def test_the_names_are_those_that_are_documented():
     (space,) = of_kind("Namespace")
     assert space["metadata"]["name"] == "dev-ann"
     assert space["metadata"]["labels"]["devserver.io/user"] == "ann"
-    assert space["metadata"]["labels"]["devserver.io/created-by"] == "devctl"
+    assert space["metadata"]["labels"]["devserver.io/created-by"] == "user-controller"
     assert [one["metadata"]["name"] for one in of_kind("ServiceAccount")] == ["user-ann"]
     assert [one["metadata"]["name"] for one in of_kind("Role")] == ["dev-user"]
     assert {one["metadata"].get("namespace", "dev-ann") for one in KIT} == {"dev-ann"}
@@ -53,7 +55,7 @@ def test_a_user_has_no_verb_on_rights_accounts_or_quotas():
 def test_an_allowance_is_what_the_quota_says():
     (quota,) = (
         one
-        for one in kit("ann", Allowance(servers=3, cpu="7", gpus=2), "devctl")
+        for one in tenant_manifests("ann", DevServerUserSpec(quota=UserQuota(servers=3, cpu="7", gpus=2)))
         if one["kind"] == "ResourceQuota"
     )
     hard = quota["spec"]["hard"]
@@ -95,11 +97,15 @@ def test_a_kubeconfig_has_the_way_of_the_administrator_and_the_rights_of_the_use
 
 
 def test_a_quota_says_what_the_user_was_given():
-    given = Allowance(servers=1_000, cpu="7", memory="1Gi", gpus=0, storage="3Ti")
-    (hard,) = (one["spec"]["hard"] for one in kit("ann", given, "devctl") if one["kind"] == "ResourceQuota")
+    given = UserQuota(servers=1_000, cpu="7", memory="1Gi", gpus=0, storage="3Ti")
+    (hard,) = (
+        one["spec"]["hard"]
+        for one in tenant_manifests("ann", DevServerUserSpec(quota=given))
+        if one["kind"] == "ResourceQuota"
+    )
     # As the API writes it.
-    assert Allowance.of({**hard, "count/devservers.devservers.io": "1k"}) == given
-    assert Allowance.of({}) == Allowance()
+    assert quota_of({**hard, "count/devservers.devservers.io": "1k"}) == given
+    assert quota_of({}) == UserQuota()
 
 
 @pytest.mark.parametrize(
@@ -116,6 +122,6 @@ def test_a_quota_says_what_the_user_was_given():
 )
 def test_what_is_no_amount_is_refused_before_anything_is_made(wrong: dict[str, Any]):
     with pytest.raises(Invalid) as refused:
-        Allowance(**wrong)
+        checked_quota(UserQuota(**wrong))
     assert refused.value.code == "devservers.allowance"
     assert f"--{next(iter(wrong))}" in refused.value.sentence

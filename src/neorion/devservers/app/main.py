@@ -35,6 +35,32 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     run_process(main, loop_factory=uvloop.new_event_loop)
 
 
+@app.command("user-controller")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option("--context", default="", help="The context in the kubeconfig.")
+@click.option(
+    "--bastion-token",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The folder that the bastion's container mounts as its service account.",
+)
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+def user_controller(
+    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, log: str
+) -> None:
+    """Provision DevServerUsers until stopped."""
+    from neorion.devservers.app.user_controller import run_user_controller  # noqa: PLC0415 -- another process
+
+    setup(Form(log))
+    cluster = find_cluster(kubeconfig, context)
+    out.say(f"user controller of {cluster.server}")
+
+    async def main(crew: Crew) -> None:
+        await run_user_controller(crew, cluster, bastion_token)
+
+    run_process(main, loop_factory=uvloop.new_event_loop)
+
+
 def _orders(file: Path | None) -> Orders:
     from neorion.devservers.app.config import orders_in  # noqa: PLC0415 -- its models stay out of the operator's memory
 

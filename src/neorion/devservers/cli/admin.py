@@ -111,9 +111,12 @@ admin.add_command(user)
 _user_argument = click.argument("name", metavar="USER")
 
 
-class Most(TypedDict):
-    """The most that a user may have, as the options of `admin user add` say it."""
+class UserOptions(TypedDict):
+    """The options of `admin user add`."""
 
+    ssh_key: tuple[str, ...]
+    from_file: Path | None
+    group: tuple[str, ...]
     servers: int
     cpu: str
     memory: str
@@ -123,6 +126,19 @@ class Most(TypedDict):
 
 @user.command("add")
 @_user_argument
+@_once(
+    "--ssh-key",
+    multiple=True,
+    metavar="KEY",
+    help="A public key that logs in at the bastion, or its .pub file. May be repeated.",
+)
+@_once(
+    "--from-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file of public keys, one on each line, such as authorized_keys.",
+)
+@_once("--group", multiple=True, metavar="GROUP", help="A group of the user. May be repeated.")
 @_once("--servers", default=10, type=click.IntRange(min=0), metavar="N", help="The most servers.")
 @_once("--cpu", default="64", metavar="AMOUNT", help="The most CPUs of all that run.")
 @_once("--memory", default="256Gi", metavar="AMOUNT", help="The most memory of all that run.")
@@ -136,16 +152,18 @@ class Most(TypedDict):
 @_once("--storage", default="2Ti", metavar="AMOUNT", help="The most storage of all homes.")
 @dry_run_option
 @cluster_options
-def add_command(out: Output, name: str, where: Where, *, dry_run: bool, **most: Unpack[Most]) -> None:
-    """Give a user a namespace, an account and their rights; or change what they may have.
+def add_command(
+    out: Output, name: str, where: Where, *, dry_run: bool, **options: Unpack[UserOptions]
+) -> None:
+    """Add a user, or change what they may have.
 
-    The namespace is dev-USER, the account user-USER, the role dev-user. Kinds of GPUs are those that flavors ask for and
-    nodes have; when the cluster gets others, devctl admin user refresh lets users have them too.
+    Writes a DevServerUser and waits until the user controller has made the namespace dev-USER, the account user-USER and
+    their rights. Keys and groups replace those there; without any, they stay. Quotas not given get their defaults.
     """
     from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: users.add(fleet.client, out, name, most, dry_run=dry_run))
+    ask(out, where, lambda fleet: users.add(fleet.client, out, name, options, dry_run=dry_run))
 
 
 @user.command("refresh")
@@ -153,15 +171,40 @@ def add_command(out: Output, name: str, where: Where, *, dry_run: bool, **most: 
 @dry_run_option
 @cluster_options
 def refresh_command(out: Output, names: tuple[str, ...], where: Where, *, dry_run: bool) -> None:
-    """Let users have the kinds of GPUs that the cluster got since they were added.
+    """Make DevServerUsers of users from before there were any.
 
-    All users, if none is named. Each may have as many of a new kind as of the others. Namespace, rights and limits become
-    what this version of devctl gives, with the amounts that the user was given.
+    All users, if none is named. Each keeps the quota they were given. Kinds of GPUs that the cluster gets later are added
+    to quotas by the user controller itself.
     """
     from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
     ask(out, where, lambda fleet: users.refresh(fleet.client, out, names, dry_run=dry_run))
+
+
+@user.command("suspend")
+@_user_argument
+@cluster_options
+def suspend_command(out: Output, name: str, where: Where) -> None:
+    """Take a user's rights away for now.
+
+    Their sessions end and their tokens are worthless. Servers, homes and volumes stay.
+    """
+    from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: users.suspend(fleet.client, out, name, suspended=True))
+
+
+@user.command("resume")
+@_user_argument
+@cluster_options
+def resume_command(out: Output, name: str, where: Where) -> None:
+    """Give a suspended user their rights again."""
+    from neorion.devservers.cli import users  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: users.suspend(fleet.client, out, name, suspended=False))
 
 
 @user.command("list")

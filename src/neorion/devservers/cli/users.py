@@ -4,41 +4,60 @@ import os
 from pathlib import Path
 from typing import Final
 
-from neorion.devservers.adapters.users import Allowance, User, Users, kubeconfig
-from neorion.devservers.cli.admin import Leaving, Most
+from neorion.devservers.adapters.users import User, UserRequest, Users, kubeconfig
+from neorion.devservers.cli.admin import Leaving, UserOptions
 from neorion.devservers.cli.asking import patience
 from neorion.devservers.cli.installation import STEPS, news
 from neorion.devservers.cli.words import age, moment
-from neorion.keel.base import Duration
+from neorion.devservers.client.wish import public_key
+from neorion.devservers.model.user import UserQuota
+from neorion.keel.base import Duration, Invalid
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, confirm
 from neorion.keel.cli.kit.data import as_json, as_yaml
 from neorion.keel.kube.client import Client
 
-# Who made a namespace, beside the bastion's own controller.
-_CREATED_BY: Final = "devctl"
 # The controller manager looks for new kinds every half minute.
-_COUNTED: Final = Duration.of(minutes=2)
+_PROVISIONED: Final = Duration.of(minutes=2)
 
 
-async def add(client: Client, out: Output, name: str, most: Most, *, dry_run: bool) -> None:
+async def add(client: Client, out: Output, name: str, request: UserOptions, *, dry_run: bool) -> None:
+    keys, file = request["ssh_key"], request["from_file"]
+    files = (*(Path(key) for key in keys if not _is_key(key)), *((file,) if file is not None else ()))
+    lines = (*map(public_key, filter(_is_key, keys)), *(line for one in files for line in _keys_in(one)))
+    quota = UserQuota(
+        servers=request["servers"],
+        cpu=request["cpu"],
+        memory=request["memory"],
+        gpus=request["gpus"],
+        storage=request["storage"],
+    )
     users = Users(client)
-    steps = await users.add(name, Allowance(**most), _CREATED_BY, dry_run=dry_run)
+    steps = await users.add(
+        name, UserRequest(quota, lines or None, request["group"] or None), dry_run=dry_run
+    )
     out.show(news(steps), STEPS)
-    if not dry_run:
-        await users.wait_counted(name, _COUNTED)
-        out.say(f"{name} may come in: devctl admin user kubeconfig {name} > {name}.kubeconfig")
+    if dry_run:
+        return
+    await users.wait_provisioned(name, _PROVISIONED)
+    out.say(f"{name} is provisioned. Next: devctl admin user kubeconfig {name} > {name}.kubeconfig")
 
 
 async def refresh(client: Client, out: Output, names: tuple[str, ...], *, dry_run: bool) -> None:
     users = Users(client)
-    known = (
-        [one.name for one in await users.all()]
-        if not names
-        else [(await users.get(name)).name for name in names]
-    )
+    known = names or [one.name for one in await users.all()]
     steps = [step for name in known for step in await users.refresh(name, dry_run=dry_run)]
     out.show(news(tuple(steps)), STEPS)
+    for step in () if dry_run else steps:
+        await users.wait_provisioned(step.name, _PROVISIONED)
+
+
+async def suspend(client: Client, out: Output, name: str, *, suspended: bool) -> None:
+    users = Users(client)
+    await users.suspend(name, suspended=suspended)
+    await users.wait_provisioned(name, _PROVISIONED)
+    kept = "Servers and volumes stay." if suspended else "Tokens from before stay worthless."
+    out.say(f"{name} is {'suspended' if suspended else 'active again'}. {kept}")
 
 
 async def listed(client: Client, out: Output) -> None:
@@ -49,6 +68,7 @@ async def listed(client: Client, out: Output) -> None:
             Column("NAMESPACE", lambda one: one.namespace),
             Column("SERVERS", lambda one: one.servers, right=True),
             Column("HOMES", lambda one: one.homes, right=True),
+            Column("KEYS", lambda one: one.keys, right=True),
             Column("STATE", lambda one: one.state),
             Column("AGE", lambda one: age(now, moment(one.created)), right=True),
         ),
@@ -79,6 +99,27 @@ async def remove(client: Client, out: Output, name: str, how: Leaving) -> None:
     confirm(f"Delete {goes}?", yes=how["yes"])
     await users.remove(name, span, with_homes=how["with_homes"])
     out.say(f"{name} is gone, and so is {user.namespace}.")
+
+
+def _is_key(text: str) -> bool:
+    """Whether it is a public key itself, and not the file of one."""
+    return " " in text.strip()
+
+
+def _keys_in(file: Path) -> tuple[str, ...]:
+    """The lines of a .pub or authorized_keys file, without comments."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(
+            "devservers.key_file", f"{file} cannot be read: {error}.", hint="Give a file of public keys."
+        ) from None
+    found = tuple(public_key(line) for one in lines if (line := one.strip()) and not line.startswith("#"))
+    if not found:
+        raise Invalid(
+            "devservers.key_file", f"{file} holds no public key.", hint="Write one public key on each line."
+        )
+    return found
 
 
 def _write_private(file: Path, text: str) -> None:

@@ -59,12 +59,7 @@ class Wish(Struct, frozen=True, kw_only=True):
                 hint="Use small letters, digits, hyphens and dots.",
             )
         for key in self.ssh_keys:
-            if not _PUBLIC_KEY.fullmatch(key):
-                raise Invalid(
-                    "devservers.ssh_key",
-                    "That is no public key of SSH.",
-                    hint="Give the file that ends in .pub, never the private key itself.",
-                )
+            public_key(key)
         if self.time:
             parse_span(self.time)
 
@@ -86,3 +81,14 @@ class Wish(Struct, frozen=True, kw_only=True):
         if self.replicas:
             spec |= {"mode": Mode.DISTRIBUTED.value, "distributed": {"worldSize": self.replicas}}
         return {"metadata": {"name": self.name, "namespace": namespace}, "spec": spec}
+
+
+def public_key(line: str) -> str:
+    """The line, if it is a public key of SSH."""
+    if not _PUBLIC_KEY.fullmatch(line):
+        raise Invalid(
+            "devservers.ssh_key",
+            "That is not a public key of SSH.",
+            hint="Give the file that ends in .pub, never the private key itself.",
+        )
+    return line

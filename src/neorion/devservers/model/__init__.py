@@ -1,4 +1,4 @@
-"""The words of devservers: the two custom resources, half by half, and the forms people write in them.
+"""The words of devservers: the three custom resources, half by half, and the forms people write in them.
 
 Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types. What a command line
 does not read loads when first used.
@@ -46,13 +46,14 @@ from neorion.keel.base import late
 
 if TYPE_CHECKING:
     from neorion.devservers.model.alert import Alert
-    from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR
+    from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
     from neorion.devservers.model.flavors import DEFAULT_FLAVORS
 
 __all__ = [
     "DEFAULT_FLAVORS",
     "DEV_SERVER",
     "DEV_SERVER_FLAVOR",
+    "DEV_SERVER_USER",
     "GROUP",
     "NAME_MAX",
     "VERSION",
@@ -92,7 +93,7 @@ __getattr__ = late(
     __name__,
     {
         "alert": ("Alert",),
-        "definitions": ("DEV_SERVER", "DEV_SERVER_FLAVOR"),
+        "definitions": ("DEV_SERVER", "DEV_SERVER_FLAVOR", "DEV_SERVER_USER"),
         "flavors": ("DEFAULT_FLAVORS",),
     },
 )

@@ -1,9 +1,10 @@
-"""The two custom resources as the cluster knows them."""
+"""The three custom resources as the cluster knows them."""
 
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
-from neorion.devservers.model.objects import FLAVORS, SERVERS
+from neorion.devservers.model.objects import FLAVORS, SERVERS, USERS
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
+from neorion.devservers.model.user import USER_NAME_MAX, DevServerUserSpec, DevServerUserStatus
 from neorion.devservers.model.words import NAME_MAX
 from neorion.keel.kube.schema import Column, CustomResource
 
@@ -49,5 +50,30 @@ DEV_SERVER_FLAVOR = CustomResource(
         Column("Per-Hour", ".spec.price.perHour"),
         Column("Default", ".spec.default", "boolean"),
         Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
+)
+
+DEV_SERVER_USER = CustomResource(
+    group=USERS.group,
+    version=USERS.version,
+    kind=USERS.name,
+    plural=USERS.plural,
+    spec=DevServerUserSpec,
+    status=DevServerUserStatus,
+    namespaced=False,
+    short_names=("dsu",),
+    columns=(
+        Column("Namespace", ".status.namespace"),
+        Column("Phase", ".status.phase"),
+        Column("Suspended", ".spec.suspended", "boolean"),
+        Column("Groups", ".spec.groups", priority=1),
+        Column("Message", ".status.message", priority=1),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    born=(
+        (
+            f"self.metadata.name.size() <= {USER_NAME_MAX} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            f"a user's name has small letters, digits and hyphens, {USER_NAME_MAX} at most: the namespace is named after it",
+        ),
     ),
 )

@@ -1,10 +1,11 @@
-"""The kinds of the API this system reads: its own two, and of the others only what a decision needs."""
+"""The kinds of the API this system reads: its own three, and of the others only what a decision needs."""
 
 from msgspec import field
 
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
+from neorion.devservers.model.user import DevServerUserSpec, DevServerUserStatus
 from neorion.devservers.model.words import GROUP, VERSION
 from neorion.keel.kube import Kind, Object, Part
 from neorion.keel.kube.core import Container
@@ -22,6 +23,13 @@ class DevServerFlavor(Object, frozen=True, kw_only=True):
 
     spec: DevServerFlavorSpec
     status: DevServerFlavorStatus = DevServerFlavorStatus()
+
+
+class DevServerUser(Object, frozen=True, kw_only=True):
+    """A person who may use development servers."""
+
+    spec: DevServerUserSpec = DevServerUserSpec()
+    status: DevServerUserStatus = DevServerUserStatus()
 
 
 class TemplateSpec(Part, frozen=True):
@@ -110,6 +118,7 @@ class StorageClass(Object, frozen=True):
 
 SERVERS = Kind(DevServer, "DevServer", "devservers", GROUP, VERSION)
 FLAVORS = Kind(DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False)
+USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
 BODIES = Kind(Body, "Deployment", "deployments", "apps")
 VOLUMES = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

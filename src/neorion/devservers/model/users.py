@@ -9,6 +9,14 @@ _OWN: Final = "dev-"
 USER_LABEL: Final = "devserver.io/user"
 CREATED_BY_LABEL: Final = "devserver.io/created-by"
 ROLE: Final = "dev-user"
+# As the label `devserver.io/created-by` says it.
+USER_CONTROLLER: Final = "user-controller"
+# The namespace of the platform, and its accounts there.
+SYSTEM_NAMESPACE: Final = "devservers-system"
+OPERATOR_ACCOUNT: Final = "devservers-operator"
+BASTION_ACCOUNT: Final = "devservers-bastion"
+# The ConfigMap in a user's namespace with the keys that all their servers accept.
+USER_KEYS: Final = "devserver-user-keys"
 
 
 def own_namespace(user: str) -> str:

@@ -85,7 +85,8 @@ def bundle(overlay: Overlay, images: Images = OURS, efs: str = "", kueue: str = 
         chosen = tuple(one for one in chosen if one["metadata"]["name"] != _SHARED_CLASS)
     for one in chosen:
         if one["kind"] == "Deployment":
-            _furnish(one["spec"]["template"]["spec"]["containers"][0], images)
+            for container in one["spec"]["template"]["spec"]["containers"]:
+                _furnish(container, images)
         if one["metadata"]["name"] == _SHARED_CLASS:
             one["parameters"]["fileSystemId"] = efs
     return in_order(chosen)
@@ -103,14 +104,17 @@ def _queued(text: str, kueue: str) -> str:
     return re.sub("|".join(_KUEUE), lambda found: names[found[0]], text)
 
 
-def _furnish(operator: dict[str, Any], images: Images) -> None:
+def _furnish(container: dict[str, Any], images: Images) -> None:
+    """The operator, the bastion and the user controller run from one image; only the operator knows the tools."""
     if images.operator:
-        operator["image"] = images.operator
-    told = next(one for one in operator["env"] if one["name"] == _TOOLS_VARIABLE)
-    if not images.ssh:
-        told["value"] = ""
-    elif images.tools or images.operator:
-        told["value"] = images.tools or _beside(images.operator)
+        container["image"] = images.operator
+    for variable in container.get("env", ()):
+        if variable["name"] != _TOOLS_VARIABLE:
+            continue
+        if not images.ssh:
+            variable["value"] = ""
+        elif images.tools or images.operator:
+            variable["value"] = images.tools or _beside(images.operator)
 
 
 def _beside(operator: str) -> str:

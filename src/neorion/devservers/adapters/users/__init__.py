@@ -1,10 +1,9 @@
-"""Users of a cluster: the namespace, the account and the rights of each, and how they are given and taken back.
+"""Users of a cluster as an administrator sees them: DevServerUsers written, listed and removed, and kubeconfigs made.
 
-What a user does with them is no matter of this room.
+What becomes of a DevServerUser is the user controller's work.
 """
 
 from neorion.devservers.adapters.users.entry import kubeconfig
-from neorion.devservers.adapters.users.kit import Allowance, kit
-from neorion.devservers.adapters.users.users import User, Users
+from neorion.devservers.adapters.users.users import User, UserRequest, Users
 
-__all__ = ["Allowance", "User", "Users", "kit", "kubeconfig"]
+__all__ = ["User", "UserRequest", "Users", "kubeconfig"]

@@ -1,18 +1,23 @@
-"""The users of one cluster: added, listed, let in, removed."""
+"""The users of one cluster: added, listed, given access, suspended, removed."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import anyio
+import msgspec
 
-from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Step, carry_out, plan, until
-from neorion.devservers.adapters.users.kit import SERVERS_COUNTED, Allowance, kit
+from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Outcome, Step, until
 from neorion.devservers.decide import HOME_LABEL
-from neorion.devservers.model.flavor import is_gpu
-from neorion.devservers.model.objects import FLAVORS, SERVERS
+from neorion.devservers.decide.tenant import checked_quota, quota_of
+from neorion.devservers.model.objects import SERVERS, USERS, DevServerUser
+from neorion.devservers.model.user import DevServerUserSpec, UserPhase, UserQuota
 from neorion.devservers.model.users import (
-    CREATED_BY_LABEL,
+    BASTION_ACCOUNT,
     ROLE,
+    SYSTEM_NAMESPACE,
+    USER_CONTROLLER,
     USER_LABEL,
     account_name,
     own_namespace,
@@ -20,11 +25,23 @@ from neorion.devservers.model.users import (
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import CLAIM, DEFINITION, NAMESPACE, NODE, RESOURCE_QUOTA, Namespace
+from neorion.keel.kube.core import CLAIM, DEFINITION, NAMESPACE, RESOURCE_QUOTA, Namespace
 
+MANAGER: Final = "devctl"
 # The server grants no shorter token.
 _TOKEN_LIFE_MIN: Final = Duration.of(minutes=10)
-_RECOUNT: Final = Duration.of(seconds=2)
+# A controller that runs answers within a second; one that has just lost its leader within ten.
+_TAKEN_UP: Final = Duration.of(seconds=30)
+_LOOK_EVERY: Final = Duration.of(ms=250)
+
+
+@dataclass(frozen=True, slots=True)
+class UserRequest:
+    """What an administrator asks for. Keys and groups that are not given stay as they are."""
+
+    quota: UserQuota = UserQuota()  # noqa: RUF009 -- frozen
+    keys: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +53,7 @@ class User:
     servers: int
     homes: int
     volumes: int
+    keys: int
     state: str
     created: str
 
@@ -58,83 +76,107 @@ class Users:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def add(
-        self, name: str, allowance: Allowance, created_by: str, *, dry_run: bool = False
-    ) -> tuple[Step, ...]:
-        """Safe to repeat; another allowance takes the place of the one before."""
+    async def add(self, name: str, request: UserRequest, *, dry_run: bool = False) -> tuple[Step, ...]:
+        """Writes the DevServerUser; the user controller does the rest. Safe to repeat: what is given replaces what was."""
         _check_name(name)
+        checked_quota(request.quota)
         await self._check_installed()
         await self._check_free(name)
-        manifests = kit(name, allowance, created_by, await self._gpu_kinds())
-        # By force: a user's rights are what this says, whatever somebody made of them since.
-        steps = await plan(self._client, manifests, force=True)
-        if not dry_run:
-            await carry_out(self._client, manifests, steps, force=True)
-        return steps
+        before = await self._find(name)
+        kept = before.spec if before is not None else DevServerUserSpec()
+        spec = {
+            "keys": list(kept.keys if request.keys is None else request.keys),
+            "groups": list(kept.groups if request.groups is None else request.groups),
+            "quota": msgspec.to_builtins(request.quota),
+        }
+        manifest = {"metadata": {"name": name}, "spec": spec}
+        client = self._client.rehearsing() if dry_run else self._client
+        # By force: whoever wrote the object before, now it is as this command says.
+        after = await client.apply(USERS, manifest, MANAGER, force=True)
+        unchanged = before is not None and before.spec == after.spec
+        outcome = Outcome.CREATED if before is None else Outcome.UNCHANGED if unchanged else Outcome.CHANGED
+        return (Step(USERS.name, name, "", outcome),)
 
     async def refresh(self, name: str, *, dry_run: bool = False) -> tuple[Step, ...]:
-        """The same as adding them again with what they may have: kinds of GPUs that the cluster got since then are counted too."""
+        """Makes a DevServerUser of a user from before there were any, with the quota that they were given."""
         user = await self.get(name)
-        space = await self._client.get(NAMESPACE, user.namespace)
+        if await self._find(name) is not None:
+            return ()
         quota = await self._client.get(RESOURCE_QUOTA, ROLE, user.namespace)
-        made_by = space.meta.labels.get(CREATED_BY_LABEL, "devctl")
-        return await self.add(name, Allowance.of(quota.spec.hard), made_by, dry_run=dry_run)
+        return await self.add(name, UserRequest(quota=quota_of(quota.spec.hard)), dry_run=dry_run)
 
-    async def _gpu_kinds(self) -> set[str]:
-        """What flavors ask for, and what nodes have: pods of a user's own may ask for it too."""
-        flavors, nodes = await self._client.list(FLAVORS), await self._client.list(NODE)
-        asked = [{**one.spec.resources.requests, **one.spec.resources.limits} for one in flavors.items]
-        there = [one.status.allocatable for one in nodes.items]
-        return {resource for amounts in (*asked, *there) for resource in amounts if is_gpu(resource)}
-
-    async def wait_counted(self, name: str, patience: Duration) -> None:
-        """Returns when the user's quota is counted: until then everything that it limits is refused.
-
-        A kind that has just been installed is known to the cluster's accountant half a minute later, and a quota that
-        was there before only when its limits change: so they do, to nothing and back.
-        """
+    async def suspend(self, name: str, *, suspended: bool) -> None:
         await self.get(name)
+        try:
+            await self._client.patch(USERS, name, Merge({"spec": {"suspended": suspended}}))
+        except NotFound:
+            raise _not_an_object(name) from None
+
+    async def wait_provisioned(self, name: str, patience: Duration) -> None:
+        """Returns when the user controller has carried out what the DevServerUser says."""
+        last: DevServerUser | None = None
+        with anyio.move_on_after(min(patience.seconds, _TAKEN_UP.seconds)):
+            while last is None or last.status.observed_generation < last.meta.generation:
+                last = await self._look(name)
+        if last is None or last.status.observed_generation < last.meta.generation:
+            raise Deadline(
+                "devservers.no_user_controller",
+                f"The DevServerUser {name} is written, and no user controller has taken it up within {_TAKEN_UP}.",
+                hint=f"Install it: devctl install; if it is, look at it: kubectl logs --namespace {SYSTEM_NAMESPACE}"
+                f" deployment/{BASTION_ACCOUNT} --container {USER_CONTROLLER}",
+            )
         with anyio.move_on_after(patience.seconds):
-            while not await self._is_counted(name):
-                await self._recount(name)
-                await self._client.transport.clock.sleep(_RECOUNT)
+            while not _is_settled(last):
+                last = await self._look(name)
             return
         raise Deadline(
-            "devservers.quota_not_counted",
-            f"The quota of {name} was not counted after {patience}, and refuses everything until it is.",
-            hint=f"Add the user again when the cluster's controller manager runs: devctl admin user add {name}",
+            "devservers.user_not_ready",
+            f"{name} was not ready after {patience}: {last.status.message or 'the user controller says nothing.'}",
+            hint=f"Look again: kubectl describe devserveruser {name}",
         )
 
-    async def _is_counted(self, name: str) -> bool:
-        quota = await self._client.get(RESOURCE_QUOTA, ROLE, own_namespace(name))
-        return SERVERS_COUNTED in quota.status.used
-
-    async def _recount(self, name: str) -> None:
-        namespace = own_namespace(name)
-        quota = await self._client.get(RESOURCE_QUOTA, ROLE, namespace)
-        # To the end, once begun: nobody must be left with nothing because somebody had no patience.
-        with anyio.CancelScope(shield=True):
-            for most in ("0", quota.spec.hard[SERVERS_COUNTED]):
-                limit = Merge({"spec": {"hard": {SERVERS_COUNTED: most}}})
-                await self._client.patch(RESOURCE_QUOTA, ROLE, limit, namespace)
+    async def _look(self, name: str) -> DevServerUser:
+        await self._client.transport.clock.sleep(_LOOK_EVERY)
+        return await self._client.get(USERS, name)
 
     async def all(self) -> list[User]:
-        spaces = await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))
-        return [await self._user(one) for one in sorted(spaces.items, key=lambda one: one.meta.name)]
+        spaces = (await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))).items
+        by_name = {one.meta.labels[USER_LABEL]: one for one in spaces}
+        objects = {one.meta.name: one for one in await self._objects()}
+        names = sorted({*by_name, *objects})
+        return [await self._user(name, by_name.get(name), objects.get(name)) for name in names]
 
     async def get(self, name: str) -> User:
-        try:
-            space = await self._client.get(NAMESPACE, own_namespace(name))
-        except NotFound:
-            space = Namespace()
-        if space.meta.labels.get(USER_LABEL) != name:
+        space = await self._space(name)
+        found = await self._find(name) if is_name(name) else None
+        mine = space is not None and space.meta.labels.get(USER_LABEL) == name
+        if found is None and not mine:
             known = [one.name for one in await self.all()]
             raise NotFound(
                 "devservers.no_user",
                 f'There is no user "{name}".',
                 hint=did_you_mean(name, known) or f"Add them: devctl admin user add {name}",
             )
-        return await self._user(space)
+        return await self._user(name, space if mine else None, found)
+
+    async def _space(self, name: str) -> Namespace | None:
+        try:
+            return await self._client.get(NAMESPACE, own_namespace(name))
+        except NotFound:
+            return None
+
+    async def _find(self, name: str) -> DevServerUser | None:
+        try:
+            return await self._client.get(USERS, name)
+        except NotFound:
+            # Also where the whole kind is missing.
+            return None
+
+    async def _objects(self) -> Sequence[DevServerUser]:
+        try:
+            return (await self._client.list(USERS)).items
+        except UnknownKind:
+            return ()
 
     async def token(self, name: str, life: Duration) -> Token:
         """Good for an hour at most: who has it is the user, from wherever they come."""
@@ -148,13 +190,16 @@ class Users:
         return await self._client.token(account_name(name), user.namespace, life=life)
 
     async def remove(self, name: str, patience: Duration, *, with_homes: bool = False) -> None:
-        """Servers first, while the operator may still let them go; then the namespace with all that is left."""
+        """Their rights first, then servers while the operator may still let them go, then the namespace with what is left."""
         user = await self.get(name)
         if not with_homes:
             user.check_empty()
         with anyio.move_on_after(patience.seconds):
+            with suppress(NotFound):
+                await self._client.delete(USERS, name)
             await self._remove_servers(user.namespace)
-            await self._client.delete(NAMESPACE, user.namespace)
+            with suppress(NotFound):
+                await self._client.delete(NAMESPACE, user.namespace)
             await until(self._client, NAMESPACE, Key("", user.namespace), lambda space: space is None)
             return
         raise Deadline(
@@ -175,28 +220,31 @@ class Users:
             return []
         return [one.meta.key for one in found.items]
 
-    async def _user(self, space: Namespace) -> User:
-        name = space.meta.name
-        claims = (await self._client.list(CLAIM, name)).items
+    async def _user(self, name: str, space: Namespace | None, found: DevServerUser | None) -> User:
+        namespace = own_namespace(name)
+        claims = (await self._client.list(CLAIM, namespace)).items
         homes = sum(HOME_LABEL in one.meta.labels for one in claims)
+        meta = found.meta if found is not None else space.meta if space is not None else None
         return User(
-            name=space.meta.labels[USER_LABEL],
-            namespace=name,
-            servers=len(await self._servers(name)),
+            name=name,
+            namespace=namespace,
+            servers=len(await self._servers(namespace)),
             homes=homes,
             volumes=len(claims) - homes,
-            state=space.status.phase,
-            created=space.meta.created or "",
+            keys=len(found.spec.keys) if found is not None else 0,
+            state=_state(space, found),
+            created=(meta.created if meta is not None else None) or "",
         )
 
     async def _check_installed(self) -> None:
         try:
-            await self._client.get(DEFINITION, SERVERS.resource)
+            for kind in (SERVERS, USERS):
+                await self._client.get(DEFINITION, kind.resource)
         except NotFound:
             raise NotFound(
                 "devservers.not_installed",
-                "This cluster does not know development servers.",
-                hint="Install them first: devctl install",
+                "This cluster does not know development servers and their users.",
+                hint="Install or upgrade them first: devctl install",
             ) from None
         for guard in (kind for kind in KINDS if kind.name in GUARDS):
             if not (await self._client.list(guard, select=Select(labels=PART_OF))).items:
@@ -208,9 +256,8 @@ class Users:
 
     async def _check_free(self, name: str) -> None:
         """A namespace of that name which is nobody's, or somebody else's, is not taken over."""
-        try:
-            space = await self._client.get(NAMESPACE, own_namespace(name))
-        except NotFound:
+        space = await self._space(name)
+        if space is None:
             return
         if space.meta.labels.get(USER_LABEL) != name:
             raise Conflict(
@@ -224,6 +271,32 @@ class Users:
                 f"The namespace {own_namespace(name)} is just being deleted.",
                 hint="Try again when it is gone.",
             )
+
+
+def _state(space: Namespace | None, found: DevServerUser | None) -> str:
+    if space is not None and space.meta.deleted is not None:
+        return "Terminating"
+    if found is None:
+        return "Unmanaged"
+    return (found.status.phase or UserPhase.PENDING).value
+
+
+def _is_settled(user: DevServerUser) -> bool:
+    if user.status.phase is UserPhase.FAILED:
+        raise Conflict(
+            "devservers.user_failed",
+            user.status.message or f"The user controller could not provision {user.meta.name}.",
+            hint=f"Look at it: kubectl describe devserveruser {user.meta.name}",
+        )
+    return user.status.phase in {UserPhase.PROVISIONED, UserPhase.SUSPENDED}
+
+
+def _not_an_object(name: str) -> NotFound:
+    return NotFound(
+        "devservers.no_user_object",
+        f"{name} is a user from before there were DevServerUsers.",
+        hint=f"Make one of them: devctl admin user refresh {name}",
+    )
 
 
 def _check_name(name: str) -> None:

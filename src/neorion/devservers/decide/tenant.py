@@ -1,15 +1,22 @@
-"""What a user is given: a namespace that is theirs, walls around it, and the rights inside. Pure: a name in, manifests out."""
+"""The namespace of a user: its limits, and the rights inside it. A name and a spec in, manifests out."""
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from neorion.devservers.decide import SSH_PORT
+from neorion.devservers.decide.names import SCRIPTS_LABEL
+from neorion.devservers.decide.probe import SSH_PORT
+from neorion.devservers.decide.tooling import AUTHORIZED_KEYS
 from neorion.devservers.model import GROUP
+from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.devservers.model.users import (
+    BASTION_ACCOUNT,
     CREATED_BY_LABEL,
+    OPERATOR_ACCOUNT,
     ROLE,
+    SYSTEM_NAMESPACE,
+    USER_CONTROLLER,
+    USER_KEYS,
     USER_LABEL,
     account_name,
     own_namespace,
@@ -23,69 +30,85 @@ _GPU: Final = "nvidia.com/gpu"
 # As the API server reads it, which knows no bytes by name: 12GB is refused there.
 _AMOUNT: Final = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|[KMGTP]i|[MGTP]|[eE][0-9]+)?")
 _RBAC: Final = "rbac.authorization.k8s.io"
-_SYSTEM: Final = "devservers-system"
-_OPERATOR: Final = "devservers-operator"
+_OPERATOR: Final = {"kind": "ServiceAccount", "name": OPERATOR_ACCOUNT, "namespace": SYSTEM_NAMESPACE}
+_BASTION: Final = {"kind": "ServiceAccount", "name": BASTION_ACCOUNT, "namespace": SYSTEM_NAMESPACE}
 _ALL: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _READ: Final = ("get", "list", "watch")
 # The addresses of nodes, pods and services, and of the clouds' metadata: nothing there is for a dev server to reach.
 _INSIDE: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16")
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The most that a user may have: servers, and the sum of what all that run ask for; of GPUs, so many of each kind."""
-
-    servers: int = 10
-    cpu: str = "64"
-    memory: str = "256Gi"
-    gpus: int = 8
-    storage: str = "2Ti"
-
-    def __post_init__(self) -> None:
-        """Before anything is made: a namespace without its quota would be one without limits."""
-        for name in ("servers", "cpu", "memory", "gpus", "storage"):
-            amount = str(getattr(self, name))
-            if not _is_amount(amount):
-                raise Invalid(
-                    "devservers.allowance",
-                    f'--{name} "{amount[:40]}" is no amount.',
-                    hint="Write amounts as Kubernetes does, such as 64 or 256Gi.",
-                )
-
-    @classmethod
-    def of(cls, hard: Mapping[str, str]) -> "Allowance":
-        """What the quota of a user says; what somebody took out of it is as for a new one."""
-        new = cls()
-        return cls(
-            servers=_number(hard.get(SERVERS_COUNTED, new.servers)),
-            cpu=hard.get("requests.cpu", new.cpu),
-            memory=hard.get("requests.memory", new.memory),
-            gpus=_number(hard.get(f"requests.{_GPU}", new.gpus)),
-            storage=hard.get("requests.storage", new.storage),
-        )
+def checked_quota(quota: UserQuota) -> UserQuota:
+    """Refuses an amount before anything is written: a namespace without its quota would be one without limits."""
+    for name in ("servers", "cpu", "memory", "gpus", "storage"):
+        amount = str(getattr(quota, name))
+        if not _is_amount(amount):
+            raise Invalid(
+                "devservers.allowance",
+                f'--{name} "{amount[:40]}" is not a valid amount.',
+                hint="Write amounts as Kubernetes does, such as 64 or 256Gi.",
+            )
+    return quota
 
 
-def kit(
-    user: str, allowance: Allowance, created_by: str, gpu_kinds: Collection[str] = ()
+def quota_of(hard: Mapping[str, str]) -> UserQuota:
+    """The quota of a user whose ResourceQuota allows this much. What it does not name is as for a new user."""
+    new = UserQuota()
+    return UserQuota(
+        servers=_number(hard.get(SERVERS_COUNTED, new.servers)),
+        cpu=hard.get("requests.cpu", new.cpu),
+        memory=hard.get("requests.memory", new.memory),
+        gpus=_number(hard.get(f"requests.{_GPU}", new.gpus)),
+        storage=hard.get("requests.storage", new.storage),
+    )
+
+
+def tenant_manifests(
+    user: str, spec: DevServerUserSpec, gpu_kinds: Collection[str] = (), authority: str = ""
 ) -> tuple[Manifest, ...]:
-    """Everything, walls first: no account before what holds it. `gpu_kinds` are the cluster's, beside NVIDIA's whole ones."""
+    """Everything a user has, limits first: no account before what holds it. A suspended user has no rights.
+
+    `gpu_kinds` are the cluster's, beside NVIDIA's whole ones. `authority` is the public key that signs the bastion's
+    certificates; every server of the user accepts those.
+    """
     namespace = own_namespace(user)
-    return (
-        _namespace(user, created_by),
-        _object("v1", "ResourceQuota", namespace, {"spec": {"hard": _hard(allowance, gpu_kinds)}}),
+    hard = _hard(spec.quota, gpu_kinds)
+    walls = (
+        _namespace(user),
+        _object("v1", "ResourceQuota", namespace, {"spec": {"hard": hard}}),
         _object("v1", "LimitRange", namespace, {"spec": {"limits": [_defaults()]}}),
         _object("networking.k8s.io/v1", "NetworkPolicy", namespace, {"spec": _walls()}),
+        _binding(namespace, OPERATOR_ACCOUNT, _cluster_role(f"{OPERATOR_ACCOUNT}-writes"), _OPERATOR),
+        _user_keys(user, spec, authority),
+    )
+    return walls if spec.suspended else (*walls, *access_manifests(user))
+
+
+def access_manifests(user: str) -> tuple[Manifest, ...]:
+    """What lets a user in. Deleted again when the user is suspended or removed."""
+    namespace = own_namespace(user)
+    account = {"kind": "ServiceAccount", "name": account_name(user), "namespace": namespace}
+    return (
         _account(user, namespace),
         _object(f"{_RBAC}/v1", "Role", namespace, {"rules": _rules()}),
-        _binding(namespace, ROLE, {"kind": "Role", "name": ROLE}, account_name(user), namespace),
-        _binding(
-            namespace,
-            _OPERATOR,
-            {"kind": "ClusterRole", "name": f"{_OPERATOR}-writes"},
-            _OPERATOR,
-            _SYSTEM,
-        ),
+        _binding(namespace, ROLE, {"kind": "Role", "name": ROLE}, account),
+        _binding(namespace, BASTION_ACCOUNT, _cluster_role(f"{BASTION_ACCOUNT}-sessions"), _BASTION),
     )
+
+
+def authorized_keys(user: str, spec: DevServerUserSpec, authority: str) -> str:
+    """The lines of `authorized_keys` for the servers of a user."""
+    if spec.suspended:
+        return ""
+    signed = [f'cert-authority,principals="{user}" {authority}'] if authority else []
+    return "".join(f"{line}\n" for line in (*signed, *spec.keys))
+
+
+def _user_keys(user: str, spec: DevServerUserSpec, authority: str) -> Manifest:
+    body = {"data": {AUTHORIZED_KEYS: authorized_keys(user, spec, authority)}}
+    manifest = _object("v1", "ConfigMap", own_namespace(user), body, USER_KEYS)
+    manifest["metadata"]["labels"] = {SCRIPTS_LABEL: "true"}
+    return manifest
 
 
 def _object(version: str, kind: str, namespace: str, body: Manifest, name: str = ROLE) -> Manifest:
@@ -97,10 +120,10 @@ def _object(version: str, kind: str, namespace: str, body: Manifest, name: str =
     }
 
 
-def _namespace(user: str, created_by: str) -> Manifest:
+def _namespace(user: str) -> Manifest:
     labels = {
         USER_LABEL: user,
-        CREATED_BY_LABEL: created_by,
+        CREATED_BY_LABEL: USER_CONTROLLER,
         # Not "restricted": users bring images that run as root, and log in to them.
         "pod-security.kubernetes.io/enforce": "baseline",
         "pod-security.kubernetes.io/audit": "restricted",
@@ -131,21 +154,21 @@ def _number(amount: str | int) -> int:
     return int(Quantity.parse(amount).whole)
 
 
-def _hard(allowance: Allowance, gpu_kinds: Collection[str]) -> Manifest:
+def _hard(quota: UserQuota, gpu_kinds: Collection[str]) -> Manifest:
     # A quota holds what it names, and each by itself: what it does not name is without limit.
     kinds = sorted({_GPU, *gpu_kinds})
     return {
-        "requests.cpu": allowance.cpu,
-        "requests.memory": allowance.memory,
-        **{f"requests.{kind}": str(allowance.gpus) for kind in kinds},
-        "requests.storage": allowance.storage,
-        SERVERS_COUNTED: str(allowance.servers),
+        "requests.cpu": str(quota.cpu),
+        "requests.memory": str(quota.memory),
+        **{f"requests.{kind}": str(quota.gpus) for kind in kinds},
+        "requests.storage": str(quota.storage),
+        SERVERS_COUNTED: str(quota.servers),
         # Each server has a pod, a Service, a Deployment and a home; the rest is room for a user's own.
-        "pods": str(allowance.servers * 4 + 10),
-        "services": str(allowance.servers + 20),
-        "persistentvolumeclaims": str(allowance.servers * 2 + 10),
-        "count/deployments.apps": str(allowance.servers + 20),
-        "count/replicasets.apps": str(allowance.servers * 3 + 40),
+        "pods": str(quota.servers * 4 + 10),
+        "services": str(quota.servers + 20),
+        "persistentvolumeclaims": str(quota.servers * 2 + 10),
+        "count/deployments.apps": str(quota.servers + 20),
+        "count/replicasets.apps": str(quota.servers * 3 + 40),
         "count/statefulsets.apps": "20",
         "count/configmaps": "100",
         "count/secrets": "100",
@@ -166,7 +189,7 @@ def _defaults() -> Manifest:
 
 def _walls() -> Manifest:
     """In: from the namespace itself, and to SSH from the system's. Out: names, the namespace, and the internet."""
-    system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": _SYSTEM}}}
+    system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SYSTEM_NAMESPACE}}}
     names = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     return {
         "podSelector": {},
@@ -207,9 +230,10 @@ def _rules() -> list[Manifest]:
     ]
 
 
-def _binding(namespace: str, name: str, role: Manifest, account: str, home: str) -> Manifest:
-    body: Manifest = {
-        "roleRef": {"apiGroup": _RBAC, **role},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": home}],
-    }
+def _cluster_role(name: str) -> Manifest:
+    return {"kind": "ClusterRole", "name": name}
+
+
+def _binding(namespace: str, name: str, role: Manifest, subject: Manifest) -> Manifest:
+    body: Manifest = {"roleRef": {"apiGroup": _RBAC, **role}, "subjects": [subject]}
     return _object(f"{_RBAC}/v1", "RoleBinding", namespace, body, name)

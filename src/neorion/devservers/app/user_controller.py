@@ -1,0 +1,104 @@
+"""The user controller: put together, and as a process beside the bastion in its Pod."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from neorion.devservers.act.bastion_keys import ensure_bastion_keys
+from neorion.devservers.act.users import (
+    MANAGER,
+    UserCache,
+    Users,
+    UserWriter,
+    gpus_of_flavor,
+    gpus_of_node,
+    user_key,
+)
+from neorion.devservers.adapters.account_files import write_account
+from neorion.devservers.adapters.hostkeys import Keymaker
+from neorion.devservers.app.run import identity
+from neorion.devservers.model.users import BASTION_ACCOUNT, SYSTEM_NAMESPACE
+from neorion.devservers.ports import Keys
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Rng, SystemClock, SystemIds, system_rng
+from neorion.keel.kube import Api, Key
+from neorion.keel.kube.client import Client, Cluster, connect
+from neorion.keel.kube.control import (
+    TENURE,
+    Applier,
+    Controller,
+    Election,
+    Informers,
+    Operator,
+    Tenure,
+    not_only_status,
+    own_key,
+)
+from neorion.keel.run import Backoff, Crew, Loop, Pace, retry
+
+LEASE = "devservers-user-controller"
+# The bastion's token lasts an hour: several renewals may fail before it is over.
+_RENEW_EVERY = Duration.of(minutes=10)
+_PATIENCE = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=8)
+
+
+@dataclass(frozen=True, slots=True)
+class UserPlan:
+    """Which process this is, and the namespace of its lease and of the bastion's keys."""
+
+    identity: str
+    namespace: str = SYSTEM_NAMESPACE
+    tenure: Tenure = TENURE
+
+
+def build_user_controller(
+    api: Api, plan: UserPlan, clock: Clock, rng: Rng, keys: Keys | None = None
+) -> Operator:
+    """`keys` makes the bastion's own, once the lease is held."""
+    informers = Informers(api, clock, rng)
+    cache = UserCache(informers, plan.namespace)
+    election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
+    writer = UserWriter(api, Applier(api, MANAGER, informers, election), election)
+    users = Controller("users", Users(cache, writer, clock).reconcile, clock, rng)
+    users.watch(cache.users, own_key, not_only_status)
+    users.watch(cache.namespaces, user_key, not_only_status)
+    users.watch(cache.bastion_keys, cache.everyone, begins=False)
+    users.watch(
+        cache.flavors,
+        cache.everyone,
+        lambda before, after: gpus_of_flavor(before) != gpus_of_flavor(after),
+        begins=False,
+    )
+    users.watch(
+        cache.nodes,
+        cache.everyone,
+        lambda before, after: gpus_of_node(before) != gpus_of_node(after),
+        begins=False,
+    )
+
+    async def first() -> None:
+        if keys is not None:
+            await retry(
+                partial(ensure_bastion_keys, api, keys, election, plan.namespace), _PATIENCE, clock, rng
+            )
+
+    return Operator(informers, [users], election, first=first)
+
+
+async def run_user_controller(crew: Crew, cluster: Cluster, handover: Path | None) -> None:
+    """Until the crew stops: then what is in hand is finished, and the lease given back.
+
+    `handover` is the folder that the bastion's container mounts as its service account.
+    """
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    async with connect(cluster, "devservers-user-controller", clock, rng) as api:
+        if handover is not None:
+            renew = partial(_hand_over, api, handover)
+            crew.loop(Loop("bastion token", renew, Pace(_RENEW_EVERY), clock, rng))
+        controller = build_user_controller(api, UserPlan(identity(ids)), clock, rng, Keymaker())
+        await controller.run(crew.stopping)
+
+
+async def _hand_over(api: Client, folder: Path) -> None:
+    token = await api.token(BASTION_ACCOUNT, SYSTEM_NAMESPACE)
+    write_account(folder, api.transport.cluster, SYSTEM_NAMESPACE, token)

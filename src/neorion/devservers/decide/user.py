@@ -1,0 +1,111 @@
+"""What is to be done about one user, and what the status says of it."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from neorion.devservers.decide.tenant import SERVERS_COUNTED, Manifest, access_manifests, tenant_manifests
+from neorion.devservers.model.objects import DevServerUser
+from neorion.devservers.model.user import (
+    DevServerUserStatus,
+    UserCondition,
+    UserConditionType,
+    UserPhase,
+)
+from neorion.devservers.model.users import USER_LABEL, own_namespace
+from neorion.keel.base import Duration
+from neorion.keel.kube.core import Namespace, ResourceQuota
+
+# Changes that somebody else made to a user's objects are undone this often.
+REPAIR_EVERY: Final = Duration.of(minutes=10)
+# The cluster counts a quota within seconds, and deletes a namespace within some more.
+LOOK_AGAIN: Final = Duration.of(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class UserObserved:
+    """One user and what the cluster has of them, at one moment."""
+
+    user: DevServerUser
+    namespace: Namespace | None = None
+    quota: ResourceQuota | None = None
+    gpu_kinds: Collection[str] = ()
+    # The public key that signs the bastion's certificates.
+    authority: str = ""
+    # What the cluster said when something that the user needs could not be written.
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserDecision:
+    """`objects` are applied, `revoked` are deleted. `recount` has the quota counted anew."""
+
+    status: DevServerUserStatus
+    objects: tuple[Manifest, ...] = ()
+    revoked: tuple[Manifest, ...] = ()
+    recount: bool = False
+    wake: Duration = REPAIR_EVERY
+
+
+def decide_user(seen: UserObserved, now: datetime) -> UserDecision:
+    name, spec = seen.user.meta.name, seen.user.spec
+    obstacle = _obstacle(seen)
+    if obstacle is not None:
+        reason, message = obstacle
+        status = _status(seen, now, UserPhase.FAILED, (UserConditionType.NAMESPACE, False, reason, message))
+        return UserDecision(status, wake=LOOK_AGAIN if reason == "NamespaceTerminating" else REPAIR_EVERY)
+    objects = tenant_manifests(name, spec, seen.gpu_kinds, seen.authority)
+    namespace = (UserConditionType.NAMESPACE, seen.namespace is not None, "Applied", "")
+    if spec.suspended:
+        status = _status(seen, now, UserPhase.SUSPENDED, namespace)
+        return UserDecision(status, objects, access_manifests(name))
+    counted = seen.quota is not None and SERVERS_COUNTED in seen.quota.status.used
+    waits = "" if counted else f"The cluster has not counted the quota of {own_namespace(name)} yet."
+    quota = (UserConditionType.QUOTA, counted, "Counted" if counted else "NotCounted", waits)
+    phase = UserPhase.PROVISIONED if counted else UserPhase.PENDING
+    status = _status(seen, now, phase, namespace, quota)
+    recount = seen.quota is not None and not counted
+    return UserDecision(status, objects, recount=recount, wake=REPAIR_EVERY if counted else LOOK_AGAIN)
+
+
+def _obstacle(seen: UserObserved) -> tuple[str, str] | None:
+    """Why nothing can be written for the user: the reason and its sentence."""
+    name, space = seen.user.meta.name, seen.namespace
+    if seen.refused:
+        return "Refused", seen.refused
+    if space is None:
+        return None
+    if space.meta.labels.get(USER_LABEL) != name:
+        taken = f"The namespace {space.meta.name} exists and is not that of the user {name}."
+        return "NamespaceTaken", taken
+    if space.meta.deleted is not None:
+        return "NamespaceTerminating", f"The namespace {space.meta.name} is being deleted."
+    return None
+
+
+_Step = tuple[UserConditionType, bool, str, str]
+
+
+def _status(seen: UserObserved, now: datetime, phase: UserPhase, *steps: _Step) -> DevServerUserStatus:
+    user = seen.user
+    message = next((message for _, done, _, message in steps if not done and message), None)
+    ready = phase is UserPhase.PROVISIONED
+    last: _Step = (UserConditionType.READY, ready, phase.value, message or "")
+    return DevServerUserStatus(
+        phase=phase,
+        namespace=own_namespace(user.meta.name),
+        message=message,
+        observed_generation=user.meta.generation,
+        conditions=tuple(_conditions(user, (*steps, last), now)),
+    )
+
+
+def _conditions(user: DevServerUser, steps: tuple[_Step, ...], now: datetime) -> Iterator[UserCondition]:
+    before = {one.type: one for one in user.status.conditions}
+    for kind, done, reason, message in steps:
+        status, old = "True" if done else "False", before.get(kind)
+        since = old.last_transition_time if old is not None and old.status == status else now
+        yield UserCondition(
+            type=kind, status=status, reason=reason, message=message, last_transition_time=since
+        )

@@ -1,0 +1,93 @@
+"""A person who may use development servers: the two halves of a DevServerUser."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from neorion.devservers.model.spec import PublicKey
+from neorion.devservers.model.words import Amount, Name, Text
+from neorion.keel.kube import Part
+from neorion.keel.kube.rules import keyed, rules
+
+# `dev-<name>` names a namespace, which has room for 63 letters.
+USER_NAME_MAX = 59
+
+_Amount = Annotated[
+    Amount,
+    rules(
+        (
+            "isQuantity(string(self)) && string(self).matches('^[0-9]')",
+            "write an amount as Kubernetes does, such as 64 or 256Gi",
+        )
+    ),
+]
+_Set = Meta(max_length=32, extra_json_schema={"x-kubernetes-list-type": "set"})
+
+
+class UserQuota(Part, frozen=True, kw_only=True):
+    """The most a user may have: servers, the sum of what all their pods request, and GPUs of each kind."""
+
+    servers: Annotated[int, Meta(ge=0, le=10_000)] = 10
+    cpu: _Amount = "64"
+    memory: _Amount = "256Gi"
+    gpus: Annotated[int, Meta(ge=0, le=100_000)] = 8
+    storage: _Amount = "2Ti"
+
+
+class UserLimits(Part, frozen=True, kw_only=True):
+    """The most a user may have open at the SSH bastion at once."""
+
+    connections: Annotated[int, Meta(ge=1, le=1000)] = 20
+    channels: Annotated[int, Meta(ge=1, le=1000)] = 64
+
+
+class DevServerUserSpec(Part, frozen=True, kw_only=True):
+    """Who may log in, with which keys, and how much they may use.
+
+    `suspended` takes away every right and closes every session. The user's servers and volumes stay.
+    """
+
+    keys: Annotated[tuple[PublicKey, ...], _Set] = ()
+    groups: Annotated[tuple[Name, ...], _Set] = ()
+    quota: UserQuota = UserQuota()
+    limits: UserLimits = UserLimits()
+    suspended: bool = False
+
+
+class UserPhase(StrEnum):
+    """Where a user is, in one word."""
+
+    PENDING = "Pending"
+    PROVISIONED = "Provisioned"
+    SUSPENDED = "Suspended"
+    FAILED = "Failed"
+
+
+class UserConditionType(StrEnum):
+    """The steps to a user who can work."""
+
+    NAMESPACE = "NamespaceReady"
+    QUOTA = "QuotaCounted"
+    READY = "Ready"
+
+
+class UserCondition(Part, frozen=True, kw_only=True):
+    """One step, with a stable reason for programs and a sentence for people."""
+
+    type: UserConditionType
+    status: Annotated[str, Meta(pattern=r"^(True|False|Unknown)$")]
+    reason: Annotated[str, Meta(max_length=1024)]
+    message: Annotated[str, Meta(max_length=4096)] = ""
+    last_transition_time: datetime | None = None
+
+
+class DevServerUserStatus(Part, frozen=True, kw_only=True):
+    """What the user controller saw last."""
+
+    phase: UserPhase | None = None
+    namespace: Text | None = None
+    message: Text | None = None
+    observed_generation: int = 0
+    conditions: Annotated[tuple[UserCondition, ...], Meta(max_length=16), keyed("type")] = field(default=())

@@ -1,0 +1,85 @@
+"""What is done about a user, without a cluster."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec import structs
+
+from neorion.devservers.decide.tenant import SERVERS_COUNTED
+from neorion.devservers.decide.user import REPAIR_EVERY, UserObserved, decide_user
+from neorion.devservers.model.objects import DevServerUser
+from neorion.devservers.model.user import DevServerUserSpec, UserConditionType, UserPhase
+from neorion.devservers.model.users import USER_LABEL
+from neorion.keel.kube import Meta
+from neorion.keel.kube.core import Namespace, ResourceQuota
+from neorion.keel.kube.core.basics import ResourceQuotaStatus
+
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+KEY = "ssh-ed25519 AAAA ann@laptop"
+SPACE = Namespace(meta=Meta(name="dev-ann", labels={USER_LABEL: "ann"}))
+COUNTED = ResourceQuota(status=ResourceQuotaStatus(used={SERVERS_COUNTED: "0"}))
+
+
+def a_user(*, suspended: bool = False) -> DevServerUser:
+    spec = DevServerUserSpec(keys=(KEY,), suspended=suspended)
+    return DevServerUser(meta=Meta(name="ann", generation=3), spec=spec)
+
+
+def kinds(manifests: tuple[dict[str, object], ...]) -> list[object]:
+    return [one["kind"] for one in manifests]
+
+
+def test_a_new_user_gets_everything_and_is_pending_until_the_quota_is_counted():
+    first = decide_user(UserObserved(a_user()), NOW)
+    assert (first.status.phase, first.status.observed_generation) == (UserPhase.PENDING, 3)
+    assert {"Namespace", "ServiceAccount", "Role", "RoleBinding"} <= set(kinds(first.objects))
+    waiting = decide_user(UserObserved(a_user(), SPACE, ResourceQuota()), NOW)
+    assert waiting.recount
+    done = decide_user(UserObserved(a_user(), SPACE, COUNTED), NOW)
+    assert (done.status.phase, done.recount, done.wake) == (UserPhase.PROVISIONED, False, REPAIR_EVERY)
+    assert {one.type: one.status for one in done.status.conditions}[UserConditionType.READY] == "True"
+
+
+def test_a_suspended_user_loses_every_right_and_keeps_what_they_have():
+    decision = decide_user(UserObserved(a_user(suspended=True), SPACE, COUNTED), NOW)
+    assert decision.status.phase is UserPhase.SUSPENDED
+    assert kinds(decision.revoked) == ["ServiceAccount", "Role", "RoleBinding", "RoleBinding"]
+    applied = [(one["kind"], one["metadata"]["name"]) for one in decision.objects]
+    # The operator may still stop the servers, and the limits stay.
+    assert ("RoleBinding", "devservers-operator") in applied
+    assert ("ServiceAccount", "user-ann") not in applied
+    (keys,) = (one for one in decision.objects if one["kind"] == "ConfigMap")
+    assert keys["data"] == {"authorized_keys": ""}
+
+
+def test_servers_accept_the_users_keys_and_certificates_in_the_users_name():
+    decision = decide_user(UserObserved(a_user(), SPACE, COUNTED, authority="ssh-ed25519 CCCC"), NOW)
+    (keys,) = (one for one in decision.objects if one["kind"] == "ConfigMap")
+    assert keys["data"]["authorized_keys"].splitlines() == [
+        'cert-authority,principals="ann" ssh-ed25519 CCCC',
+        KEY,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("space", "refused", "reason"),
+    [
+        (Namespace(meta=Meta(name="dev-ann")), "", "NamespaceTaken"),
+        (Namespace(meta=Meta(name="dev-ann", labels={USER_LABEL: "bob"})), "", "NamespaceTaken"),
+        (structs.replace(SPACE, meta=structs.replace(SPACE.meta, deleted="now")), "", "NamespaceTerminating"),
+        (SPACE, "The server said no.", "Refused"),
+    ],
+)
+def test_nothing_is_written_where_the_namespace_is_not_the_users(space: Namespace, refused: str, reason: str):
+    decision = decide_user(UserObserved(a_user(), space, refused=refused), NOW)
+    assert (decision.objects, decision.revoked) == ((), ())
+    assert decision.status.phase is UserPhase.FAILED
+    assert decision.status.conditions[0].reason == reason
+    assert decision.status.message
+
+
+def test_a_condition_keeps_the_time_of_its_last_change():
+    done = decide_user(UserObserved(a_user(), SPACE, COUNTED), NOW)
+    again = structs.replace(a_user(), status=done.status)
+    later = decide_user(UserObserved(again, SPACE, COUNTED), NOW + timedelta(hours=1))
+    assert later.status == done.status

@@ -1,0 +1,54 @@
+"""The user controller in a test's own process: what runs beside the bastion in a cluster."""
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import anyio
+from anyio.from_thread import start_blocking_portal
+
+from neorion.devservers.adapters.hostkeys import Keymaker
+from neorion.devservers.adapters.users import UserRequest, Users
+from neorion.devservers.app.user_controller import UserPlan, build_user_controller
+from neorion.devservers.model.user import UserQuota
+from neorion.drydock.cluster import Cluster
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock, system_rng
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
+
+PATIENCE = Duration.of(minutes=2)
+
+
+@asynccontextmanager
+async def provisioning(client: Client, namespace: str = "kube-system") -> AsyncGenerator[None]:
+    """Users are provisioned while the block lasts. The lease and the bastion's keys are kept in `namespace`."""
+    plan = UserPlan("test", namespace)
+    controller = build_user_controller(client, plan, SystemClock(), system_rng(), Keymaker())
+    stopping = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(controller.run, stopping)
+        yield
+        stopping.set()
+
+
+async def provision(client: Client, name: str, quota: UserQuota | None = None) -> None:
+    """A user with this quota, ready to work."""
+    async with provisioning(client):
+        users = Users(client)
+        await users.add(name, UserRequest(quota or UserQuota()))
+        await users.wait_provisioned(name, PATIENCE)
+
+
+@contextmanager
+def provisioning_beside(cluster: Cluster) -> Generator[None]:
+    """For tests of commands, which run loops of their own."""
+
+    @asynccontextmanager
+    async def beside() -> AsyncGenerator[None]:
+        async with (
+            connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "test") as client,
+            provisioning(client),
+        ):
+            yield
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(beside()):
+        yield
