@@ -1,12 +1,16 @@
 """What development servers need from outside the API's objects."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
 from neorion.devservers.model.objects import DevServer
 from neorion.keel.kube import Key
+
+if TYPE_CHECKING:
+    from anyio.abc import ByteStream
 
 
 class Looker(Protocol):
@@ -48,6 +52,68 @@ class Keys(Protocol):
     """Makes keys from real chance."""
 
     def host_key(self) -> HostKey: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that can be connected to: its Pod, and the host key that it proves itself with, if it has SSH."""
+
+    name: str
+    namespace: str
+    pod: str
+    address: str = ""
+    host_key: str = ""
+
+
+class ServerConnections(Protocol):
+    """Reaches the servers of users."""
+
+    async def wake(self, server: Key, tell: Callable[[str], None]) -> RunningServer:
+        """Starts a server that sleeps, and returns when it runs. `tell` gets a line for each step of a start.
+
+        Raises NotFound where there is no such server, and an `Error` of another family when it does not come up.
+        """
+        ...
+
+    def connect(self, server: RunningServer, port: int) -> "AbstractAsyncContextManager[ByteStream]":
+        """A connection to a port of the server."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleCommand:
+    """What a user runs in their console: a command line for the shell, or the shell itself."""
+
+    user: str
+    line: str | None = None
+    terminal: bool = False
+    term_type: str = ""
+
+
+class ConsoleProcess(Protocol):
+    """A program in a console: its output by `read`, and its exit code when that is over."""
+
+    code: int | None
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def close_stdin(self) -> None: ...
+
+    async def resize(self, columns: int, rows: int) -> None: ...
+
+    def read(self) -> AsyncIterator[tuple[bool, bytes]]:
+        """Pieces of output, each with whether it was written to stderr."""
+        ...
+
+
+class Consoles(Protocol):
+    """Small Pods in which users have a shell of their own."""
+
+    def run(
+        self, command: ConsoleCommand, tell: Callable[[str], None]
+    ) -> AbstractAsyncContextManager[ConsoleProcess]:
+        """The command under way. A console that sleeps is started first; `tell` gets a line for each step."""
+        ...
 
 
 class Tally(Protocol):

@@ -55,21 +55,52 @@ def test_the_operator_is_two_careful_pods(overlay: Overlay):
     assert budget["spec"]["minAvailable"] == 1
 
 
+def rules_of(*names: str) -> list[dict[str, list[str]]]:
+    roles = [one for one in whole(Overlay.AWS) if one["kind"] in {"Role", "ClusterRole"}]
+    chosen = [one for one in roles if not names or one["metadata"]["name"] in names]
+    return [rule for one in chosen for rule in one["rules"]]
+
+
 def test_nobody_may_do_everything():
-    rules = [
-        rule for one in whole(Overlay.AWS) if one["kind"] in {"Role", "ClusterRole"} for rule in one["rules"]
-    ]
+    rules = rules_of()
     words = {word for rule in rules for field in ("apiGroups", "resources", "verbs") for word in rule[field]}
-    assert "*" not in words
-    secrets = {verb for rule in rules if "secrets" in rule["resources"] for verb in rule["verbs"]}
-    assert not secrets & {"get", "list", "watch"}
-    assert not words & {"nodes/proxy", "rolebindings", "escalate", "impersonate", "bind"}
+    assert not words & {"*", "nodes/proxy", "impersonate"}
+    for rule in rules:
+        # Secrets are made and never read, but for the bastion's own.
+        if "secrets" in rule["resources"] and {"get", "list", "watch"} & set(rule["verbs"]):
+            assert (rule["verbs"], rule["resourceNames"]) == (["get"], ["devservers-bastion"])
+        # Rights are given by name, and tokens for one account.
+        if {"roles", "rolebindings", "clusterroles", "serviceaccounts/token"} & set(rule["resources"]):
+            assert rule["resourceNames"]
     # Nodes and what is the cluster's own are looked at, and never touched.
-    looked_at = {"nodes", "persistentvolumes", "resourcequotas", "storageclasses"}
+    looked_at = {"nodes", "persistentvolumes", "storageclasses"}
     assert {verb for rule in rules if looked_at & set(rule["resources"]) for verb in rule["verbs"]} <= {
         "get",
         "list",
+        "watch",
     }
+
+
+def test_only_the_user_controller_gives_rights():
+    others = {one["metadata"]["name"] for one in whole(Overlay.AWS) if one["kind"] in {"Role", "ClusterRole"}}
+    others.remove("devservers-user-controller")
+    words = {word for rule in rules_of(*others) for field in ("resources", "verbs") for word in rule[field]}
+    assert not words & {"roles", "rolebindings", "escalate", "bind", "serviceaccounts/token", "namespaces"}
+
+
+def test_the_bastion_and_the_user_controller_share_a_pod_and_no_token():
+    spec = named(whole(Overlay.LOCAL), "Deployment", "devservers-bastion")["spec"]
+    pod = spec["template"]["spec"]
+    assert (spec["replicas"], pod["automountServiceAccountToken"]) == (2, False)
+    containers = {one["name"]: one for one in pod["containers"]}
+    assert set(containers) == {"bastion", "user-controller"}
+    assert {one["image"] for one in containers.values()} == {IMAGE}
+    mounts = {name: {mount["name"] for mount in one["volumeMounts"]} for name, one in containers.items()}
+    # The Pod's own account is the user controller's.
+    assert "account" not in mounts["bastion"]
+    assert pod["serviceAccountName"] == "devservers-user-controller"
+    for one in containers.values():
+        assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_the_cloud_brings_volumes_gpus_and_monitoring():

@@ -16,10 +16,12 @@ from neorion.devservers.decide import (
     home_name,
     most,
 )
+from neorion.devservers.decide.tooling import AUTHORIZED_KEYS
 from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
+from neorion.devservers.model.users import USER_KEYS
 from neorion.keel.kube import Key, Kind, Object, Select
 from neorion.keel.kube.control import Informer, Informers
-from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Claim, Pod
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Claim, ConfigMap, Pod
 
 OURS = Select(labels=SERVER_LABEL)
 
@@ -42,6 +44,7 @@ class Mirrors:
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)
         self._on_flavor = self.servers.index(flavors_of)
+        self._in_namespace = self.servers.index(_namespace_of)
         self._rationed = self.servers.index(_rations_of)
 
     def observed(self, key: Key) -> Observed | None:
@@ -58,6 +61,7 @@ class Mirrors:
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
             ahead=ahead(server, self._rivals(server, asked)),
+            user_keys=self._keys_of_user(key.namespace),
             standing=next((self.flavors.get(Key("", other)) for other in others), None),
         )
 
@@ -66,6 +70,16 @@ class Mirrors:
         informer = self._made[manifest["kind"]]
         meta = manifest["metadata"]
         return informer.kind, informer.get(Key(meta["namespace"], meta["name"]))
+
+    def _keys_of_user(self, namespace: str) -> str:
+        found = self.scripts.get(Key(namespace, USER_KEYS))
+        return found.data.get(AUTHORIZED_KEYS, "") if found is not None else ""
+
+    def of_user_keys(self, keys: ConfigMap) -> Iterable[Key]:
+        """Every server of the user whose keys these are."""
+        if keys.meta.name != USER_KEYS:
+            return ()
+        return self._in_namespace.keys(keys.meta.namespace)
 
     def on_flavor(self, flavor: DevServerFlavor) -> Iterable[Key]:
         """The servers a change of the flavor concerns."""
@@ -105,6 +119,10 @@ def server_key(thing: Object) -> Iterable[Key]:
 
 def _server_of(pod: Pod) -> Iterable[Key]:
     return server_key(pod)
+
+
+def _namespace_of(server: DevServer) -> Iterable[str]:
+    return (server.meta.namespace,)
 
 
 def _rations_of(server: DevServer) -> Iterable[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import click
 import uvloop
@@ -12,6 +13,16 @@ from neorion.keel.cli.kit import Output
 from neorion.keel.kube.client import find_cluster
 from neorion.keel.run import Crew, apart, run_process
 from neorion.keel.telemetry.setup import Form, setup
+
+
+class Listening(TypedDict):
+    """Where the bastion listens and writes."""
+
+    host: str
+    port: int
+    audit: Path
+    direct: bool
+
 
 app = App("devservers", help="The processes behind development servers.", env_prefix="DEVSERVERS")
 
@@ -57,6 +68,36 @@ def user_controller(
 
     async def main(crew: Crew) -> None:
         await run_user_controller(crew, cluster, bastion_token)
+
+    run_process(main, loop_factory=uvloop.new_event_loop)
+
+
+@app.command("bastion")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", default=2222, type=click.IntRange(0, 65535), help="The port to listen on.")
+@click.option(
+    "--audit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The audit log.",
+)
+@click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option("--context", default="", help="The context in the kubeconfig.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+def bastion(
+    out: Output, kubeconfig: Path | None, context: str, log: str, **options: Unpack[Listening]
+) -> None:
+    """Let users log in by SSH and reach their servers until stopped."""
+    from neorion.devservers.app.bastion import BastionOptions, run_bastion  # noqa: PLC0415 -- another process
+
+    setup(Form(log))
+    cluster = find_cluster(kubeconfig, context)
+    out.say(f"bastion of {cluster.server}")
+
+    async def main(crew: Crew) -> None:
+        await run_bastion(crew, cluster, BastionOptions(**options))
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 

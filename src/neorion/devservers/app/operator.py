@@ -96,6 +96,7 @@ def build(
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
     servers.watch(mirrors.scripts, server_key, begins=False)
+    servers.watch(mirrors.scripts, mirrors.of_user_keys, begins=False)
     servers.watch(mirrors.pods, server_key, begins=False)
 
     homes = Controller("homes", Homes(mirrors, hands, clock).reconcile, clock, rng, measures)

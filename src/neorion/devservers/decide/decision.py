@@ -33,6 +33,8 @@ class Observed:
     around: Surroundings | None = None
     # What the cluster said when something that the server needs could not be written.
     refused: str = ""
+    # The keys that all servers of its user accept, as lines of `authorized_keys`.
+    user_keys: str = ""
     # The flavor that its status tells, where it asks for another.
     standing: DevServerFlavor | None = None
 

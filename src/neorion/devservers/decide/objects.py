@@ -62,12 +62,16 @@ def all_of(
     flavor: DevServerFlavorSpec,
     settings: Settings,
     resources: Manifest | None = None,
+    user_keys: str = "",
 ) -> tuple[Manifest, ...]:
-    """Everything, in an order in which each finds what it needs. `resources` keep a pod that was resized as it is."""
+    """Everything, in an order in which each finds what it needs. `resources` keep a pod that was resized as it is.
+
+    `user_keys` are lines of `authorized_keys` that hold for every server of the user.
+    """
     body = deployment(server, spec, flavor, settings)
     if resources is not None:
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
-    keys = (ssh_keys(server, spec),) if settings.tools_image else ()
+    keys = (ssh_keys(server, spec, user_keys),) if settings.tools_image else ()
     return (home(server, spec), scripts(server.namespace), *keys, service(server, spec, settings), body)
 
 
@@ -92,9 +96,9 @@ def scripts(namespace: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(SCRIPTS)}
 
 
-def ssh_keys(server: Identity, spec: DevServerSpec) -> Manifest:
+def ssh_keys(server: Identity, spec: DevServerSpec, user_keys: str = "") -> Manifest:
     """Who may log in. Kept apart from the pod, which need not restart for another key."""
-    lines = "".join(f"{key}\n" for key in (spec.ssh.public_keys if spec.ssh else ()))
+    lines = user_keys + "".join(f"{key}\n" for key in (spec.ssh.public_keys if spec.ssh else ()))
     body = _object(server, "v1", "ConfigMap", keys_name(server.name), {"data": {AUTHORIZED_KEYS: lines}})
     body["metadata"]["labels"][SCRIPTS_LABEL] = "true"
     return body

@@ -127,7 +127,8 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     wake = earliest(gone_at, next_start(lifecycle, reason, now), again, later(silent_after(seen.pods), now))
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
-    made = objects.all_of(seen.identity, sized(spec, seen.home, seen.around), seen.flavor.spec, settings)
+    grown = sized(spec, seen.home, seen.around)
+    made = objects.all_of(seen.identity, grown, seen.flavor.spec, settings, user_keys=seen.user_keys)
     return Decision(status, objects=made, edit=edit, wake=wake)
 
 

@@ -257,7 +257,8 @@ def _objects(
     if seen.flavor is None or _is_refused(seen):
         return ()
     spec = sized(seen.server.spec, seen.home, seen.around)
-    made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, _kept_resources(seen, moved))
+    kept = _kept_resources(seen, moved)
+    made = objects.all_of(seen.identity, spec, seen.flavor.spec, settings, kept, seen.user_keys)
     return made if _makes_pod(seen, held) else made[:-1]
 
 

@@ -1,0 +1,86 @@
+"""The bastion as a process: its keys from the cluster, its users from a watch, its listener."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+import asyncssh
+
+from neorion.devservers.act.bastion_keys import AUTHORITY_KEY, HOST_KEY
+from neorion.devservers.act.users import BASTION_KEYS
+from neorion.devservers.bastion import AuditLog, ClusterServers, Context, Directory, Signer, listen
+from neorion.devservers.model.users import SYSTEM_NAMESPACE
+from neorion.keel.base import Duration, NotFound
+from neorion.keel.clock import Clock, SystemClock, SystemIds, system_rng
+from neorion.keel.kube import Api
+from neorion.keel.kube.client import Cluster, connect
+from neorion.keel.kube.control import Informers
+from neorion.keel.kube.core import SECRET, Secret
+from neorion.keel.run import Crew
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# The user controller makes the keys when it first holds its lease.
+_KEYS_AGAIN: Final = Duration.of(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BastionOptions:
+    """Where the bastion listens, and where it writes. `direct` connects to servers by their Pods' addresses."""
+
+    host: str
+    port: int
+    audit: Path
+    direct: bool = False
+
+
+async def run_bastion(crew: Crew, cluster: Cluster, options: BastionOptions) -> None:
+    """Until the crew stops."""
+    # It tells every packet of interest to people who debug it, commands of users among them.
+    asyncssh.set_log_level("WARNING")
+    clock, rng = SystemClock(), system_rng()
+    async with connect(cluster, "devservers-bastion", clock, rng) as api:
+        keys = await _keys(api, clock)
+        informers = Informers(api, clock, rng)
+        directory = Directory(informers)
+        async with anyio.create_task_group() as group:
+            group.start_soon(informers.run)
+            await informers.wait_synced()
+            context = Context(
+                directory,
+                ClusterServers(api, clock, direct=options.direct),
+                None,
+                Signer(_private(keys, AUTHORITY_KEY)),
+                AuditLog(options.audit),
+                clock,
+                SystemIds(),
+            )
+            async with listen(context, _private(keys, HOST_KEY), options.host, options.port) as port:
+                log.info("bastion listens", host=options.host, port=port)
+                await crew.stopping.wait()
+            group.cancel_scope.cancel()
+
+
+async def _keys(api: Api, clock: Clock) -> Secret:
+    told = False
+    while True:
+        try:
+            return await api.get(SECRET, BASTION_KEYS, SYSTEM_NAMESPACE)
+        except NotFound:
+            if not told:
+                log.info("waits for its keys", secret=f"{SYSTEM_NAMESPACE}/{BASTION_KEYS}")
+                told = True
+            await clock.sleep(_KEYS_AGAIN)
+
+
+def _private(keys: Secret, name: str) -> asyncssh.SSHKey:
+    text = keys.value(name)
+    if text is None:
+        raise NotFound(
+            "devservers.bastion_keys",
+            f"The Secret {keys.meta.key} has no {name}.",
+            hint="Delete it: the user controller makes another one when it starts.",
+        )
+    return asyncssh.import_private_key(text)

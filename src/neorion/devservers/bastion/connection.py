@@ -1,0 +1,192 @@
+"""One SSH connection to the bastion: who it is, and what it may open."""
+
+from collections.abc import Awaitable
+from typing import cast
+
+import asyncssh
+from asyncssh.constants import (
+    DISC_BY_APPLICATION,
+    DISC_TOO_MANY_CONNECTIONS,
+    OPEN_ADMINISTRATIVELY_PROHIBITED,
+    OPEN_CONNECT_FAILED,
+    OPEN_RESOURCE_SHORTAGE,
+)
+from asyncssh.stream import SSHTCPStreamSession
+
+from neorion.devservers.bastion.context import Context, Who
+from neorion.devservers.bastion.forward import Forward
+from neorion.devservers.bastion.sessions import Session
+from neorion.devservers.bastion.upstream import Upstream
+from neorion.devservers.decide import SSH_PORT
+from neorion.devservers.decide.login import Login, parse_login, server_meant
+from neorion.devservers.model.audit import AuditEvent
+from neorion.devservers.model.users import own_namespace
+from neorion.keel.base import Error
+from neorion.keel.kube import Key
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Where sshd listens, whatever runs it.
+_SSH = 22
+
+
+class Connection(asyncssh.SSHServer):
+    """Everything that is not allowed here is refused by asyncssh's own defaults: passwords, remote forwards, agents, X11, tunnels."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.login = Login("")
+        self.who = Who("")
+        self.upstream: Upstream | None = None
+        self._connection: asyncssh.SSHServerConnection | None = None
+        self._waiting = False
+        self._refused = False
+        self._key = b""
+        self._session: Session | None = None
+        self._reason = ""
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+        source = str((conn.get_extra_info("peername") or ("",))[0])
+        self.who = Who(self.context.new_id(), source=source)
+        refused = self.context.sources.connect(source)
+        if refused:
+            log.info("connection refused", source=source, why=refused)
+            conn.abort()
+            return
+        self._waiting = True
+
+    def begin_auth(self, username: str) -> bool:
+        self.login = parse_login(username) or Login("")
+        self._tell_who()
+        # Always: whether there is such a user, only one who proves to be them learns.
+        return True
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        del username
+        self._key = key.public_data
+        admitted = bool(self.login.user) and self.context.directory.admits(self.login.user, self._key)
+        if admitted:
+            self._tell_who(key.get_fingerprint())
+        else:
+            self._refused = True
+        return admitted
+
+    def auth_completed(self) -> None:
+        context, conn = self.context, self._connection
+        user = context.directory.user(self.login.user)
+        if conn is None or user is None:
+            return
+        self._settle(logged_in=True)
+        if not context.connections.take(self.login.user, user.spec.limits.connections):
+            self._refuse("too many connections of this user")
+            conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")
+            return
+        context.record(AuditEvent.LOGIN, self.who)
+        self._session = Session(
+            self.who.connection,
+            self.login.user,
+            self.who.source,
+            self._key,
+            context.now(),
+            self._cut,
+            self.login.server,
+        )
+        context.sessions.add(self._session)
+        if self.login.server:
+            server = Key(own_namespace(self.login.user), self.login.server)
+            self.upstream = Upstream(
+                context.servers, context.signer, server, self.login.user, self.who.connection
+            )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._settle(logged_in=False)
+        if self.upstream is not None:
+            self.upstream.close()
+        if self._session is not None:
+            self.context.sessions.remove(self._session)
+            self.context.connections.give_back(self.login.user)
+            self.context.record(AuditEvent.LOGOUT, self.who, reason=self._reason or str(exc or ""))
+        elif self._refused:
+            self._refuse("no key that lets this user in")
+
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> Awaitable[asyncssh.SSHTCPSession[bytes]]:
+        del orig_host, orig_port
+        server = server_meant(self.login, dest_host)
+        if server is None:
+            self._refuse("not a server of this user", dest_host, dest_port)
+            raise asyncssh.ChannelOpenError(
+                OPEN_ADMINISTRATIVELY_PROHIBITED, f"{dest_host[:80]} is not a server of yours"
+            )
+        return self._forward(server, dest_port)
+
+    async def _forward(self, server: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
+        context = self.context
+        if not self.take_channel():
+            self._refuse("too many channels of this user", server, port)
+            raise asyncssh.ChannelOpenError(OPEN_RESOURCE_SHORTAGE, "you have too many channels open")
+        try:
+            # Written down before anything is done, a wake among it.
+            context.record(AuditEvent.FORWARD, self.who, server=server, port=port)
+            key = Key(own_namespace(self.login.user), server)
+            running = await context.servers.wake(key, lambda _line: None)
+            inside = SSH_PORT if port == _SSH and running.host_key else port
+            forward = Forward(context.servers.connect(running, inside), server)
+            await forward.open()
+        except Error as error:
+            self.give_back_channel()
+            context.record(AuditEvent.FORWARD_END, self.who, server=server, port=port, reason=error.sentence)
+            raise asyncssh.ChannelOpenError(OPEN_CONNECT_FAILED, error.sentence) from None
+
+        async def carry(reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]) -> None:
+            try:
+                await forward.carry(reader, writer)
+            finally:
+                self.give_back_channel()
+                context.record(
+                    AuditEvent.FORWARD_END,
+                    self.who,
+                    server=server,
+                    port=port,
+                    bytes_sent=forward.sent,
+                    bytes_received=forward.received,
+                )
+
+        return cast("asyncssh.SSHTCPSession[bytes]", SSHTCPStreamSession(carry))
+
+    def take_channel(self) -> bool:
+        user = self.context.directory.user(self.login.user)
+        return user is not None and self.context.channels.take(self.login.user, user.spec.limits.channels)
+
+    def give_back_channel(self) -> None:
+        self.context.channels.give_back(self.login.user)
+
+    def _cut(self, reason: str) -> None:
+        self._reason = reason
+        if self._connection is not None:
+            self._connection.disconnect(DISC_BY_APPLICATION, f"Closed: {reason}.")
+
+    def _refuse(self, reason: str, server: str = "", port: int = 0) -> None:
+        self.context.record(AuditEvent.REFUSED, self.who, reason=reason, server=server, port=port)
+
+    def _settle(self, *, logged_in: bool) -> None:
+        if self._waiting:
+            self._waiting = False
+            self.context.sources.settle(self.who.source, logged_in=logged_in, refused=self._refused)
+
+    def _tell_who(self, key: str = "") -> None:
+        client = str(self._connection.get_extra_info("client_version", "")) if self._connection else ""
+        self.who = Who(
+            self.who.connection,
+            self.login.user,
+            self.who.source,
+            client,
+            key,
+            self.login.server,
+        )

@@ -1,0 +1,54 @@
+"""The connections that are open at this bastion: listed, and cut."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from neorion.keel.base import Id, NotFound
+
+
+class ConnectionId(Id):
+    """One SSH connection, as the audit log names it."""
+
+    prefix = "ssh"
+
+
+@dataclass(slots=True)
+class Session:
+    """One connection that has logged in. `cut` closes it and says why."""
+
+    id: str
+    user: str
+    source: str
+    key: bytes
+    since: str
+    cut: Callable[[str], None]
+    server: str = ""
+    opened: list[str] = field(default_factory=list[str])
+
+
+class Sessions:
+    """Those of this process."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Session] = {}
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._open.values()))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, session: Session) -> None:
+        self._open[session.id] = session
+
+    def remove(self, session: Session) -> None:
+        self._open.pop(session.id, None)
+
+    def of_user(self, user: str) -> list[Session]:
+        return [one for one in self._open.values() if one.user == user]
+
+    def kill(self, which: str) -> None:
+        found = self._open.get(which)
+        if found is None:
+            raise NotFound("devservers.no_session", f'There is no session "{which}" here.')
+        found.cut("killed by an administrator")

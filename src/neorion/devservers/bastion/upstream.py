@@ -1,0 +1,159 @@
+"""A connection of the bastion's own into a server's sshd, in the name of one user."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, cast
+
+import anyio
+import asyncssh
+from anyio.abc import ByteStream
+
+from neorion.devservers.decide import SSH_PORT
+from neorion.devservers.ports import RunningServer, ServerConnections
+from neorion.keel.base import Conflict, Retry
+from neorion.keel.kube import Key
+from neorion.keel.run import companion, only_error
+
+# Whoever the image runs as: sshd knows them by this name in every server.
+_DEV: Final = "dev"
+_CERTIFICATE_LIFE: Final = "5m"
+_CONNECT_S: Final = 20
+PIECE: Final = 64 * 1024
+
+
+class Signer:
+    """Signs short certificates in the names of users. Servers accept them by the authority's public key."""
+
+    def __init__(self, authority: asyncssh.SSHKey) -> None:
+        self._authority = authority
+        # Never leaves this process, and is another one after each start.
+        self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType]
+
+    def credentials(self, user: str, connection: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
+        """For the servers of one user. The server's own log shows the connection by its name here."""
+        certificate = self._authority.generate_user_certificate(
+            self._key,
+            f"{user} by bastion {connection}",
+            principals=[user],
+            valid_after="-5m",
+            valid_before=_CERTIFICATE_LIFE,
+            permit_x11_forwarding=False,
+            permit_agent_forwarding=False,
+        )
+        return self._key, certificate
+
+
+class Upstream:
+    """One for each login to a server: opened by the first channel that needs it, shared by all."""
+
+    def __init__(self, servers: ServerConnections, signer: Signer, server: Key, user: str, name: str) -> None:
+        self._servers = servers
+        self._signer = signer
+        self._server = server
+        self._user = user
+        self._name = name
+        self._lock = asyncio.Lock()
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def connection(self, tell: Callable[[str], None]) -> asyncssh.SSHClientConnection:
+        """The connection, opened anew if it broke. `tell` gets the steps of a server that is woken."""
+        async with self._lock:
+            if self._connection is None or self._connection.is_closed():
+                running = await self._servers.wake(self._server, tell)
+                if not running.host_key:
+                    raise Conflict(
+                        "devservers.no_ssh",
+                        f"{running.name} has no SSH server of its own.",
+                        hint=f"Enter it through the cluster: devctl ssh {running.name}",
+                    )
+                opened: asyncio.Future[asyncssh.SSHClientConnection] = (
+                    asyncio.get_running_loop().create_future()
+                )
+                self._task = companion(self._run(running, opened), f"upstream {self._name}")
+                self._connection = await opened
+            return self._connection
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(
+        self, running: RunningServer, opened: asyncio.Future[asyncssh.SSHClientConnection]
+    ) -> None:
+        try:
+            async with self._servers.connect(running, SSH_PORT) as stream:
+                await self._log_in(running, stream, opened)
+        except BaseException as error:
+            if not opened.done():
+                group = cast("BaseExceptionGroup[BaseException]", error)
+                found = only_error(group) if isinstance(error, BaseExceptionGroup) else error
+                opened.set_exception(_explained(running.name, found))
+            if isinstance(error, asyncio.CancelledError):
+                raise
+
+    async def _log_in(
+        self,
+        running: RunningServer,
+        stream: ByteStream,
+        opened: asyncio.Future[asyncssh.SSHClientConnection],
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        none: list[asyncssh.SSHKey] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(_carry, reader, writer, stream)
+            async with asyncssh.connect(
+                sock=theirs,
+                username=_DEV,
+                client_keys=[self._signer.credentials(self._user, self._name)],
+                known_hosts=([asyncssh.import_public_key(running.host_key)], none, none),
+                connect_timeout=_CONNECT_S,
+                agent_path=None,
+                config=None,
+                encoding=None,
+                compression_algs=["none"],
+            ) as connection:
+                opened.set_result(connection)
+                await connection.wait_closed()
+            group.cancel_scope.cancel()
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: ByteStream) -> None:
+    """Between the local end of the SSH client and the server."""
+
+    async def up() -> None:
+        while data := await reader.read(PIECE):
+            await stream.send(data)
+        await stream.send_eof()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(up)
+        try:
+            with suppress(OSError):
+                async for data in stream:
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            writer.close()
+        group.cancel_scope.cancel()
+
+
+def _explained(server: str, error: BaseException) -> BaseException:
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return Conflict(
+            "devservers.host_key",
+            f"{server} does not prove itself with the host key that its status shows.",
+            hint="Try again in a minute; if it stays so, tell an administrator.",
+        )
+    if isinstance(error, asyncssh.PermissionDenied):
+        return Retry(
+            "devservers.login_refused",
+            f"The SSH server of {server} does not accept the bastion yet.",
+            hint="Servers learn the bastion's authority within two minutes of their start. Try again then.",
+        )
+    if isinstance(error, asyncssh.Error | OSError | asyncio.CancelledError):
+        return Retry("devservers.ssh_failed", f"The connection to {server} failed: {error}.")
+    return error

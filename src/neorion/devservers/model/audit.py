@@ -1,0 +1,44 @@
+"""What the bastion writes down: one record for each login, session, forward and refusal."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class AuditEvent(StrEnum):
+    """What happened."""
+
+    LOGIN = "login"
+    LOGOUT = "logout"
+    SESSION = "session"
+    SESSION_END = "session-end"
+    FORWARD = "forward"
+    FORWARD_END = "forward-end"
+    REFUSED = "refused"
+
+
+class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of an audit log. Keys stand here by their fingerprints.
+
+    `connection` ties together what one login did. `hash` covers every other field, and `previous` is the hash of the
+    line before: a line that is edited, dropped or moved breaks the chain.
+    """
+
+    number: int
+    time: str
+    event: AuditEvent
+    connection: str
+    user: str = ""
+    source: str = ""
+    client: str = ""
+    key: str = ""
+    server: str = ""
+    port: int = 0
+    command: str = ""
+    terminal: bool = False
+    reason: str = ""
+    exit_code: int | None = None
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    previous: str = ""
+    hash: str = ""
