@@ -1,6 +1,6 @@
 """What development servers need from outside the API's objects."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -77,42 +77,6 @@ class ServerConnections(Protocol):
 
     def connect(self, server: RunningServer, port: int) -> "AbstractAsyncContextManager[ByteStream]":
         """A connection to a port of the server."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleCommand:
-    """What a user runs in their console: a command line for the shell, or the shell itself."""
-
-    user: str
-    line: str | None = None
-    terminal: bool = False
-    term_type: str = ""
-
-
-class ConsoleProcess(Protocol):
-    """A program in a console: its output by `read`, and its exit code when that is over."""
-
-    code: int | None
-
-    async def write(self, data: bytes) -> None: ...
-
-    async def close_stdin(self) -> None: ...
-
-    async def resize(self, columns: int, rows: int) -> None: ...
-
-    def read(self) -> AsyncIterator[tuple[bool, bytes]]:
-        """Pieces of output, each with whether it was written to stderr."""
-        ...
-
-
-class Consoles(Protocol):
-    """Small Pods in which users have a shell of their own."""
-
-    def run(
-        self, command: ConsoleCommand, tell: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[ConsoleProcess]:
-        """The command under way. A console that sleeps is started first; `tell` gets a line for each step."""
         ...
 
 

@@ -51,7 +51,6 @@ async def run_bastion(crew: Crew, cluster: Cluster, options: BastionOptions) -> 
             context = Context(
                 directory,
                 ClusterServers(api, clock, direct=options.direct),
-                None,
                 Signer(_private(keys, AUTHORITY_KEY)),
                 AuditLog(options.audit),
                 clock,

@@ -15,7 +15,8 @@ from asyncssh.stream import SSHTCPStreamSession
 
 from neorion.devservers.bastion.context import Context, Who
 from neorion.devservers.bastion.forward import Forward
-from neorion.devservers.bastion.sessions import Session
+from neorion.devservers.bastion.session import Session
+from neorion.devservers.bastion.sessions import OpenConnection
 from neorion.devservers.bastion.upstream import Upstream
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.login import Login, parse_login, server_meant
@@ -43,7 +44,7 @@ class Connection(asyncssh.SSHServer):
         self._waiting = False
         self._refused = False
         self._key = b""
-        self._session: Session | None = None
+        self._open: OpenConnection | None = None
         self._reason = ""
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -87,7 +88,7 @@ class Connection(asyncssh.SSHServer):
             conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")
             return
         context.record(AuditEvent.LOGIN, self.who)
-        self._session = Session(
+        self._open = OpenConnection(
             self.who.connection,
             self.login.user,
             self.who.source,
@@ -96,7 +97,7 @@ class Connection(asyncssh.SSHServer):
             self._cut,
             self.login.server,
         )
-        context.sessions.add(self._session)
+        context.sessions.add(self._open)
         if self.login.server:
             server = Key(own_namespace(self.login.user), self.login.server)
             self.upstream = Upstream(
@@ -107,12 +108,15 @@ class Connection(asyncssh.SSHServer):
         self._settle(logged_in=False)
         if self.upstream is not None:
             self.upstream.close()
-        if self._session is not None:
-            self.context.sessions.remove(self._session)
+        if self._open is not None:
+            self.context.sessions.remove(self._open)
             self.context.connections.give_back(self.login.user)
             self.context.record(AuditEvent.LOGOUT, self.who, reason=self._reason or str(exc or ""))
         elif self._refused:
             self._refuse("no key that lets this user in")
+
+    def session_requested(self) -> Session:
+        return Session(self)
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int

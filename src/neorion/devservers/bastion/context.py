@@ -12,7 +12,7 @@ from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits, SourceLimi
 from neorion.devservers.bastion.sessions import ConnectionId, Sessions
 from neorion.devservers.bastion.upstream import Signer
 from neorion.devservers.model.audit import AuditEvent, AuditRecord
-from neorion.devservers.ports import Consoles, ServerConnections
+from neorion.devservers.ports import ServerConnections
 from neorion.keel.clock import Clock, Ids
 
 # What clients name is cut before it is written down.
@@ -50,7 +50,6 @@ class Context:
 
     directory: Directory
     servers: ServerConnections
-    consoles: Consoles | None
     signer: Signer
     audit: AuditLog
     clock: Clock

@@ -9,7 +9,6 @@ import asyncssh
 
 from neorion.devservers.bastion.connection import Connection
 from neorion.devservers.bastion.context import Context
-from neorion.devservers.bastion.session import serve_session
 
 _KEY_EXCHANGES: Final = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 _CIPHERS: Final = (
@@ -29,7 +28,6 @@ async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: i
         host,
         port,
         server_factory=partial(Connection, context),
-        process_factory=serve_session,
         server_host_keys=[host_key],
         server_version="Neorion",
         kex_algs=_KEY_EXCHANGES,

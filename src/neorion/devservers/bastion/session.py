@@ -1,95 +1,197 @@
-"""A session of a client: a shell, a command or a subsystem, in a server or in the user's console."""
+"""A session of a client: a shell, a command or a subsystem, joined to a program elsewhere."""
 
-from typing import Final
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
 
+import anyio
 import asyncssh
 
-from neorion.devservers.bastion.connection import Connection
-from neorion.devservers.bastion.upstream import Upstream
+from neorion.devservers.bastion.inside import open_inside
 from neorion.devservers.model.audit import AuditEvent
-from neorion.keel.base import Error
+from neorion.keel.base import Error, Invalid
+from neorion.keel.run import companion
 from neorion.keel.telemetry import logger
+
+if TYPE_CHECKING:
+    from neorion.devservers.bastion.connection import Connection
 
 log = logger(__name__)
 
-# As ssh itself when it cannot connect: no program of a server is told apart by it.
-_FAILED: Final = 255
-_ENVIRONMENT: Final = ("LANG", "LC_")
+# As ssh itself when it cannot connect: no program of a server ends like that by itself.
+FAILED: Final = 255
 
 
-async def serve_session(process: asyncssh.SSHServerProcess[bytes]) -> None:
-    """Runs until the session is over, and gives the client its exit code."""
-    connection = process.channel.get_connection().get_owner()
-    if not isinstance(connection, Connection):
-        raise TypeError(f"{connection} is not a connection of the bastion")
-    context, who = connection.context, connection.who
-    command = process.command or process.subsystem or ""
-    if not connection.take_channel():
-        context.record(AuditEvent.REFUSED, who, command=command, reason="too many channels of this user")
-        _say(process, "You have too many channels open.")
-        process.exit(_FAILED)
-        return
-    terminal = process.term_type is not None
-    code: int | None = _FAILED
-    try:
-        context.record(AuditEvent.SESSION, who, command=command, terminal=terminal)
-        if connection.upstream is not None:
-            code = await _in_server(process, connection.upstream)
+class Peer(Protocol):
+    """The program at the other end. None of these waits."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def feed_eof(self) -> None: ...
+
+    def resize(self, columns: int, rows: int) -> None: ...
+
+    def signal(self, name: str) -> None: ...
+
+    def pause(self) -> None:
+        """The client does not read: nothing more is to be written to it."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Session(asyncssh.SSHServerSession[bytes]):
+    """Reads nothing from the client before its peer is there, and holds up the one when the other is slow."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self.connection = connection
+        self.channel: asyncssh.SSHServerChannel[bytes]
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self._peer: Peer | None = None
+        # What came before the peer was there. It is little: the channel is paused with its first piece.
+        self._early = bytearray()
+        self._early_eof = False
+        self._task: asyncio.Task[None] | None = None
+        self._code: int | None = None
+        self._gone = False
+
+    @property
+    def command(self) -> str:
+        """What the client asked for; empty for a shell."""
+        return self.channel.get_command() or self.channel.get_subsystem() or ""
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        self.channel = chan
+
+    def pty_requested(self, term_type: str, term_size: tuple[int, ...], term_modes: object) -> bool:
+        del term_type, term_size, term_modes
+        return True
+
+    def shell_requested(self) -> bool:
+        return True
+
+    def exec_requested(self, command: str) -> bool:
+        del command
+        return True
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        del subsystem
+        return True
+
+    def session_started(self) -> None:
+        self._task = companion(self._run(), f"session {self.connection.who.connection}")
+
+    def join(self, peer: Peer) -> None:
+        """Lets the client's input through to the peer."""
+        self._peer = peer
+        if self._early:
+            peer.feed(bytes(self._early))
+            self._early.clear()
+        if self._early_eof:
+            peer.feed_eof()
+        if not self.writable.is_set():
+            peer.pause()
+        self.channel.resume_reading()
+
+    def exit(self, code: int) -> None:
+        """The output may have ended already: only a channel that is gone takes no exit code."""
+        if not self._gone:
+            self._code = code
+            self.channel.exit(code)
+
+    def exit_with_signal(self, name: str, message: str, language: str, *, core_dumped: bool) -> None:
+        if not self._gone:
+            self.channel.exit_with_signal(name, core_dumped, message, language)
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        del datatype
+        if self._peer is not None:
+            self._peer.feed(data)
         else:
-            code = await _without_server(process, connection)
-    except Error as error:
-        _say(process, error.sentence, error.hint)
-    except (asyncssh.Error, OSError) as error:
-        _say(process, f"The session failed: {error}.")
-    finally:
-        connection.give_back_channel()
-        context.record(AuditEvent.SESSION_END, who, command=command, exit_code=code)
-    if code is not None and not process.channel.is_closing():
-        process.exit(code)
+            self._early += data
+            self.channel.pause_reading()
 
+    def eof_received(self) -> bool:
+        if self._peer is not None:
+            self._peer.feed_eof()
+        else:
+            self._early_eof = True
+        # The program may still answer.
+        return True
 
-async def _in_server(process: asyncssh.SSHServerProcess[bytes], upstream: Upstream) -> int | None:
-    """The server's own sshd runs it. Sizes, signals and both outputs pass through. None where a signal ended it."""
-    server = await upstream.connection(lambda line: _say(process, line))
-    inside = await server.create_process(
-        command=process.command,
-        subsystem=process.subsystem,
-        env={name: value for name, value in process.env.items() if name.startswith(_ENVIRONMENT)},
-        term_type=process.term_type,
-        term_size=process.term_size,
-        term_modes=process.term_modes,
-        encoding=None,
-        stdin=process.stdin,
-        stdout=process.stdout,
-        stderr=process.stderr,
-    )
-    async with inside:
-        await inside.wait_closed()
-    if inside.exit_signal is not None and not process.channel.is_closing():
-        name, dumped, message, language = inside.exit_signal
-        process.exit_with_signal(name, dumped, message, language)
-        return None
-    return _FAILED if inside.exit_status is None else inside.exit_status
+    def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
+        del pixwidth, pixheight
+        if self._peer is not None:
+            self._peer.resize(width, height)
 
+    def signal_received(self, signal: str) -> None:
+        if self._peer is not None:
+            self._peer.signal(signal)
 
-async def _without_server(process: asyncssh.SSHServerProcess[bytes], connection: Connection) -> int:
-    consoles = connection.context.consoles
-    if consoles is None:
-        user = connection.login.user
-        _say(
-            process,
-            f"You are logged in as {user}. This bastion has no consoles.",
-            f"Name one of your servers: ssh {user}+SERVER@HOST, or ssh -J {user}@HOST dev@SERVER.",
+    def pause_writing(self) -> None:
+        self.writable.clear()
+        if self._peer is not None:
+            self._peer.pause()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+        if self._peer is not None:
+            self._peer.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._gone = True
+        if self._peer is not None:
+            self._peer.close()
+        if self._task is not None:
+            self._task.cancel()
+
+    def say(self, *lines: str) -> None:
+        """To the client's stderr; a terminal in raw mode needs the carriage return."""
+        for line in filter(None, lines):
+            if not self.channel.is_closing():
+                self.channel.write_stderr(f"{line}\r\n".encode())
+
+    async def _run(self) -> None:
+        context, who = self.connection.context, self.connection.who
+        if not self.connection.take_channel():
+            context.record(
+                AuditEvent.REFUSED, who, command=self.command, reason="too many channels of this user"
+            )
+            self.say("You have too many channels open.")
+            self.exit(FAILED)
+            return
+        terminal = self.channel.get_terminal_type() is not None
+        try:
+            context.record(AuditEvent.SESSION, who, command=self.command, terminal=terminal)
+            await self._serve()
+        except Error as error:
+            self.say(error.sentence, error.hint)
+            self.exit(FAILED)
+        except (asyncssh.Error, OSError, BaseExceptionGroup, anyio.BrokenResourceError) as error:
+            log.warning("session failed", connection=who.connection, error=str(error))
+            self.say(f"The session failed: {error}.")
+            self.exit(FAILED)
+        finally:
+            self.connection.give_back_channel()
+            context.record(AuditEvent.SESSION_END, who, command=self.command, exit_code=self._code)
+
+    async def _serve(self) -> None:
+        upstream = self.connection.upstream
+        if upstream is not None:
+            await open_inside(self, upstream)
+            return
+        user = self.connection.login.user
+        if self.command:
+            raise Invalid(
+                "devservers.no_server_named",
+                "Commands run in servers, and the login names none.",
+                hint=f"Name one of yours: ssh {user}+SERVER@HOST COMMAND",
+            )
+        self.say(
+            f"You are logged in as {user}. The bastion itself has no shell.",
+            f"Enter one of your servers: ssh {user}+SERVER@HOST, or ssh -J {user}@HOST dev@SERVER",
         )
-        return 0 if process.command is None and process.subsystem is None else 1
-    from neorion.devservers.bastion.console import run_in_console  # noqa: PLC0415 -- written beside it
-
-    return await run_in_console(process, consoles, connection.login.user)
-
-
-def _say(process: asyncssh.SSHServerProcess[bytes], *lines: str) -> None:
-    """To the client's stderr; a terminal in raw mode needs the carriage return."""
-    if process.channel.is_closing():
-        return
-    for line in filter(None, lines):
-        process.stderr.write(f"{line}\r\n".encode())
+        self.exit(0)

@@ -13,7 +13,7 @@ class ConnectionId(Id):
 
 
 @dataclass(slots=True)
-class Session:
+class OpenConnection:
     """One connection that has logged in. `cut` closes it and says why."""
 
     id: str
@@ -30,21 +30,21 @@ class Sessions:
     """Those of this process."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, OpenConnection] = {}
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[OpenConnection]:
         return iter(list(self._open.values()))
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, session: Session) -> None:
+    def add(self, session: OpenConnection) -> None:
         self._open[session.id] = session
 
-    def remove(self, session: Session) -> None:
+    def remove(self, session: OpenConnection) -> None:
         self._open.pop(session.id, None)
 
-    def of_user(self, user: str) -> list[Session]:
+    def of_user(self, user: str) -> list[OpenConnection]:
         return [one for one in self._open.values() if one.user == user]
 
     def kill(self, which: str) -> None:

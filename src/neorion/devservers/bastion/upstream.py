@@ -1,15 +1,14 @@
 """A connection of the bastion's own into a server's sshd, in the name of one user."""
 
 import asyncio
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, cast
 
 import anyio
 import asyncssh
 from anyio.abc import ByteStream
 
+from neorion.devservers.bastion.tunnel import Tunnel
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.ports import RunningServer, ServerConnections
 from neorion.keel.base import Conflict, Retry
@@ -100,13 +99,13 @@ class Upstream:
         stream: ByteStream,
         opened: asyncio.Future[asyncssh.SSHClientConnection],
     ) -> None:
-        ours, theirs = socket.socketpair()
-        reader, writer = await asyncio.open_connection(sock=ours)
         none: list[asyncssh.SSHKey] = []
+        tunnel = Tunnel(stream, running.name)
         async with anyio.create_task_group() as group:
-            group.start_soon(_carry, reader, writer, stream)
+            group.start_soon(tunnel.carry)
             async with asyncssh.connect(
-                sock=theirs,
+                running.name,
+                tunnel=tunnel,
                 username=_DEV,
                 client_keys=[self._signer.credentials(self._user, self._name)],
                 known_hosts=([asyncssh.import_public_key(running.host_key)], none, none),
@@ -119,26 +118,6 @@ class Upstream:
                 opened.set_result(connection)
                 await connection.wait_closed()
             group.cancel_scope.cancel()
-
-
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: ByteStream) -> None:
-    """Between the local end of the SSH client and the server."""
-
-    async def up() -> None:
-        while data := await reader.read(PIECE):
-            await stream.send(data)
-        await stream.send_eof()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(up)
-        try:
-            with suppress(OSError):
-                async for data in stream:
-                    writer.write(data)
-                    await writer.drain()
-        finally:
-            writer.close()
-        group.cancel_scope.cancel()
 
 
 def _explained(server: str, error: BaseException) -> BaseException:
