@@ -28,7 +28,7 @@ class Inside(asyncssh.SSHClientSession[bytes]):
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
         if not self._session.channel.is_closing():
-            self._session.channel.write(data, datatype)
+            self._session.write(data, datatype)
 
     def eof_received(self) -> bool:
         if not self._session.channel.is_closing():
@@ -55,7 +55,7 @@ class Inside(asyncssh.SSHClientSession[bytes]):
 
     def feed(self, data: bytes) -> None:
         if self._channel is not None and not self._channel.is_closing():
-            self._channel.write(data)
+            self._channel.write(data)  # pyright: ignore[reportUnknownMemberType] -- as below
 
     def feed_eof(self) -> None:
         if self._channel is not None and not self._channel.is_closing():
@@ -86,11 +86,12 @@ async def open_inside(session: "Session", upstream: Upstream) -> None:
     """Until the program is over."""
     server = await upstream.connection(session.say)
     asked = session.channel
-    environment = {
+    environment: dict[bytes | str, bytes | str] = {
         name: value for name, value in asked.get_environment().items() if name.startswith(_ENVIRONMENT)
     }
-    channel, inside = await server.create_session(
-        lambda: Inside(session),
+    inside = Inside(session)
+    channel, _ = await server.create_session(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- generic in texts and bytes
+        lambda: inside,
         asked.get_command(),
         subsystem=asked.get_subsystem(),
         env=environment,

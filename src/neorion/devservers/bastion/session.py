@@ -105,6 +105,10 @@ class Session(asyncssh.SSHServerSession[bytes]):
         if not self._gone:
             self.channel.exit_with_signal(name, core_dumped, message, language)
 
+    def write(self, data: bytes, datatype: int | None) -> None:
+        """Output of the peer, to stdout or stderr of the client."""
+        self.channel.write(data, datatype)  # pyright: ignore[reportUnknownMemberType] -- generic in texts and bytes
+
     def data_received(self, data: bytes, datatype: int | None) -> None:
         del datatype
         if self._peer is not None:

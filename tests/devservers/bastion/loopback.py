@@ -1,0 +1,215 @@
+"""A bastion on loopback: users in memory, servers that are SSH servers of this process, and the stock OpenSSH client."""
+
+import asyncio
+import os
+import subprocess
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import anyio
+import asyncssh
+from anyio.abc import ByteStream, SocketAttribute
+
+from neorion.devservers.bastion import DEFAULT_LIMITS, AuditLog, Context, Directory, Limits, Signer, listen
+from neorion.devservers.decide import SSH_PORT
+from neorion.devservers.decide.audit import parse
+from neorion.devservers.decide.tenant import authorized_keys
+from neorion.devservers.model.audit import AuditRecord
+from neorion.devservers.model.objects import USERS
+from neorion.devservers.model.user import DevServerUserSpec
+from neorion.devservers.ports import RunningServer
+from neorion.keel.base import NotFound
+from neorion.keel.clock import SystemClock, SystemIds, system_rng
+from neorion.keel.kube import Key
+from neorion.keel.kube.control import Informers
+from neorion.keel.kube.testing import MemoryApi, MemoryCluster
+
+
+@dataclass
+class LoopbackServers:
+    """Each server is a listener of this machine for each of its ports. `asleep` wake when they are asked for."""
+
+    ports: dict[Key, dict[int, int]] = field(default_factory=dict[Key, dict[int, int]])
+    host_keys: dict[Key, str] = field(default_factory=dict[Key, str])
+    asleep: set[Key] = field(default_factory=set[Key])
+
+    async def wake(self, server: Key, tell: Callable[[str], None]) -> RunningServer:
+        if server not in self.ports:
+            raise NotFound(
+                "devservers.no_server", f'There is no server "{server.name}" in {server.namespace}.'
+            )
+        if server in self.asleep:
+            self.asleep.remove(server)
+            tell(f"{server.name} is stopped. Starting it.")
+        return RunningServer(server.name, server.namespace, "pod", host_key=self.host_keys.get(server, ""))
+
+    @asynccontextmanager
+    async def connect(self, server: RunningServer, port: int) -> AsyncGenerator[ByteStream]:
+        here = self.ports[Key(server.namespace, server.name)].get(port)
+        if here is None:
+            raise NotFound("kube.port", f"Nothing listens on port {port} of {server.name}.")
+        async with await anyio.connect_tcp("127.0.0.1", here) as stream:
+            yield stream
+
+
+async def _run(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    """As a shell in a server would."""
+    if process.command is None and process.term_type is not None:
+        columns, rows, _, _ = process.term_size
+        process.stdout.write(f"terminal {columns}x{rows}\r\n".encode())
+        while True:
+            try:
+                line = await process.stdin.readline()
+            except asyncssh.TerminalSizeChanged as changed:
+                process.stdout.write(f"resized {changed.width}x{changed.height}\r\n".encode())
+                continue
+            if not line or b"exit" in line:
+                process.exit(9)
+                return
+    if process.command == "die":
+        process.exit_with_signal("KILL")
+        return
+    command = process.command or "cat"
+    inner = await asyncio.create_subprocess_shell(command, PIPE, PIPE, PIPE)
+    assert inner.stdin is not None
+    assert inner.stdout is not None
+    assert inner.stderr is not None
+    async with anyio.create_task_group() as group:
+        group.start_soon(_feed, process, inner.stdin)
+        async with anyio.create_task_group() as outputs:
+            outputs.start_soon(_copy, inner.stdout, process.stdout)
+            outputs.start_soon(_copy, inner.stderr, process.stderr)
+        code = await inner.wait()
+        group.cancel_scope.cancel()
+    process.exit(code)
+
+
+async def _feed(process: asyncssh.SSHServerProcess[bytes], stdin: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await process.stdin.read(32_768):
+            stdin.write(data)
+            await stdin.drain()
+        stdin.close()
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
+    while data := await source.read(32_768):
+        target.write(data)
+        await target.drain()
+
+
+@dataclass
+class Loopback:
+    """The bastion, and what a test reaches it by."""
+
+    folder: Path
+    port: int
+    api: MemoryApi
+    servers: LoopbackServers
+    context: Context
+
+    def key(self, name: str) -> Path:
+        return self.folder / name
+
+    @property
+    def records(self) -> list[AuditRecord]:
+        lines = (self.folder / "audit.jsonl").read_bytes().splitlines()
+        return [record for line in lines if (record := parse(line)) is not None]
+
+    def command(self, login: str, *words: str, key: str = "ann", program: str = "ssh") -> list[str]:
+        options = {
+            "IdentityFile": str(self.key(key)),
+            "IdentitiesOnly": "yes",
+            "StrictHostKeyChecking": "no",
+            "UserKnownHostsFile": str(self.folder / "known_hosts"),
+            "LogLevel": "ERROR",
+            "Port": str(self.port),
+        }
+        given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        if program != "ssh":
+            return [program, "-F", "none", *given, *words]
+        flags = [word for word in words if word.startswith("-")]
+        return [program, "-F", "none", *given, *flags, f"{login}@127.0.0.1", *words[len(flags) :]]
+
+    async def ssh(
+        self, login: str, *words: str, key: str = "ann", say: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        return await self.run(self.command(login, *words, key=key), say)
+
+    async def run(self, command: list[str], say: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        env = {**os.environ, "HOME": str(self.folder), "TERM": "dumb"}
+        with anyio.fail_after(60):
+            return await anyio.run_process(command, input=say, check=False, env=env)
+
+
+async def make_key(folder: Path, name: str) -> str:
+    await anyio.run_process(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+    )
+    return (folder / f"{name}.pub").read_text().strip()
+
+
+@asynccontextmanager
+async def loopback(
+    folder: Path, limits: Limits = DEFAULT_LIMITS, spec: Mapping[str, object] = MappingProxyType({})
+) -> AsyncGenerator[Loopback]:
+    """ann has a key and the servers mydev and sleepy; bob has both too."""
+    clock, rng = SystemClock(), system_rng()
+    api = MemoryApi(MemoryCluster(clock), clock, "bastion")
+    authority = asyncssh.generate_private_key("ssh-ed25519")
+    public = authority.export_public_key().decode().strip()
+    servers = LoopbackServers()
+    async with AsyncExitStack() as stack:
+        for user in ("ann", "bob"):
+            key = await make_key(folder, user)
+            await api.create(USERS, {"metadata": {"name": user}, "spec": {"keys": [key], **spec}})
+            lines = authorized_keys(user, DevServerUserSpec(keys=(key,)), public)
+            for name in ("mydev", "sleepy"):
+                await _start_server(stack, servers, Key(f"dev-{user}", name), lines)
+        servers.asleep.add(Key("dev-ann", "sleepy"))
+        informers = Informers(api, clock, rng)
+        directory = Directory(informers)
+        group = await stack.enter_async_context(anyio.create_task_group())
+        group.start_soon(informers.run)
+        await informers.wait_synced()
+        audit = AuditLog(folder / "audit.jsonl")
+        context = Context(directory, servers, Signer(authority), audit, clock, SystemIds(), limits)
+        host = asyncssh.generate_private_key("ssh-ed25519")
+        async with listen(context, host, "127.0.0.1", 0) as port:
+            yield Loopback(folder, port, api, servers, context)
+        audit.close()
+        group.cancel_scope.cancel()
+
+
+async def _start_server(stack: AsyncExitStack, servers: LoopbackServers, key: Key, lines: str) -> None:
+    host = asyncssh.generate_private_key("ssh-ed25519")
+    acceptor = await asyncssh.listen(
+        "127.0.0.1",
+        0,
+        server_host_keys=[host],
+        authorized_client_keys=asyncssh.import_authorized_keys(lines),
+        process_factory=_run,
+        sftp_factory=True,
+        encoding=None,
+        allow_scp=True,
+    )
+    stack.push_async_callback(acceptor.wait_closed)
+    stack.callback(acceptor.close)
+    web = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    stack.push_async_callback(web.aclose)
+    group = await stack.enter_async_context(anyio.create_task_group())
+    stack.callback(group.cancel_scope.cancel)
+
+    async def answer(stream: ByteStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(f"this is {key}".encode())
+
+    group.start_soon(web.serve, answer)
+    local = web.extra(SocketAttribute.local_port)  # noqa: S610 -- anyio's, no SQL
+    servers.ports[key] = {SSH_PORT: acceptor.get_port(), 8888: local}
+    servers.host_keys[key] = host.export_public_key().decode().strip()
