@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from neorion.devservers.bastion.session import Session
 
 _ENVIRONMENT: Final = ("LANG", "LC_")
-_KILLED: Final = 255
 
 
 class Inside(asyncssh.SSHClientSession[bytes]):
@@ -20,8 +19,8 @@ class Inside(asyncssh.SSHClientSession[bytes]):
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
-        # A server that went without a word.
-        self._end: Callable[[], None] = lambda: session.exit(_KILLED)
+        # A program may end without an exit code, and the client then hears of none.
+        self._end: Callable[[], None] = session.close
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         self._channel = chan

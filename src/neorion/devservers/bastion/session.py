@@ -101,6 +101,10 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self._code = code
             self.channel.exit(code)
 
+    def close(self) -> None:
+        if not self._gone:
+            self.channel.close()
+
     def exit_with_signal(self, name: str, message: str, language: str, *, core_dumped: bool) -> None:
         if not self._gone:
             self.channel.exit_with_signal(name, core_dumped, message, language)
