@@ -58,7 +58,7 @@ generate: $(READY) ## code from .proto files, pages from code
 lock: $(READY) ## resolve constraints.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
 	  --no-annotate --custom-compile-command "make lock" pyproject.toml -o constraints.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra kube --extra devservers \
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra kube --extra devservers --extra ssh \
 	  --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt pyproject.toml \
 	  -o infra/docker/devservers-operator/requirements.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra server --extra navarch --extra kube \

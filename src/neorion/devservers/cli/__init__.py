@@ -22,6 +22,12 @@ _COMMANDS: Final = (
     ("update", "life:update_command", "Change the flavor of a server; its volumes stay.", _LIFE),
     ("delete", "life:delete_command", "Delete servers; their homes are kept for a while.", _LIFE),
     ("ssh", "inside:ssh_command", "Open a shell in a server.", _INSIDE),
+    (
+        "ssh-config",
+        "ssh_config:ssh_config_command",
+        "Print SSH configuration for the bastion and your servers.",
+        _INSIDE,
+    ),
     ("exec", "inside:exec_command", "Run a command in a server.", _INSIDE),
     ("cp", "inside:cp_command", "Copy files to a server or from it.", _INSIDE),
     ("port-forward", "inside:port_forward_command", "Lead ports of this machine to a server.", _INSIDE),
@@ -37,7 +43,7 @@ _COMMANDS: Final = (
     ("test-k8s", "around:test_command", "Check that the cluster answers and what you may do.", _AROUND),
     ("install", "admin:install_command", "Install or upgrade development servers in a cluster.", _ADMIN),
     ("uninstall", "admin:uninstall_command", "Take them away again; servers and homes stay.", _ADMIN),
-    ("admin", "admin:admin", "Users: give them their namespace, and take it back.", _ADMIN),
+    ("admin", "admin:admin", "Manage users and audit logs.", _ADMIN),
 )
 
 app = App(

@@ -105,8 +105,10 @@ def uninstall_command(out: Output, where: Where, **how: Unpack[Removal]) -> None
     ask(out, where, lambda fleet: installation.uninstall(fleet.client, out, how))
 
 
-admin = App("admin", help="For who runs the cluster.")
-user = App("user", help="Users: give them their namespace, and take it back.")
+admin = App("admin", help="Manage users and audit logs.")
+audit = App("audit", help="Audit logs of the SSH bastion: verify and search.")
+admin.add_command(audit)
+user = App("user", help="Users: add, list, suspend and remove them.")
 admin.add_command(user)
 _user_argument = click.argument("name", metavar="USER")
 
@@ -256,3 +258,37 @@ def remove_command(out: Output, name: str, where: Where, **how: Unpack[Leaving])
     from neorion.devservers.cli.asking import ask  # noqa: PLC0415 -- as above
 
     ask(out, where, lambda fleet: users.remove(fleet.client, out, name, how))
+
+
+_files_argument = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, dir_okay=False)
+)
+
+
+@audit.command("verify")
+@_files_argument
+def verify_command(out: Output, files: tuple[Path, ...]) -> int:
+    """Check audit logs for lines that were edited, dropped or moved.
+
+    The exit code is 1 if there is one. A log that was cut off at its end is whole in itself: compare the number and the
+    hash of its last record with those of an earlier run.
+    """
+    from neorion.devservers.cli.audit import verify_files  # noqa: PLC0415 -- the help does not need it
+
+    return verify_files(out, files)
+
+
+@audit.command("search")
+@_files_argument
+@_once("--user", "of_user", default="", show_default=False, metavar="USER", help="Only of this user.")
+@_once("--server", default="", show_default=False, metavar="SERVER", help="Only of servers of this name.")
+@_once("--source", default="", show_default=False, metavar="ADDRESS", help="Only from this address.")
+@_once(
+    "--event", default="", show_default=False, metavar="EVENT", help="Only these, such as login or refused."
+)
+@_once("--connection", default="", show_default=False, metavar="ID", help="Only of this connection.")
+def search_command(out: Output, files: tuple[Path, ...], of_user: str, **fields: str) -> None:
+    """Search audit logs for records."""
+    from neorion.devservers.cli.audit import search  # noqa: PLC0415 -- the help does not need it
+
+    search(out, files, {"user": of_user, **fields})
