@@ -83,9 +83,8 @@ async def _run(process: asyncssh.SSHServerProcess[bytes]) -> None:
         async with anyio.create_task_group() as outputs:
             outputs.start_soon(_copy, inner.stdout, process.stdout)
             outputs.start_soon(_copy, inner.stderr, process.stderr)
-        code = await inner.wait()
+        process.exit(await inner.wait())
         group.cancel_scope.cancel()
-    process.exit(code)
 
 
 async def _feed(process: asyncssh.SSHServerProcess[bytes], stdin: asyncio.StreamWriter) -> None:

@@ -1,5 +1,7 @@
 """The bastion as a process: its keys from the cluster, its users from a watch, its listener."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +17,7 @@ from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import Clock, SystemClock, SystemIds, system_rng
 from neorion.keel.kube import Api
 from neorion.keel.kube.client import Cluster, connect
+from neorion.keel.kube.client.find import ACCOUNT
 from neorion.keel.kube.control import Informers
 from neorion.keel.kube.core import SECRET, Secret
 from neorion.keel.run import Crew
@@ -36,12 +39,15 @@ class BastionOptions:
     direct: bool = False
 
 
-async def run_bastion(crew: Crew, cluster: Cluster, options: BastionOptions) -> None:
-    """Until the crew stops."""
+async def run_bastion(crew: Crew, find: Callable[[], Cluster], options: BastionOptions) -> None:
+    """Until the crew stops. `find` says which cluster, once the token of its account is there."""
     # It tells every packet of interest to people who debug it, commands of users among them.
     asyncssh.set_log_level("WARNING")
     clock, rng = SystemClock(), system_rng()
-    async with connect(cluster, "devservers-bastion", clock, rng) as api:
+    while "KUBERNETES_SERVICE_HOST" in os.environ and not (ACCOUNT / "token").exists():
+        # The user controller beside it writes the token.
+        await clock.sleep(_KEYS_AGAIN)
+    async with connect(find(), "devservers-bastion", clock, rng) as api:
         keys = await _keys(api, clock)
         informers = Informers(api, clock, rng)
         directory = Directory(informers)

@@ -1,6 +1,7 @@
 """`python -m neorion.devservers operator`."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -93,11 +94,10 @@ def bastion(
     from neorion.devservers.app.bastion import BastionOptions, run_bastion  # noqa: PLC0415 -- another process
 
     setup(Form(log))
-    cluster = find_cluster(kubeconfig, context)
-    out.say(f"bastion of {cluster.server}")
+    out.say(f"bastion on {options['host']}:{options['port']}")
 
     async def main(crew: Crew) -> None:
-        await run_bastion(crew, cluster, BastionOptions(**options))
+        await run_bastion(crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options))
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 

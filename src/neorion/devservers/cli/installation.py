@@ -10,6 +10,7 @@ from neorion.keel.kube import Key
 from neorion.keel.kube.client import Client
 
 _OPERATOR: Final = Key("devservers-system", "devservers-operator")
+_BASTION: Final = Key("devservers-system", "devservers-bastion")
 _TONES: Final = {Outcome.CREATED: Tone.GOOD, Outcome.CHANGED: Tone.WARNING, Outcome.REMOVED: Tone.BAD}
 STEPS: Final[Table[Step]] = Table(
     (
@@ -42,8 +43,9 @@ async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> 
         out.warn("This cluster has no Prometheus operator: nothing reads the operator's figures.")
     if wanted["wait"]:
         if news(steps):
-            out.say("The operator is starting.")
-        await installer.wait(_OPERATOR, span)
+            out.say("The operator and the bastion are starting.")
+        for deployment in (_OPERATOR, _BASTION):
+            await installer.wait(deployment, span)
         out.say("Development servers are installed. Next: devctl admin user add USER")
 
 

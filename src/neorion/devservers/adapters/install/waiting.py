@@ -37,7 +37,7 @@ async def until_rolled_out(client: Client, key: Key, patience: Duration) -> None
         return
     raise Deadline(
         "devservers.not_rolled_out",
-        f"The operator was not available after {patience}{await _why(client, key)}.",
+        f"{key.name} was not available after {patience}{await _why(client, key)}.",
         hint=f"Look at it: kubectl describe pods --namespace {key.namespace}",
     )
 
