@@ -43,6 +43,8 @@ async def run_bastion(crew: Crew, find: Callable[[], Cluster], options: BastionO
     """Until the crew stops. `find` says which cluster, once the token of its account is there."""
     # It tells every packet of interest to people who debug it, commands of users among them.
     asyncssh.set_log_level("WARNING")
+    # It asks for the name of the local user, and a container may run as a number without one.
+    os.environ.setdefault("LOGNAME", "bastion")
     clock, rng = SystemClock(), system_rng()
     while "KUBERNETES_SERVICE_HOST" in os.environ and not (ACCOUNT / "token").exists():
         # The user controller beside it writes the token.

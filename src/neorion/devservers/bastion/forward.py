@@ -11,6 +11,9 @@ from anyio.abc import ByteStream
 from neorion.devservers.bastion.upstream import PIECE
 from neorion.keel.base import Deadline, Error, Retry
 from neorion.keel.run import companion, only_error
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
 
 
 class Forward:
@@ -53,9 +56,11 @@ class Forward:
                 opened.set_result(None)
                 reader, writer = await self._ends
                 await self._carry(stream, reader, writer)
-        except (Error, OSError, BaseExceptionGroup, anyio.BrokenResourceError) as error:
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the client must not wait for ever
             if not opened.done():
                 opened.set_exception(_explained(self._server, error))
+            else:
+                log.info("forward broke", server=self._server, error=str(error))
 
     async def _carry(
         self, stream: ByteStream, reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]

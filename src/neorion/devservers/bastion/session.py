@@ -3,7 +3,6 @@
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
-import anyio
 import asyncssh
 
 from neorion.devservers.bastion.inside import open_inside
@@ -178,9 +177,9 @@ class Session(asyncssh.SSHServerSession[bytes]):
         except Error as error:
             self.say(error.sentence, error.hint)
             self.exit(FAILED)
-        except (asyncssh.Error, OSError, BaseExceptionGroup, anyio.BrokenResourceError) as error:
-            log.warning("session failed", connection=who.connection, error=str(error))
-            self.say(f"The session failed: {error}.")
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the client must not wait for ever
+            log.failure("session failed", error, connection=who.connection)
+            self.say("The session failed. Tell an administrator its number.", who.connection)
             self.exit(FAILED)
         finally:
             self.connection.give_back_channel()
