@@ -28,7 +28,7 @@ class Signer:
     def __init__(self, authority: asyncssh.SSHKey) -> None:
         self._authority = authority
         # Never leaves this process, and is another one after each start.
-        self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType]
+        self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] -- its keywords are untyped
 
     def credentials(self, user: str, connection: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
         """For the servers of one user. The server's own log shows the connection by its name here."""
