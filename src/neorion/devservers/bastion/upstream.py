@@ -15,7 +15,7 @@ from neorion.keel.base import Conflict, Retry
 from neorion.keel.kube import Key
 from neorion.keel.run import companion, only_error
 
-# Whoever the image runs as: sshd knows them by this name in every server.
+# The name by which sshd knows the user of every image.
 _DEV: Final = "dev"
 _CERTIFICATE_LIFE: Final = "5m"
 _CONNECT_S: Final = 20
