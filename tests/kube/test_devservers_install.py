@@ -160,6 +160,7 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
         ("devservers.devservers.io", Outcome.CHANGED),
         ("of-an-older-version", Outcome.REMOVED),
         ("devservers-operator", Outcome.CHANGED),
+        ("devservers-bastion", Outcome.CHANGED),
     }
     assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
     assert await client.get(FLAVORS, "mine")

@@ -71,14 +71,14 @@ async def run_bastion(crew: Crew, find: Callable[[], Cluster], options: BastionO
 
 
 async def _keys(api: Api, clock: Clock) -> Secret:
-    told = False
+    logged = False
     while True:
         try:
             return await api.get(SECRET, BASTION_KEYS, SYSTEM_NAMESPACE)
         except NotFound:
-            if not told:
+            if not logged:
                 log.info("waits for its keys", secret=f"{SYSTEM_NAMESPACE}/{BASTION_KEYS}")
-                told = True
+                logged = True
             await clock.sleep(_KEYS_AGAIN)
 
 

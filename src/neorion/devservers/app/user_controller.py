@@ -86,7 +86,7 @@ def build_user_controller(
 
 
 async def run_user_controller(crew: Crew, cluster: Cluster, handover: Path | None) -> None:
-    """Until the crew stops: then what is in hand is finished, and the lease given back.
+    """Until the crew stops: then reconciles in progress finish, and the lease is released.
 
     `handover` is the folder that the bastion's container mounts as its service account.
     """

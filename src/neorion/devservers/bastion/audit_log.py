@@ -29,7 +29,7 @@ class AuditLog:
             raise Terminal(
                 "devservers.audit_full",
                 "The audit log cannot be written.",
-                hint="Free space on its volume: without it nobody is let in.",
+                hint="Free space on its volume: without it the bastion lets no user in.",
             )
         self.head = head_of(done)
 

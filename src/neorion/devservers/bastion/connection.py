@@ -60,7 +60,7 @@ class Connection(asyncssh.SSHServer):
 
     def begin_auth(self, username: str) -> bool:
         self.login = parse_login(username) or Login("")
-        self._tell_who()
+        self._set_who()
         # Always: whether there is such a user, only one who proves to be them learns.
         return True
 
@@ -72,7 +72,7 @@ class Connection(asyncssh.SSHServer):
         self._key = key.public_data
         admitted = bool(self.login.user) and self.context.directory.admits(self.login.user, self._key)
         if admitted:
-            self._tell_who(key.get_fingerprint())
+            self._set_who(key.get_fingerprint())
         else:
             self._refused = True
         return admitted
@@ -184,7 +184,7 @@ class Connection(asyncssh.SSHServer):
             self._waiting = False
             self.context.sources.settle(self.who.source, logged_in=logged_in, refused=self._refused)
 
-    def _tell_who(self, key: str = "") -> None:
+    def _set_who(self, key: str = "") -> None:
         client = str(self._connection.get_extra_info("client_version", "")) if self._connection else ""
         self.who = Who(
             self.who.connection,

@@ -62,7 +62,7 @@ class SourceLimits:
         return ""
 
     def settle(self, source: str, *, logged_in: bool, refused: bool = False) -> None:
-        """The connection has logged in, or is gone without. One that only looked whether anything listens is no failure."""
+        """The connection has logged in, or is gone without. A probe that only opens a connection does not count as a failure."""
         known = self._of(source)
         known.waiting -= 1
         self._waiting -= 1

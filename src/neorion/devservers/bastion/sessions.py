@@ -1,9 +1,9 @@
-"""The connections that are open at this bastion: listed, and cut."""
+"""The connections that are open at this bastion: each can be closed."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from neorion.keel.base import Id, NotFound
+from neorion.keel.base import Id
 
 
 class ConnectionId(Id):
@@ -46,9 +46,3 @@ class Sessions:
 
     def of_user(self, user: str) -> list[OpenConnection]:
         return [one for one in self._open.values() if one.user == user]
-
-    def kill(self, which: str) -> None:
-        found = self._open.get(which)
-        if found is None:
-            raise NotFound("devservers.no_session", f'There is no session "{which}" here.')
-        found.cut("killed by an administrator")

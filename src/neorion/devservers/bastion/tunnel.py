@@ -1,4 +1,4 @@
-"""Lets asyncssh speak over a stream of bytes that is no socket, such as a port forwarded by the API server."""
+"""Lets asyncssh speak over a stream of bytes that is not a socket, such as a port forwarded by the API server."""
 
 import asyncio
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Tunnel(asyncio.Transport):
         """It is closed when `carry` is over."""
 
     async def carry(self) -> None:
-        """Until either side is done. Servers speak first: nothing is read before there is somebody to hear it."""
+        """Until either side is done. Servers send first, so nothing is read before the connection exists."""
         connection = await self._connection
         async with anyio.create_task_group() as group:
             group.start_soon(self._send)

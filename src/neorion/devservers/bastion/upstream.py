@@ -15,7 +15,7 @@ from neorion.keel.base import Conflict, Retry
 from neorion.keel.kube import Key
 from neorion.keel.run import companion, only_error
 
-# Whoever the image runs as: sshd knows them by this name in every server.
+# The name by which sshd knows the user of every image.
 _DEV: Final = "dev"
 _CERTIFICATE_LIFE: Final = "5m"
 _CONNECT_S: Final = 20
@@ -28,7 +28,7 @@ class Signer:
     def __init__(self, authority: asyncssh.SSHKey) -> None:
         self._authority = authority
         # Never leaves this process, and is another one after each start.
-        self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType]
+        self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] -- its keywords are untyped
 
     def credentials(self, user: str, connection: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
         """For the servers of one user. The server's own log shows the connection by its name here."""

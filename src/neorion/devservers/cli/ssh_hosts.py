@@ -55,7 +55,7 @@ async def _bastion_key(fleet: Fleet) -> str:
         raise NotFound(
             "devservers.no_bastion",
             "This cluster has no SSH bastion yet.",
-            hint="Whoever runs the cluster installs it: devctl install",
+            hint="Ask an administrator to run: devctl install",
         ) from None
     return found.data.get(_HOST_KEY, "").strip()
 

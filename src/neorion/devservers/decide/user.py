@@ -17,7 +17,7 @@ from neorion.devservers.model.users import USER_LABEL, own_namespace
 from neorion.keel.base import Duration
 from neorion.keel.kube.core import Namespace, ResourceQuota
 
-# Changes that somebody else made to a user's objects are undone this often.
+# Changes made to a user's objects by hand are undone this often.
 REPAIR_EVERY: Final = Duration.of(minutes=10)
 # The cluster counts a quota within seconds, and deletes a namespace within some more.
 LOOK_AGAIN: Final = Duration.of(seconds=2)

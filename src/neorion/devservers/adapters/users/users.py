@@ -91,7 +91,7 @@ class Users:
         }
         manifest = {"metadata": {"name": name}, "spec": spec}
         client = self._client.rehearsing() if dry_run else self._client
-        # By force: whoever wrote the object before, now it is as this command says.
+        # By force: this command wins over earlier writers of the object.
         after = await client.apply(USERS, manifest, MANAGER, force=True)
         unchanged = before is not None and before.spec == after.spec
         outcome = Outcome.CREATED if before is None else Outcome.UNCHANGED if unchanged else Outcome.CHANGED
@@ -255,7 +255,7 @@ class Users:
                 )
 
     async def _check_free(self, name: str) -> None:
-        """A namespace of that name which is nobody's, or somebody else's, is not taken over."""
+        """A namespace of that name that is not this user's is not taken over."""
         space = await self._space(name)
         if space is None:
             return

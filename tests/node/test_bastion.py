@@ -1,0 +1,155 @@
+"""The SSH bastion on a real cluster: real users, real servers with sshd, the stock OpenSSH client."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from neorion.devservers.decide.audit import verify
+from neorion.drydock.cluster import Cluster
+from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
+from tests.node.devservers import PATIENCE, ROOT, Devctl, operated
+from tests.node.pods import NEEDS
+
+pytestmark = [NEEDS, pytest.mark.needs("ssh", "mmdebstrap"), pytest.mark.timeout(600)]
+
+TOOLS = "devserver-tools:test"
+USER = "robin"
+
+
+async def _push_tools(cluster: Cluster) -> None:
+    store = ImageStore.of(cluster.shelf)
+    made = await build(store, Build(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
+    await store.push(made, Registry.of(cluster.layout).address)
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """The bastion as a user reaches it."""
+
+    folder: Path
+    port: int
+    devctl: Devctl
+
+    def options(self) -> list[str]:
+        known = self.folder / "known_hosts"
+        given = [
+            "-F",
+            "none",
+            "-i",
+            str(self.folder / "key"),
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "LogLevel=ERROR",
+        ]
+        return [*given, "-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={known}"]
+
+    def run(self, *command: str, say: str = "") -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(command, input=say, capture_output=True, text=True, check=False, timeout=120)
+
+    def ssh(self, login: str, *words: str, say: str = "") -> "subprocess.CompletedProcess[str]":
+        where = ["-p", str(self.port), f"{login}@127.0.0.1"]
+        return self.run("ssh", *self.options(), *where, *words, say=say)
+
+    def jump(self, server: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        through = " ".join(["ssh", *self.options(), "-p", str(self.port), "-W", "%h:%p", f"{USER}@127.0.0.1"])
+        return self.run("ssh", *self.options(), "-o", f"ProxyCommand={through}", f"dev@{server}", *words)
+
+
+@contextmanager
+def running(folder: Path, cluster: Cluster, *words: str) -> Generator[None]:
+    command = [sys.executable, "-m", "neorion.devservers", *words, "--kubeconfig", str(cluster.kubeconfig)]
+    with (
+        (folder / f"{words[0]}.log").open("w") as log,
+        subprocess.Popen(command, stdout=log, stderr=log) as made,
+    ):
+        try:
+            yield
+        finally:
+            made.terminate()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def entrance(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Entrance]:
+    folder, port = tmp_path_factory.mktemp("bastion"), free_port()
+    anyio.run(_push_tools, node_cluster)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "key"], check=True)
+    with ExitStack() as stack:
+        stack.enter_context(operated(node_cluster, folder, tools_image=TOOLS, scope=f"dev-{USER}"))
+        devctl = Devctl(node_cluster, f"dev-{USER}")
+        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "devservers-system"}}
+        devctl.kubectl("apply", "-f", "-", say=json.dumps(system))
+        stack.enter_context(running(folder, node_cluster, "user-controller"))
+        user = {
+            "apiVersion": "devservers.io/v1",
+            "kind": "DevServerUser",
+            "metadata": {"name": USER},
+            "spec": {"keys": [(folder / "key.pub").read_text().strip()]},
+        }
+        devctl.kubectl("apply", "-f", "-", say=json.dumps(user))
+        devctl.kubectl(
+            "wait", f"devserveruser/{USER}", "--for=jsonpath={.status.phase}=Provisioned", PATIENCE
+        )
+        audit = str(folder / "audit.jsonl")
+        stack.enter_context(running(folder, node_cluster, "bastion", "--port", str(port), "--audit", audit))
+        devctl.good("create", "box", "--home-size", "1Gi", "--wait")
+        try:
+            yield Entrance(folder, port, devctl)
+        finally:
+            devctl.good("delete", "box", "--yes")
+            devctl.kubectl("delete", "devserveruser", USER)
+            devctl.kubectl("delete", "namespace", f"dev-{USER}", "--timeout=120s")
+
+
+def test_a_user_reaches_their_server_in_every_way(entrance: Entrance, tmp_path: Path):
+    login = f"{USER}+box"
+    done = entrance.ssh(login, "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+    sent = tmp_path / "sent"
+    sent.write_bytes(bytes(range(256)) * 4_000)
+    place = f"{login}@127.0.0.1:file"
+    copied = entrance.run("scp", *entrance.options(), "-P", str(entrance.port), str(sent), place)
+    assert copied.returncode == 0, copied.stderr
+    back = entrance.run("scp", *entrance.options(), "-P", str(entrance.port), place, str(tmp_path / "back"))
+    assert back.returncode == 0, back.stderr
+    assert (tmp_path / "back").read_bytes() == sent.read_bytes()
+    jumped = entrance.jump("box", 'test -n "$SSH_CONNECTION" && wc -c < file')
+    assert (jumped.returncode, jumped.stdout.strip()) == (0, "1024000"), jumped.stderr
+    other = entrance.jump("box.dev-somebody", "true")
+    assert other.returncode == 255
+
+
+def test_a_server_that_sleeps_is_woken_by_whoever_connects(entrance: Entrance):
+    for connect in (
+        lambda: entrance.ssh(f"{USER}+box", "echo awake"),
+        lambda: entrance.jump("box", "echo awake"),
+    ):
+        entrance.devctl.good("stop", "box", "--yes")
+        done = connect()
+        assert (done.returncode, done.stdout) == (0, "awake\n"), done.stderr
+
+
+def test_a_suspended_user_is_out_and_the_log_is_whole(entrance: Entrance):
+    entrance.devctl.kubectl(
+        "patch", "devserveruser", USER, "--type=merge", "-p", '{"spec": {"suspended": true}}'
+    )
+    entrance.devctl.kubectl(
+        "wait", f"devserveruser/{USER}", "--for=jsonpath={.status.phase}=Suspended", PATIENCE
+    )
+    assert entrance.ssh(f"{USER}+box", "true").returncode == 255
+    head, flaws = verify((entrance.folder / "audit.jsonl").read_bytes().splitlines())
+    assert head.number > 10
+    assert flaws == []
