@@ -88,7 +88,7 @@ async def test_a_worker_pod_has_what_the_final_review_asks_for(stage: Kubernetes
     }
     address = {"name": "IRIS_VM_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     assert address in container["env"]
-    assert container["command"][:4] == ["python", "-m", "iris.cluster.worker.main", "serve"]
+    assert container["command"][:5] == ["python", "-P", "-m", "iris.cluster.worker.main", "serve"]
 
 
 async def test_a_slice_whose_controller_died_before_its_pods_is_finished_by_the_next(stage: KubernetesStage):

@@ -34,7 +34,7 @@ async def start(cluster: Cluster) -> None:
     async with cluster.api() as api:
         for path, body in _rights():
             await api.apply(path, body)
-        part = Part(NAME, (sys.executable, "-m", __name__, str(cluster.layout.folder)))
+        part = Part(NAME, (sys.executable, "-P", "-m", __name__, str(cluster.layout.folder)))
         await cluster.ensure(part)
         bundle = b64encode(cluster.pki.certificate("ca").read_bytes()).decode()
         name = f"{VERSION}.{GROUP}"

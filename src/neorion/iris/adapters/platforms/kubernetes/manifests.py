@@ -107,7 +107,7 @@ def _command(record: Record) -> list[str]:
         "--gpu-variant": shape.gpu_variant,
         "--log": "json",
     }
-    command = ["python", "-m", "iris.cluster.worker.main", "serve"]
+    command = ["python", "-P", "-m", "iris.cluster.worker.main", "serve"]
     command += [f"{flag}={value}" for flag, value in flags.items()]
     return [*command, *(f"--attribute={key}={value}" for key, value in wanted.attributes)]
 
