@@ -23,7 +23,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import LOOPBACK, Door
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.control.stamp import Wanted
+from neorion.keel.kube.control.apply_hash import Wanted
 from neorion.keel.kube.core import Claim, Pod
 
 # Where an API server keeps them.

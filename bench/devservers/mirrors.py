@@ -23,7 +23,7 @@ from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Key, Kind
 from neorion.keel.kube.control import Applier, Informer, Informers, Recorder
-from neorion.keel.kube.control.stamp import Wanted
+from neorion.keel.kube.control.apply_hash import Wanted
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 

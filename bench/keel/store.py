@@ -14,7 +14,7 @@ import psycopg
 from bench.kit import Report
 from neorion.keel.clock import SystemClock
 from neorion.keel.store import Migration, Store, Tx, open_store
-from neorion.keel.store.sqlite_link import connect
+from neorion.keel.store.sqlite_connection import connect
 from tests.keel.store.postgres_server import postgres_server
 from tools import system
 

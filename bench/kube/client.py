@@ -16,7 +16,7 @@ from bench.peers import Absent, Peer
 from neorion.drydock.yard import Yard
 from neorion.keel.kube import Merge, Meta
 from neorion.keel.kube.client import Client, connect, find_cluster
-from neorion.keel.kube.client.wire import decode
+from neorion.keel.kube.client.decoding import decode
 from neorion.keel.kube.core import CONFIG_MAP, POD, ConfigMap, Pod
 
 SAMPLE = (Path(__file__).parent / "pod.json").read_bytes()

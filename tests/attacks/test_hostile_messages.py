@@ -12,7 +12,7 @@ from neorion.iris.model import AttemptId, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Error, Invalid, Terminal
 from neorion.keel.clock import SystemClock
-from neorion.keel.http import connections, dial
+from neorion.keel.http import connection_pool, dialer
 from neorion.keel.rpc.paging import page_size
 from neorion.navarch.adapters.notify import WebhookSettings, webhook
 from neorion.navarch.adapters.notify.addresses import ForbiddenAddress, forbidden
@@ -88,7 +88,7 @@ async def endless(stream: ByteStream) -> None:
 
 @pytest.mark.attack("endless-answer")
 async def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BODY_BYTES_MAX", 2**20)
+    monkeypatch.setattr(connection_pool, "BODY_BYTES_MAX", 2**20)
     async with listening(endless) as server:
         with pytest.raises(Terminal) as refused, anyio.fail_after(60):
             await names(server)
@@ -101,7 +101,7 @@ async def test_bytes_that_nobody_acknowledges_end_a_connection() -> None:
         await stream.receive()
 
     async with listening(silent) as server:
-        link = await dial.Dialer(server).dial(None)
+        link = await dialer.Dialer(server).dial(None)
         try:
             assert link._transport is not None
             found = link._transport.get_extra_info("socket")

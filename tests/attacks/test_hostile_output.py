@@ -11,7 +11,7 @@ from neorion.iris.cli.logs import shown
 from neorion.keel.cli import ColorMode
 from neorion.keel.cli.kit import Output
 from neorion.keel.cli.kit.terminal import Screen, printable
-from neorion.keel.cli.shared import Shared
+from neorion.keel.cli.shared_options import Shared
 from tests.keel.cli.test_terminal import Tty
 
 pytestmark = pytest.mark.attack("terminal-escapes")

@@ -12,8 +12,17 @@ import pytest
 
 from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry, Severity, Terminal
 from neorion.keel.clock import SystemClock
-from neorion.keel.store import InlineLane, MemoryDisk, Migration, Store, Tx, grouped, open_store, restore
-from neorion.keel.store.sqlite_link import connect
+from neorion.keel.store import (
+    InlineLane,
+    MemoryDisk,
+    Migration,
+    Store,
+    Tx,
+    group_commit_store,
+    open_store,
+    restore,
+)
+from neorion.keel.store.sqlite_connection import connect
 from tests.keel.store.postgres_server import PostgresServer, postgres_server
 from tests.keel.store.schema import ALL, Pair, keys
 
@@ -272,7 +281,7 @@ async def test_an_owner_that_was_overtaken_never_writes_again_but_may_read(place
 
 
 async def test_too_many_waiting_writes_are_told_to_come_back(place: Place, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(grouped, "WAITING_MAX", 10)
+    monkeypatch.setattr(group_commit_store, "WAITING_MAX", 10)
     async with place.open() as store:
         answers = await asyncio.gather(
             *(store.write(Pair(f"{n:02d}")) for n in range(12)), return_exceptions=True

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.keel.cli.kit.optional import extras, module_of
+from neorion.keel.cli.kit.optional_extras import extras, module_of
 from tests.install.conftest import Environment
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ PROGRAMS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())[
 IMPORT_ALL = """
 import importlib, json, pkgutil
 import iris, neorion
-from neorion.keel.cli.kit.optional import missing_extra
+from neorion.keel.cli.kit.optional_extras import missing_extra
 lacking, broken = [], {}
 for root in (iris, neorion):
     for found in pkgutil.walk_packages(root.__path__, root.__name__ + "."):

@@ -16,7 +16,7 @@ from neorion.drydock.layout import Door
 from neorion.drydock.pki import Pki, Subject
 from neorion.keel.base import Conflict, Deadline, Duration, Instant, Retry, Unauthenticated
 from neorion.keel.clock import Clock, SystemClock
-from neorion.keel.http.connections import CONNECTIONS_MAX
+from neorion.keel.http.connection_pool import CONNECTIONS_MAX
 from neorion.keel.kube import Added, Expired, Merge, Meta
 from neorion.keel.kube.client import (
     Certificate,

@@ -11,7 +11,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.base import Retry
 from neorion.keel.http.client import Request
-from neorion.keel.http.dial import Unreached
+from neorion.keel.http.dialer import Unreached
 from neorion.keel.http.message import Head
 from neorion.keel.rpc import App
 from neorion.keel.sim import Network, Stream

@@ -11,7 +11,7 @@ from neorion.iris.client import AsyncIrisClient, AsyncJob
 from neorion.iris.model import SliceId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli.kit import Output
-from neorion.keel.cli.shared import Shared
+from neorion.keel.cli.shared_options import Shared
 from neorion.keel.clock import SystemClock
 from neorion.stack.story import Story
 

@@ -15,7 +15,7 @@ from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
 from neorion.keel.kube.core import EVENT, SECRET
-from neorion.keel.kube.port import Bookmark
+from neorion.keel.kube.interface import Bookmark
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio

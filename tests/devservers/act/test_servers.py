@@ -17,8 +17,8 @@ from neorion.keel.clock import SystemClock, VirtualClock, system_rng
 from neorion.keel.kube import Key, Kind, Merge, Rejected
 from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
 from neorion.keel.kube.core import CLAIM, POD, SECRET, SERVICE
+from neorion.keel.kube.interface import Patch
 from neorion.keel.kube.kinds import Manifest
-from neorion.keel.kube.port import Patch
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio

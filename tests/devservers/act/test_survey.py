@@ -14,8 +14,8 @@ from neorion.keel.base import Denied
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Kind, Listed, Select
 from neorion.keel.kube.core import NODE, RESOURCE_QUOTA
-from neorion.keel.kube.core.basics import ClaimSpec
-from neorion.keel.kube.port import ALL
+from neorion.keel.kube.core.core_v1 import ClaimSpec
+from neorion.keel.kube.interface import ALL
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio

@@ -38,7 +38,7 @@ def test_who_changes_their_mind_at_once_sees_no_traceback(module: str):
 
 
 def test_it_is_told_as_an_interruption_once_the_command_runs():
-    done = pressed_at("neorion.keel.cli.kit.failure")
+    done = pressed_at("neorion.keel.cli.kit.errors")
     assert (done.returncode, done.stderr) == (130, "")
 
 

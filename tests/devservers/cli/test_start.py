@@ -65,7 +65,7 @@ HEAVY = (
     "neorion.devservers.model.definitions",
     "neorion.keel.kube.control",
     "neorion.keel.kube.streams",
-    "neorion.keel.run.crew",
+    "neorion.keel.run.supervisor",
 )
 LOADS = f"""
 import sys

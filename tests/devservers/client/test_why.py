@@ -23,7 +23,7 @@ from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_po
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Claim, Pod, PodStatus
-from neorion.keel.kube.core.basics import ClaimStatus
+from neorion.keel.kube.core.core_v1 import ClaimStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
 
 NOW = CREATED + timedelta(hours=1)

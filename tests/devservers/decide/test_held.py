@@ -14,7 +14,7 @@ from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_po
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Claim, Node, NodeStatus, PodStatus
-from neorion.keel.kube.core.basics import ClaimResources, ClaimSpec, ClaimStatus
+from neorion.keel.kube.core.core_v1 import ClaimResources, ClaimSpec, ClaimStatus
 
 NOW = CREATED + timedelta(minutes=5)
 ELSEWHERE = replace(FLAVOR, node_selector={"zone": "b"})

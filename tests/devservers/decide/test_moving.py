@@ -9,7 +9,7 @@ from neorion.devservers.model.objects import Affinity, Required, Requirement, Te
 from neorion.devservers.testing import FLAVOR, a_pod
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Node, NodeSpec, NodeStatus, ResourceQuota, Taint
-from neorion.keel.kube.core.basics import ResourceQuotaStatus
+from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus
 
 ZONE = "topology.kubernetes.io/zone"
 GPU = DevServerFlavorSpec(

@@ -7,7 +7,7 @@ from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_ser
 from neorion.devservers.testing.build import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import ContainerStatus, Pod, PodStatus
-from neorion.keel.kube.core.basics import ClaimStatus
+from neorion.keel.kube.core.core_v1 import ClaimStatus
 from neorion.keel.kube.core.pods import Container, ContainerState, Running, Terminated
 
 

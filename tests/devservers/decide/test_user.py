@@ -12,7 +12,7 @@ from neorion.devservers.model.user import DevServerUserSpec, UserConditionType, 
 from neorion.devservers.model.users import USER_LABEL
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Namespace, ResourceQuota
-from neorion.keel.kube.core.basics import ResourceQuotaStatus
+from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 KEY = "ssh-ed25519 AAAA ann@laptop"

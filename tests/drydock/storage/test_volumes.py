@@ -14,7 +14,7 @@ from neorion.drydock.storage.volumes import (
 )
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Claim
-from neorion.keel.kube.core.basics import ClaimResources, ClaimSpec
+from neorion.keel.kube.core.core_v1 import ClaimResources, ClaimSpec
 
 CLAIM = Claim(
     meta=Meta(name="home", namespace="dev", uid="u-1"),

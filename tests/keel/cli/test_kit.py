@@ -44,7 +44,7 @@ def test_extras_are_those_the_distribution_declares():
 
 
 def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch):
-    optional = "neorion.keel.cli.kit.optional"
+    optional = "neorion.keel.cli.kit.optional_extras"
     monkeypatch.setattr(f"{optional}.extras", lambda: {"server": ["click", "no-such-package"]})
     monkeypatch.setattr(f"{optional}._origin", dict)
     with pytest.raises(Terminal, match="no-such-package") as caught:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neorion.keel.base import Duration, Finding, Id, Instant, Quantity, Severity
 from neorion.keel.cli import ColorMode, Exit, Format, Shared
 from neorion.keel.cli.kit import Column, Output, Screen, Table, show_findings
-from neorion.keel.cli.kit.data import plain
+from neorion.keel.cli.kit.serialize import plain
 from neorion.keel.config.document import Findings, Node, read
 
 Entry = dict[str, Any]

@@ -7,7 +7,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
 from neorion.keel.http.client import Request, fetch
-from neorion.keel.http.dial import Unreached
+from neorion.keel.http.dialer import Unreached
 from neorion.keel.rpc import connect, http_transport
 from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_pb import Ping

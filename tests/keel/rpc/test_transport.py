@@ -18,7 +18,7 @@ from neorion.keel.base import (
 )
 from neorion.keel.http.client import Request, fetch
 from neorion.keel.rpc import Limits
-from neorion.keel.rpc.exchange import Exchange
+from neorion.keel.rpc.call_context import Exchange
 from neorion.keel.telemetry import correlated
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, OpenWorld

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import FAMILIES, Duration, Error, NoCapacity, QuotaExceeded, Retry, Terminal
-from neorion.keel.rpc import answer, connect_errors, wire
+from neorion.keel.rpc import connect_errors, http_errors, wire
 from neorion.keel.rpc.gen.errors_pb import ErrorDetail
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -50,7 +50,7 @@ def test_the_forms_we_write_ourselves_say_the_same(error: Error) -> None:
     assert (flags, length) == (2, len(wire.connect_end(error)) - 5)
     assert end == {"error": unary}
     assert unary["code"] == connect_errors.to_connect(error).code.value
-    assert unary["details"][0]["debug"] == json.loads(answer.plain_body(error))
+    assert unary["details"][0]["debug"] == json.loads(http_errors.plain_body(error))
 
 
 def test_a_family_and_its_connect_code_have_the_same_http_status() -> None:
@@ -62,9 +62,9 @@ def test_a_family_and_its_connect_code_have_the_same_http_status() -> None:
 
 
 def test_a_wait_is_rounded_up_so_that_nobody_comes_too_early() -> None:
-    assert answer.retry_after_ms(Retry("a.b", "c", after=Duration(1))) == 1
-    assert answer.retry_after_ms(Retry("a.b", "c", after=Duration(0))) == 0
-    assert answer.retry_after_ms(Terminal("a.b", "c")) is None
+    assert http_errors.retry_after_ms(Retry("a.b", "c", after=Duration(1))) == 1
+    assert http_errors.retry_after_ms(Retry("a.b", "c", after=Duration(0))) == 0
+    assert http_errors.retry_after_ms(Terminal("a.b", "c")) is None
 
 
 @pytest.mark.parametrize("code", list(Code))

@@ -16,7 +16,7 @@ from neorion.keel.base import Conflict, Error, Invalid, NotFound, Retry, Termina
 from neorion.keel.clock import SystemClock
 from neorion.keel.store import Store, Tx, open_store, sqlite, sqlite_open
 from neorion.keel.store.files import network_filesystem
-from neorion.keel.store.sqlite_link import connect
+from neorion.keel.store.sqlite_connection import connect
 from tests.keel.store.schema import ALL, Pair, keys
 from tests.keel.store.writer import writer
 

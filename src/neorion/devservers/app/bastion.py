@@ -17,7 +17,7 @@ from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import Clock, SystemClock, SystemIds, system_rng
 from neorion.keel.kube import Api
 from neorion.keel.kube.client import Cluster, connect
-from neorion.keel.kube.client.find import ACCOUNT
+from neorion.keel.kube.client.discovery import ACCOUNT
 from neorion.keel.kube.control import Informers
 from neorion.keel.kube.core import SECRET, Secret
 from neorion.keel.run import Crew

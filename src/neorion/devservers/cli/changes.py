@@ -21,7 +21,7 @@ from neorion.devservers.model.objects import SERVERS, DevServer
 from neorion.keel.base import Invalid
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Output, confirm
-from neorion.keel.cli.kit.data import as_json, as_yaml, plain
+from neorion.keel.cli.kit.serialize import as_json, as_yaml, plain
 
 
 class More(Struct, frozen=True):

@@ -14,7 +14,7 @@ from neorion.devservers.model.user import UserQuota
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, confirm
-from neorion.keel.cli.kit.data import as_json, as_yaml
+from neorion.keel.cli.kit.serialize import as_json, as_yaml
 from neorion.keel.kube.client import Client
 
 # The controller manager looks for new kinds every half minute.

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import Amount, DottedName, Name, Size, Span, Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.rules import Rule
+from neorion.keel.kube.validation import Rule
 
 # Few, because the server weighs a rule by the most it could have to read.
 Amounts = Annotated[dict[str, Amount], Meta(max_length=6)]

@@ -11,7 +11,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import DottedName, Moment, Name, Size, Span, Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.rules import Rule, keyed, rules
+from neorion.keel.kube.validation import Rule, keyed, rules
 
 
 class Mode(StrEnum):

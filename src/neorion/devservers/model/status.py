@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.words import Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.rules import keyed
+from neorion.keel.kube.validation import keyed
 
 
 class Phase(StrEnum):

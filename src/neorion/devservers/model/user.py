@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from neorion.devservers.model.spec import PublicKey
 from neorion.devservers.model.words import Amount, Name, Text
 from neorion.keel.kube import Part
-from neorion.keel.kube.rules import keyed, rules
+from neorion.keel.kube.validation import keyed, rules
 
 # `dev-<name>` names a namespace, which has room for 63 letters.
 USER_NAME_MAX = 59

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from neorion.keel.base import Duration
-from neorion.keel.kube.rules import rules
+from neorion.keel.kube.validation import rules
 
 GROUP = "devservers.io"
 VERSION = "v1"

@@ -5,7 +5,7 @@ from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, DevServ
 from neorion.devservers.model.objects import DevServer, DevServerFlavor
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Claim, Container, Pod, PodSpec, PodStatus
-from neorion.keel.kube.core.basics import ClaimStatus
+from neorion.keel.kube.core.core_v1 import ClaimStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus
 from neorion.keel.kube.core.pods import Resources as PodResources
 from neorion.keel.kube.core.pods import Running as RunningState

@@ -13,8 +13,8 @@ from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.model.tokens import token_file
 from neorion.keel.base import Duration, Terminal
 from neorion.keel.cli.kit import Output
-from neorion.keel.cli.kit.data import as_yaml
 from neorion.keel.cli.kit.progress import progress
+from neorion.keel.cli.kit.serialize import as_yaml
 from neorion.keel.clock import SystemClock
 from neorion.keel.config import load
 from neorion.keel.kube import LogRequest

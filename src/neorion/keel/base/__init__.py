@@ -20,7 +20,7 @@ from neorion.keel.base.errors import (
     Unauthenticated,
 )
 from neorion.keel.base.ids import NAME_MAX, Id, is_name
-from neorion.keel.base.late import late
+from neorion.keel.base.lazy import late
 from neorion.keel.base.suggest import did_you_mean, nearest
 from neorion.keel.base.units import Duration, Instant, Quantity, UnitError
 

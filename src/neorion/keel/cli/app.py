@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 import click
 from click.shell_completion import CompletionItem
 
-from neorion.keel.cli.shared import Shared, SharedOption, shared_options
+from neorion.keel.cli.shared_options import Shared, SharedOption, shared_options
 
 _HEADING: Final = "Commands"
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}

@@ -10,8 +10,8 @@ import click
 from click.shell_completion import shell_complete
 
 from neorion.keel.cli.app import App
-from neorion.keel.cli.exits import Exit
-from neorion.keel.cli.shared import Shared
+from neorion.keel.cli.exit_codes import Exit
+from neorion.keel.cli.shared_options import Shared
 
 
 def run(app: App, args: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def _outcome(app: App, args: list[str], *, interruptible: bool) -> int:
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         if _comes_of_ctrl_c(error):
             return _interrupted()
-        from neorion.keel.cli.kit.failure import tell  # noqa: PLC0415 -- most runs have nothing to tell
+        from neorion.keel.cli.kit.errors import tell  # noqa: PLC0415 -- most runs have nothing to tell
 
         return tell(error, Shared.guessed_from(args), app.name or "")
     return code

@@ -18,10 +18,10 @@ from neorion.keel.config.document import (
     read,
     read_scalar,
 )
-from neorion.keel.config.explain import Explainer
+from neorion.keel.config.interpolation import Sources, resolve
 from neorion.keel.config.locate import locate
+from neorion.keel.config.messages import Explainer
 from neorion.keel.config.model import Model, Problem
-from neorion.keel.config.references import Sources, resolve
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 

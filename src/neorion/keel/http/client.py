@@ -8,8 +8,8 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from neorion.keel.clock import Clock, SystemClock
-from neorion.keel.http.connections import Answer, Connections
-from neorion.keel.http.dial import Dialer, Unreached
+from neorion.keel.http.connection_pool import Answer, Connections
+from neorion.keel.http.dialer import Dialer, Unreached
 from neorion.keel.http.message import Garbled, Head
 
 # Each stream and each long poll has a connection of its own, so a busy process may need thousands.

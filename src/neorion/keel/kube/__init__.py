@@ -5,20 +5,7 @@ room loads no HTTP client: that comes with the first connection.
 """
 
 from neorion.keel.kube.errors import Cause, Exists, Expired, Failed, Rejected, UnknownKind
-from neorion.keel.kube.kinds import Kind, Manifest
-from neorion.keel.kube.objects import (
-    Condition,
-    Key,
-    Meta,
-    Object,
-    Owner,
-    Part,
-    condition,
-    instant,
-    micro_time_text,
-    time_text,
-)
-from neorion.keel.kube.port import (
+from neorion.keel.kube.interface import (
     ALL,
     ALL_LINES,
     DELETE,
@@ -40,6 +27,19 @@ from neorion.keel.kube.port import (
     Token,
     Unreadable,
     WatchEvent,
+)
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.objects import (
+    Condition,
+    Key,
+    Meta,
+    Object,
+    Owner,
+    Part,
+    condition,
+    instant,
+    micro_time_text,
+    time_text,
 )
 
 __all__ = [

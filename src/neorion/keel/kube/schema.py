@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from msgspec import NODEFAULT, Struct, inspect, to_builtins
 
-from neorion.keel.kube.rules import Rule, validations
+from neorion.keel.kube.validation import Rule, validations
 
 Schema = dict[str, Any]
 

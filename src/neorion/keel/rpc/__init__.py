@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Guests, Principal, Tokens
     from neorion.keel.rpc.app import App
+    from neorion.keel.rpc.auth import ANYONE, KNOWN, Authenticator, Guests, Principal, Tokens
+    from neorion.keel.rpc.call_context import caller, remaining
     from neorion.keel.rpc.client import Channel, connect, http_transport
-    from neorion.keel.rpc.exchange import caller, remaining
+    from neorion.keel.rpc.http_routes import Handler, Request, Response, Route, json_response
     from neorion.keel.rpc.limits import Limits
     from neorion.keel.rpc.memory import MemoryTransport
-    from neorion.keel.rpc.plain import Handler, Request, Response, Route, json_response
     from neorion.keel.rpc.server import Server, serve
     from neorion.keel.rpc.service import Service
     from neorion.keel.rpc.tls import ClientTls, ServerTls
@@ -50,13 +50,13 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "access": ("ANYONE", "KNOWN", "Authenticator", "Guests", "Principal", "Tokens"),
+        "auth": ("ANYONE", "KNOWN", "Authenticator", "Guests", "Principal", "Tokens"),
         "app": ("App",),
         "client": ("Channel", "connect", "http_transport"),
-        "exchange": ("caller", "remaining"),
+        "call_context": ("caller", "remaining"),
         "limits": ("Limits",),
         "memory": ("MemoryTransport",),
-        "plain": ("Handler", "Request", "Response", "Route", "json_response"),
+        "http_routes": ("Handler", "Request", "Response", "Route", "json_response"),
         "server": ("Server", "serve"),
         "service": ("Service",),
         "tls": ("ClientTls", "ServerTls"),

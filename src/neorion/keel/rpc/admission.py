@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from neorion.keel.base import Duration, Retry
-from neorion.keel.rpc.access import ANYONE, KNOWN, Principal
-from neorion.keel.rpc.exchange import Exchange
+from neorion.keel.rpc.auth import ANYONE, KNOWN, Principal
+from neorion.keel.rpc.call_context import Exchange
 from neorion.keel.rpc.limits import Limits
 
 # Without an authenticator there is one caller, which stands for all who can reach the port.

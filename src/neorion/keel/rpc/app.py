@@ -12,14 +12,14 @@ import anyio
 
 from neorion.keel.base import Denied, Duration, Error, Invalid, NotFound, Retry, Unauthenticated
 from neorion.keel.clock import Ids
-from neorion.keel.rpc import answer
-from neorion.keel.rpc.access import ANYONE, KNOWN, Authenticator, Guests, Principal, is_local_name
+from neorion.keel.rpc import http_errors
 from neorion.keel.rpc.admission import LOCAL, Admission, Lane
 from neorion.keel.rpc.asgi import Receive, Scope, Send
-from neorion.keel.rpc.exchange import Exchange
+from neorion.keel.rpc.auth import ANYONE, KNOWN, Authenticator, Guests, Principal, is_local_name
+from neorion.keel.rpc.call_context import Exchange
+from neorion.keel.rpc.http_routes import Request, Route
 from neorion.keel.rpc.limits import Limits
 from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
-from neorion.keel.rpc.plain import Request, Route
 from neorion.keel.telemetry import correlated
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class App:
                 exchange.settle()
                 await self._refuse(exchange, exchange.verdict)
             except Exception as error:  # noqa: BLE001 -- the last place where it can become a typed answer
-                told = exchange.verdict or answer.typed(error, exchange.correlation_id)
+                told = exchange.verdict or http_errors.typed(error, exchange.correlation_id)
                 await self._refuse(exchange, told)
             finally:
                 exchange.close()
@@ -208,13 +208,13 @@ class App:
             return  # the answer, or its beginning, is already on its way
         kind = _kind(exchange)
         headers: list[tuple[bytes, bytes]] = []
-        if (after := answer.retry_after_ms(error)) is not None:
+        if (after := http_errors.retry_after_ms(error)) is not None:
             headers.append((b"retry-after", b"%d" % -(-after // 1000)))
         if isinstance(error, Unauthenticated):
             headers.append((b"www-authenticate", b"Bearer"))
         connect = exchange.scope["path"] in self._methods or b"connect-protocol-version" in exchange.headers
         if kind not in STREAM_TYPES and not connect:
-            status, form, body = answer.status(error), b"application/json", answer.plain_body(error)
+            status, form, body = http_errors.status(error), b"application/json", http_errors.plain_body(error)
         else:
             status, form, body = _connect_answer(error, kind)
         await exchange.respond(status, [*headers, (b"content-type", form)], body)
@@ -235,7 +235,7 @@ def _connect_answer(error: Error, kind: bytes) -> tuple[int, bytes, bytes]:
     if kind in STREAM_TYPES:
         # A stream's status is always 200; its last message tells how it went.
         return 200, kind, wire.connect_end(error)
-    return answer.status(error), b"application/json", wire.connect_body(error)
+    return http_errors.status(error), b"application/json", wire.connect_body(error)
 
 
 def _span(exchange: Exchange, method: Method) -> float:

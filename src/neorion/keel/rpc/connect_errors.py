@@ -4,11 +4,11 @@ from connectrpc.code import Code
 from connectrpc.errors import ConnectError
 
 from neorion.keel.base import Error
-from neorion.keel.rpc import answer, wire
+from neorion.keel.rpc import http_errors, wire
 
 
 def to_connect(error: Error) -> ConnectError:
-    return ConnectError(Code(wire.code_of(error)), answer.text(error.sentence), [wire.to_detail(error)])
+    return ConnectError(Code(wire.code_of(error)), http_errors.text(error.sentence), [wire.to_detail(error)])
 
 
 def from_connect(error: ConnectError) -> Error:

@@ -7,7 +7,7 @@ from neorion.keel.rpc.asgi import Application
 
 if TYPE_CHECKING:
     # Connect, which a server of plain routes does without.
-    from neorion.keel.rpc.direct import Direct
+    from neorion.keel.rpc.fast_path import Direct
 
 
 @dataclass(frozen=True, slots=True)

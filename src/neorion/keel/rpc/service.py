@@ -12,11 +12,11 @@ from protobuf.wkt.google.protobuf.descriptor_pb import MethodOptions
 
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.rpc import connect_errors
-from neorion.keel.rpc.answer import typed, unwrapped
 from neorion.keel.rpc.asgi import Application
+from neorion.keel.rpc.call_context import current
 from neorion.keel.rpc.codec import codecs
-from neorion.keel.rpc.direct import Direct
-from neorion.keel.rpc.exchange import current
+from neorion.keel.rpc.fast_path import Direct
+from neorion.keel.rpc.http_errors import typed, unwrapped
 from neorion.keel.rpc.limits import Limits
 from neorion.keel.rpc.method import Method
 

@@ -28,7 +28,7 @@ from neorion.keel.base import (
     Terminal,
     Unauthenticated,
 )
-from neorion.keel.rpc import answer
+from neorion.keel.rpc import http_errors
 from neorion.keel.rpc.gen.errors_pb import ErrorDetail
 
 DETAIL_TYPE: Final = "neorion.keel.rpc.v1.ErrorDetail"
@@ -83,11 +83,11 @@ _STATUS_CODES: Final = {
 def to_detail(error: Error) -> ErrorDetail:
     return ErrorDetail(
         family=error.family,
-        code=answer.text(error.code),
-        sentence=answer.text(error.sentence),
-        hint=answer.text(error.hint),
-        retry_after_ms=answer.retry_after_ms(error),
-        scope=answer.scope(error),
+        code=http_errors.text(error.code),
+        sentence=http_errors.text(error.sentence),
+        hint=http_errors.text(error.hint),
+        retry_after_ms=http_errors.retry_after_ms(error),
+        scope=http_errors.scope(error),
     )
 
 
@@ -185,6 +185,6 @@ def _connect_json(error: Error) -> dict[str, object]:
     value = base64.b64encode(to_detail(error).to_binary()).decode().rstrip("=")
     return {
         "code": code_of(error),
-        "message": answer.text(error.sentence),
-        "details": [{"type": DETAIL_TYPE, "value": value, "debug": answer.to_json(error)}],
+        "message": http_errors.text(error.sentence),
+        "details": [{"type": DETAIL_TYPE, "value": value, "debug": http_errors.to_json(error)}],
     }

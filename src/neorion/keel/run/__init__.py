@@ -7,14 +7,14 @@ tries again needs no crew.
 from typing import TYPE_CHECKING
 
 from neorion.keel.base import late
-from neorion.keel.run.apart import apart
-from neorion.keel.run.companion import companion
+from neorion.keel.run.background import companion
+from neorion.keel.run.fork_call import apart
 
 if TYPE_CHECKING:
     from neorion.keel.run.backoff import Backoff, retry
-    from neorion.keel.run.crew import Crew
     from neorion.keel.run.loop import Loop, Pace, Watch
     from neorion.keel.run.process import only_error, run_process
+    from neorion.keel.run.supervisor import Crew
 
 __all__ = [
     "Backoff",
@@ -33,7 +33,7 @@ __getattr__ = late(
     __name__,
     {
         "backoff": ("Backoff", "retry"),
-        "crew": ("Crew",),
+        "supervisor": ("Crew",),
         "loop": ("Loop", "Pace", "Watch"),
         "process": ("only_error", "run_process"),
     },

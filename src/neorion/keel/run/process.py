@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from neorion.keel.base.units import Duration
-from neorion.keel.run.crew import Crew
+from neorion.keel.run.supervisor import Crew
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)

@@ -8,11 +8,11 @@ of tests and simulation commands may import this room, and nothing in it may tou
 from neorion.keel.sim.disk import Disk
 from neorion.keel.sim.explore import Report, explore, seeds
 from neorion.keel.sim.faults import Crash, Delay, Fail, Faults
-from neorion.keel.sim.history import History, Read, Swap, Write
 from neorion.keel.sim.host import Host
-from neorion.keel.sim.links import Links, Weather
+from neorion.keel.sim.linearizability import History, Read, Swap, Write
 from neorion.keel.sim.loop import Limits, SeededLoop
 from neorion.keel.sim.network import Mailbox, Network
+from neorion.keel.sim.network_links import Links, Weather
 from neorion.keel.sim.run import Outcome, simulate
 from neorion.keel.sim.stream import Stream
 from neorion.keel.sim.trace import Trace

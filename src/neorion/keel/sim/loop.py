@@ -20,11 +20,11 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 from neorion.keel.base import Duration, Terminal
 from neorion.keel.clock import Rng
+from neorion.keel.sim.deadlock_report import abandon, describe, died_unseen
 from neorion.keel.sim.interruption import interruption_in
 from neorion.keel.sim.process import PROCESS, Process, Timeline
-from neorion.keel.sim.seal import without_reality
+from neorion.keel.sim.sandbox import without_reality
 from neorion.keel.sim.steps import Step, Timer, Timers
-from neorion.keel.sim.stuck import abandon, describe, died_unseen
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -16,8 +16,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from neorion.keel.base import Conflict, Error, Invalid, Retry
 from neorion.keel.clock import Rng
-from neorion.keel.sim.links import Link, Links
 from neorion.keel.sim.loop import SeededLoop
+from neorion.keel.sim.network_links import Link, Links
 from neorion.keel.sim.process import PROCESS, Process, here
 from neorion.keel.sim.stream import Stream, stream_pair
 from neorion.keel.sim.trace import Trace

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from neorion.keel.base import Duration, Invalid, Terminal
 from neorion.keel.sim.loop import Limits
-from neorion.keel.sim.seal import sealed
+from neorion.keel.sim.sandbox import sealed
 from neorion.keel.sim.world import World
 
 T = TypeVar("T")

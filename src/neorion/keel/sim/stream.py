@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from neorion.keel.clock import Rng
-from neorion.keel.sim.links import Link, Links
+from neorion.keel.sim.network_links import Link, Links
 
 # What a sender may be ahead of its reader: a common size of socket buffers.
 WINDOW: Final = 65_536

@@ -6,12 +6,12 @@ from random import Random  # noqa: TID251 -- its type alone: `seeded_rng` makes 
 
 from neorion.keel.base import Duration, Finding, Invalid, Terminal
 from neorion.keel.clock import SeededIds, VirtualClock, seeded_rng
-from neorion.keel.clock.faultpoint import set_fault_hook
+from neorion.keel.clock.fault_points import set_fault_hook
 from neorion.keel.sim.faults import Faults
 from neorion.keel.sim.host import Host
-from neorion.keel.sim.links import Links
 from neorion.keel.sim.loop import Limits, SeededLoop
 from neorion.keel.sim.network import Network
+from neorion.keel.sim.network_links import Links
 from neorion.keel.sim.process import Process
 from neorion.keel.sim.trace import Trace
 

@@ -4,14 +4,14 @@ SQLite for one machine, PostgreSQL when it is outgrown, the same promises from b
 share; tables, and what rows mean, belong to the users of this room.
 """
 
-from neorion.keel.store.behind import WriteBehind
 from neorion.keel.store.engine import end_process
-from neorion.keel.store.history import Event, History
-from neorion.keel.store.lane import InlineLane, Lane, ThreadLane
+from neorion.keel.store.event_log import Event, History
+from neorion.keel.store.executor import InlineLane, Lane, ThreadLane
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.migrations import Migration, migrations_in
-from neorion.keel.store.opening import LEASE, open_store, restore
+from neorion.keel.store.open import LEASE, open_store, restore
 from neorion.keel.store.protocols import Row, Store, Tx, Value
+from neorion.keel.store.write_behind import WriteBehind
 
 __all__ = [
     "LEASE",

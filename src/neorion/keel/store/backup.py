@@ -15,7 +15,7 @@ from neorion.keel.store.engine import Broken, Reader, full
 from neorion.keel.store.files import explaining, sync
 from neorion.keel.store.migrations import HISTORY_TABLE, Migration
 from neorion.keel.store.sqlite import OWNER_TABLE
-from neorion.keel.store.sqlite_link import Connection, connect
+from neorion.keel.store.sqlite_connection import Connection, connect
 from neorion.keel.store.sqlite_open import APPLICATION_ID
 
 _FORMAT = 1

@@ -11,7 +11,7 @@ from neorion.keel.base import Conflict, Duration, Error, Finding, Invalid, NotFo
 from neorion.keel.store.dialect import for_postgres
 from neorion.keel.store.engine import Lost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
-from neorion.keel.store.postgres_link import Connection, connect, connect_reader, explained, unknown
+from neorion.keel.store.postgres_connection import Connection, connect, connect_reader, explained, unknown
 from neorion.keel.store.protocols import Row, Value
 
 OWNER_TABLE = (

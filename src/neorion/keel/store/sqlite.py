@@ -10,7 +10,7 @@ from neorion.keel.store.dialect import for_sqlite
 from neorion.keel.store.engine import Broken, Lost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
 from neorion.keel.store.protocols import Row, Value
-from neorion.keel.store.sqlite_link import BUSY_AFTER, Connection, explained
+from neorion.keel.store.sqlite_connection import BUSY_AFTER, Connection, explained
 
 OWNER_TABLE = "CREATE TABLE IF NOT EXISTS store_owner (id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT"
 # 4 MiB of journal before it is folded into the file: SQLite's own measure, large enough to merge rewritten pages.

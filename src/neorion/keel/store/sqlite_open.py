@@ -12,7 +12,7 @@ from neorion.keel.store.engine import Broken
 from neorion.keel.store.files import explaining, own, suitable, sync
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
-from neorion.keel.store.sqlite_link import Connection, connect, explained
+from neorion.keel.store.sqlite_connection import Connection, connect, explained
 
 # "NEOR": marks the file as ours.
 APPLICATION_ID = 0x4E454F52

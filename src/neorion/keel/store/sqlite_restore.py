@@ -13,7 +13,7 @@ from neorion.keel.base import Conflict, Invalid
 from neorion.keel.store.backup import Manifest, read_manifest
 from neorion.keel.store.files import own, suitable, sync
 from neorion.keel.store.migrations import Migration, pending
-from neorion.keel.store.sqlite_link import Connection, connect
+from neorion.keel.store.sqlite_connection import Connection, connect
 from neorion.keel.store.sqlite_open import connect_reader
 
 # Owners after the backup was made had higher epochs, and their marks are still out there. A leap passes them all:

@@ -19,7 +19,7 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     require_extra("server", "navarch")
     import logging  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.keel.cli.exits import Exit  # noqa: PLC0415 -- as above
+    from neorion.keel.cli.exit_codes import Exit  # noqa: PLC0415 -- as above
     from neorion.keel.cli.kit import Column, Table  # noqa: PLC0415 -- as above
     from neorion.keel.config import load  # noqa: PLC0415 -- as above
     from neorion.navarch.app.simulation.page import page  # noqa: PLC0415 -- as above

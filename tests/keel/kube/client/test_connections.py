@@ -10,8 +10,8 @@ import pytest
 from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
-from neorion.keel.http import connections, dial
-from neorion.keel.http.link import Link
+from neorion.keel.http import connection_pool, dialer
+from neorion.keel.http.bounded_stream import Link
 from neorion.keel.kube import Merge
 from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust
 from neorion.keel.kube.core import CONFIG_MAP
@@ -242,7 +242,7 @@ async def test_half_an_answer_is_a_lost_one():
 
 
 async def test_a_server_that_does_not_shake_hands_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(dial, "CONNECT_S_MAX", 0.05)
+    monkeypatch.setattr(dialer, "CONNECT_S_MAX", 0.05)
 
     async def deaf(stream: ByteStream) -> None:
         del stream
@@ -335,7 +335,7 @@ async def test_a_token_that_would_smuggle_a_header_never_leaves():
 async def test_who_finds_all_connections_in_use_hears_of_that_and_not_of_a_slow_server(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(connection_pool, "CONNECTIONS_MAX", 1)
     brought: list[bytes] = []
     taken = anyio.Event()
 
@@ -356,7 +356,7 @@ async def test_who_finds_all_connections_in_use_hears_of_that_and_not_of_a_slow_
     ):
         group.start_soon(watch, client)
         await taken.wait()
-        monkeypatch.setattr(connections, "PLACE_S_MAX", 0.0)
+        monkeypatch.setattr(connection_pool, "PLACE_S_MAX", 0.0)
         with pytest.raises(Retry) as crowded:
             await client.get(CONFIG_MAP, "a", "n")
         assert (crowded.value.code, len(brought)) == ("kube.crowded", 1)

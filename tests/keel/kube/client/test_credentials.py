@@ -26,7 +26,7 @@ from neorion.keel.kube.client import (
     TokenFile,
     Trust,
 )
-from neorion.keel.kube.client.cluster import Source
+from neorion.keel.kube.client.cluster_config import Source
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.stage import LeapClock, client_of, serving, status
 
@@ -309,7 +309,7 @@ class Authority:
 _LOADS = """
 import sys
 from neorion.keel.base import Invalid
-from neorion.keel.kube.client.cluster import Certificate, Trust
+from neorion.keel.kube.client.cluster_config import Certificate, Trust
 from neorion.keel.kube.client.tls import tls_context
 try:
     tls_context(Trust(), Certificate(*sys.argv[1:]))

@@ -13,9 +13,9 @@ from neorion.keel.cli.kit.table import Column, Table
 from neorion.keel.cli.kit.terminal import Screen, Tone, escape
 
 if TYPE_CHECKING:
+    from neorion.keel.cli.kit.confirmation import confirm
     from neorion.keel.cli.kit.findings import FINDINGS, show_findings
-    from neorion.keel.cli.kit.optional import extras, install_command, missing_packages, require_extra
-    from neorion.keel.cli.kit.question import confirm
+    from neorion.keel.cli.kit.optional_extras import extras, install_command, missing_packages, require_extra
 
 __all__ = [
     "FINDINGS",
@@ -37,7 +37,7 @@ __getattr__ = late(
     __name__,
     {
         "findings": ("FINDINGS", "show_findings"),
-        "optional": ("extras", "install_command", "missing_packages", "require_extra"),
-        "question": ("confirm",),
+        "optional_extras": ("extras", "install_command", "missing_packages", "require_extra"),
+        "confirmation": ("confirm",),
     },
 )

@@ -9,7 +9,7 @@ from neorion.keel.base import Terminal
 from neorion.keel.cli.app import Command
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.main import completion_variable
-from neorion.keel.cli.shared import Choices
+from neorion.keel.cli.shared_options import Choices
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from neorion.keel.base import Finding, Severity
-from neorion.keel.cli.exits import Exit
+from neorion.keel.cli.exit_codes import Exit
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.kit.table import Column, Table
 from neorion.keel.cli.kit.terminal import Tone

@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from neorion.keel.cli.kit.data import as_json, as_json_line, as_yaml, plain
+from neorion.keel.cli.kit.serialize import as_json, as_json_line, as_yaml, plain
 from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
 from neorion.keel.cli.kit.terminal import Screen, Tone, escape, is_live, printable
-from neorion.keel.cli.shared import Format, Shared
+from neorion.keel.cli.shared_options import Format, Shared
 
 # To its beginning, and nothing of it left.
 _LINE_AWAY: Final = "\r\x1b[K"

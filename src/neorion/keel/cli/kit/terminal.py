@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple, Self, TextIO
 
-from neorion.keel.cli.shared import ColorMode
+from neorion.keel.cli.shared_options import ColorMode
 
 # Where a terminal does not know its width, most people still see this much.
 _USUAL_WIDTH: Final = 80

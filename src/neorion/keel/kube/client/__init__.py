@@ -4,7 +4,7 @@ Says nothing of what is asked for or why; no caches, no loops. Streams into pods
 """
 
 from neorion.keel.kube.client.api import Client
-from neorion.keel.kube.client.cluster import (
+from neorion.keel.kube.client.cluster_config import (
     Certificate,
     Cluster,
     ExecPlugin,
@@ -13,8 +13,8 @@ from neorion.keel.kube.client.cluster import (
     TokenFile,
     Trust,
 )
-from neorion.keel.kube.client.connection import connect
-from neorion.keel.kube.client.find import cluster_of_pod, find_cluster
+from neorion.keel.kube.client.connect import connect
+from neorion.keel.kube.client.discovery import cluster_of_pod, find_cluster
 from neorion.keel.kube.client.kubeconfig import Kubeconfig, kubeconfig_paths, read_kubeconfig
 
 __all__ = [

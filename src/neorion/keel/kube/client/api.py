@@ -7,14 +7,12 @@ from typing import TypeVar
 import msgspec
 
 from neorion.keel.base import Duration
-from neorion.keel.kube.client.cluster import Impersonation
+from neorion.keel.kube.client.cluster_config import Impersonation
+from neorion.keel.kube.client.decoding import Page, decode, decode_events, decode_page
 from neorion.keel.kube.client.transport import Params, Request, Transport
-from neorion.keel.kube.client.wire import Page, decode, decode_events, decode_page
 from neorion.keel.kube.core import POD, SERVICE_ACCOUNT
 from neorion.keel.kube.errors import Expired, Rejected
-from neorion.keel.kube.kinds import Kind, Manifest
-from neorion.keel.kube.objects import instant
-from neorion.keel.kube.port import (
+from neorion.keel.kube.interface import (
     ALL,
     ALL_LINES,
     DELETE,
@@ -32,6 +30,8 @@ from neorion.keel.kube.port import (
     Token,
     WatchEvent,
 )
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.objects import instant
 
 T = TypeVar("T")
 

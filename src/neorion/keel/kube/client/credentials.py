@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from neorion.keel.base import Error, Instant, Invalid
 from neorion.keel.clock import Clock
-from neorion.keel.kube.client.cluster import Certificate, Cluster, ExecPlugin, StaticToken, TokenFile
-from neorion.keel.kube.client.papers import FILE_FRESH_S, Papers
+from neorion.keel.kube.client.cluster_config import Certificate, Cluster, ExecPlugin, StaticToken, TokenFile
+from neorion.keel.kube.client.tls_material import FILE_FRESH_S, Papers
 
 # A credential is not used in its last seconds: it would expire on the way.
 MARGIN_NS = 10 * 1_000_000_000

@@ -12,7 +12,7 @@ from anyio.abc import ByteReceiveStream
 from msgspec import Struct
 
 from neorion.keel.base import Deadline, Instant, Invalid, Terminal
-from neorion.keel.kube.client.cluster import Certificate, ExecPlugin
+from neorion.keel.kube.client.cluster_config import Certificate, ExecPlugin
 from neorion.keel.kube.objects import instant
 
 # Enough of a plugin's complaint to understand it.

@@ -12,7 +12,7 @@ import yaml
 from msgspec import Struct
 
 from neorion.keel.base import Invalid, NotFound, did_you_mean
-from neorion.keel.kube.client.cluster import (
+from neorion.keel.kube.client.cluster_config import (
     Certificate,
     Cluster,
     ExecPlugin,

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from neorion.keel.base import Invalid
-from neorion.keel.kube.client.cluster import Certificate, Trust
+from neorion.keel.kube.client.cluster_config import Certificate, Trust
 
 
 def tls_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext:

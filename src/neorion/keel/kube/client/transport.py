@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.http.connections import Answer, Connections
+from neorion.keel.http.connection_pool import Answer, Connections
 from neorion.keel.http.message import Head, Headers
-from neorion.keel.kube.client.cluster import Cluster, Impersonation
+from neorion.keel.kube.client.cluster_config import Cluster, Impersonation
 from neorion.keel.kube.client.credentials import Access, Credentials
-from neorion.keel.kube.client.faults import refused, translated, worth_waiting
+from neorion.keel.kube.client.errors import refused, translated, worth_waiting
 from neorion.keel.run import Backoff, retry
 
 if TYPE_CHECKING:

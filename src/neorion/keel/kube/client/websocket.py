@@ -6,7 +6,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import Protocol, Side, State
 from websockets.utils import accept_key
 
-from neorion.keel.http.link import Link
+from neorion.keel.http.bounded_stream import Link
 from neorion.keel.http.message import Head, Headers
 
 # The kubelet's pieces have 32 KiB; nothing on its streams comes near this.

@@ -14,15 +14,15 @@ imported by processes that serve them.
 """
 
 from neorion.keel.kube.control.applier import Applier, difference
+from neorion.keel.kube.control.apply_hash import APPLIED
 from neorion.keel.kube.control.controller import Controller, Reconcile, not_only_status, own_key, owner_key
 from neorion.keel.kube.control.election import TENURE, UNFENCED, Election, Fence, Tenure
 from neorion.keel.kube.control.events import Recorder
-from neorion.keel.kube.control.feed import Feed, Informers
 from neorion.keel.kube.control.informer import Index, Informer, Listener, by_label, by_owner
-from neorion.keel.kube.control.measures import UNMEASURED, Ending, Measures
+from neorion.keel.kube.control.metrics_port import UNMEASURED, Ending, Measures
 from neorion.keel.kube.control.operator import Operator
 from neorion.keel.kube.control.queue import Lane, Taken, WorkQueue
-from neorion.keel.kube.control.stamp import APPLIED
+from neorion.keel.kube.control.reflector import Feed, Informers
 
 __all__ = [
     "APPLIED",

@@ -7,14 +7,14 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 
 from neorion.keel.base import Conflict, NotFound
+from neorion.keel.kube.control.apply_hash import Wanted
 from neorion.keel.kube.control.election import UNFENCED, Fence
-from neorion.keel.kube.control.feed import Informers
-from neorion.keel.kube.control.measures import UNMEASURED, Measures
-from neorion.keel.kube.control.stamp import Wanted
+from neorion.keel.kube.control.metrics_port import UNMEASURED, Measures
+from neorion.keel.kube.control.reflector import Informers
 from neorion.keel.kube.errors import Rejected
+from neorion.keel.kube.interface import Api, Deletion, Merge
 from neorion.keel.kube.kinds import Kind, Manifest
 from neorion.keel.kube.objects import Key, Meta, Object, Part
-from neorion.keel.kube.port import Api, Deletion, Merge
 
 T = TypeVar("T", bound=Object)
 

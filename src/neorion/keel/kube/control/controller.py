@@ -9,7 +9,7 @@ import anyio.lowlevel
 from neorion.keel.base import Conflict, Duration, Error, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.control.informer import Informer
-from neorion.keel.kube.control.measures import UNMEASURED, Ending, Measures
+from neorion.keel.kube.control.metrics_port import UNMEASURED, Ending, Measures
 from neorion.keel.kube.control.queue import K, Lane, Taken, WorkQueue
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Key, Object

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.core import LEASE, Lease
+from neorion.keel.kube.interface import Api, Bookmark, Deleted, Select
 from neorion.keel.kube.objects import Key, Meta, micro_time_text
-from neorion.keel.kube.port import Api, Bookmark, Deleted, Select
 from neorion.keel.run import Backoff
 from neorion.keel.telemetry import logger
 

@@ -11,9 +11,9 @@ from neorion.keel.base import Duration, Error, Instant, NotFound, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.kube.core import EVENT, Event, Reference, Series
 from neorion.keel.kube.errors import Exists
+from neorion.keel.kube.interface import Api, Merge
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Meta, Object, micro_time_text
-from neorion.keel.kube.port import Api, Merge
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)

@@ -5,12 +5,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import anyio
 
+from neorion.keel.kube.control.compressed_store import Packed
 from neorion.keel.kube.control.queue import Lane
-from neorion.keel.kube.control.shelf import Packed
+from neorion.keel.kube.interface import ALL, Select, Unreadable
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.labels import matcher
 from neorion.keel.kube.objects import Key, Meta, Object
-from neorion.keel.kube.port import ALL, Select, Unreadable
 
 T = TypeVar("T", bound=Object)
 T_contra = TypeVar("T_contra", bound=Object, contravariant=True)

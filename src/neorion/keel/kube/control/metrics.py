@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from neorion.keel.kube.control.measures import Ending
+from neorion.keel.kube.control.metrics_port import Ending
 from neorion.keel.telemetry.metrics import Metrics
 
 

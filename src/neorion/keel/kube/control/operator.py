@@ -9,7 +9,7 @@ from neorion.keel.base import Finding, Severity
 from neorion.keel.kube.control.controller import Controller
 from neorion.keel.kube.control.election import Election
 from neorion.keel.kube.control.events import Recorder
-from neorion.keel.kube.control.feed import Informers
+from neorion.keel.kube.control.reflector import Informers
 
 
 class Operator:

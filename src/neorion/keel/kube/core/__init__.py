@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.keel.kube.core.basics import (
+    from neorion.keel.kube.core.coordination import (
+        DEFINITION,
+        EVENT,
+        LEASE,
+        Definition,
+        Event,
+        Lease,
+        LeaseSpec,
+        Reference,
+        Series,
+    )
+    from neorion.keel.kube.core.core_v1 import (
         CLAIM,
         CONFIG_MAP,
         NAMESPACE,
@@ -23,17 +34,6 @@ if TYPE_CHECKING:
         Secret,
         Service,
         ServiceAccount,
-    )
-    from neorion.keel.kube.core.control import (
-        DEFINITION,
-        EVENT,
-        LEASE,
-        Definition,
-        Event,
-        Lease,
-        LeaseSpec,
-        Reference,
-        Series,
     )
     from neorion.keel.kube.core.nodes import NODE, Node, NodeSpec, NodeStatus, Taint
     from neorion.keel.kube.core.pods import POD, Container, ContainerStatus, Pod, PodSpec, PodStatus
@@ -96,7 +96,7 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "basics": (
+        "core_v1": (
             "CLAIM",
             "CONFIG_MAP",
             "NAMESPACE",
@@ -112,7 +112,7 @@ __getattr__ = late(
             "Service",
             "ServiceAccount",
         ),
-        "control": (
+        "coordination": (
             "DEFINITION",
             "EVENT",
             "LEASE",

@@ -3,8 +3,7 @@
 Objects are the business of the port `Api`. No buffers: who does not read holds up the sender.
 """
 
-from neorion.keel.kube.streams.forward import PortStream, Target, forward, log_broken, open_port
-from neorion.keel.kube.streams.process import (
+from neorion.keel.kube.streams.exec import (
     Container,
     Finished,
     Output,
@@ -15,6 +14,7 @@ from neorion.keel.kube.streams.process import (
     execute,
     run,
 )
+from neorion.keel.kube.streams.port_forward import PortStream, Target, forward, log_broken, open_port
 
 __all__ = [
     "Container",

@@ -12,10 +12,7 @@ from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock, point
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.errors import Status, misshapen, refusal
-from neorion.keel.kube.kinds import Kind, Manifest
-from neorion.keel.kube.labels import matcher
-from neorion.keel.kube.objects import Key, Meta
-from neorion.keel.kube.port import (
+from neorion.keel.kube.interface import (
     ALL,
     ALL_LINES,
     DELETE,
@@ -35,8 +32,11 @@ from neorion.keel.kube.port import (
     Unreadable,
     WatchEvent,
 )
+from neorion.keel.kube.kinds import Kind, Manifest
+from neorion.keel.kube.labels import matcher
+from neorion.keel.kube.objects import Key, Meta
 from neorion.keel.kube.testing.cluster import MemoryCluster
-from neorion.keel.kube.testing.fields import ABSENT, Json, get
+from neorion.keel.kube.testing.field_ownership import ABSENT, Json, get
 from neorion.keel.kube.testing.history import Change
 from neorion.keel.kube.testing.patches import merged, patched
 

@@ -12,8 +12,8 @@ from neorion.keel.clock import Clock
 from neorion.keel.kube.errors import Cause, Details, Status, refusal
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Key, time_text
-from neorion.keel.kube.testing import fields
-from neorion.keel.kube.testing.fields import Json
+from neorion.keel.kube.testing import field_ownership
+from neorion.keel.kube.testing.field_ownership import Json
 from neorion.keel.kube.testing.history import Change, History
 from neorion.keel.kube.testing.patches import merged
 
@@ -37,7 +37,7 @@ class Entry:
     """An object, and who owns which of its fields."""
 
     body: Json
-    owners: fields.Owners = field(default_factory=dict[str, set[fields.Path]])
+    owners: field_ownership.Owners = field(default_factory=dict[str, set[field_ownership.Path]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class MemoryCluster:
             )
         after = deepcopy(body)
         after.pop("status", None)
-        owned, _ = fields.changed({}, after)
+        owned, _ = field_ownership.changed({}, after)
         return self._commit(kind, key, None, Entry(after, {manager: owned}), (user, "create"))
 
     def update(self, kind: Kind[Any], body: Json, *, status: bool, user: str, manager: str) -> Json:
@@ -94,9 +94,9 @@ class MemoryCluster:
         _check_preconditions(kind, entry.body, body.get("metadata", {}))
         after = _merged_parts(entry.body, body, status=status)
         owners = {name: set(theirs) for name, theirs in entry.owners.items()}
-        changed, removed = fields.changed(entry.body, after)
-        fields.disown(owners, changed | removed, spare=manager)
-        fields.take_over(owners, manager, changed, applied=False)
+        changed, removed = field_ownership.changed(entry.body, after)
+        field_ownership.disown(owners, changed | removed, spare=manager)
+        field_ownership.take_over(owners, manager, changed, applied=False)
         return self._commit(kind, key, entry, Entry(after, owners), (user, "update"))
 
     def apply(
@@ -121,14 +121,14 @@ class MemoryCluster:
         wanted = (
             _only_status(body) if status else {name: part for name, part in body.items() if name != "status"}
         )
-        after, conflicts = fields.owned_by_apply(entry_owners, owner, live, wanted)
+        after, conflicts = field_ownership.owned_by_apply(entry_owners, owner, live, wanted)
         if conflicts and not force:
             other, path = conflicts[0]
             raise _conflict(f'{_dotted(path)} of {kind.resource} "{key.name}" belongs to "{other}".')
-        owned = set(fields.leaves(wanted))
+        owned = set(field_ownership.leaves(wanted))
         owners = {name: set(theirs) for name, theirs in entry_owners.items()}
-        fields.disown(owners, {path for _, path in conflicts}, spare=owner)
-        fields.take_over(owners, owner, owned, applied=True)
+        field_ownership.disown(owners, {path for _, path in conflicts}, spare=owner)
+        field_ownership.take_over(owners, owner, owned, applied=True)
         for name in ("apiVersion", "kind"):
             after[name] = body.get(name, "")
         after["metadata"] = {**after.get("metadata", {}), "name": key.name} | (
@@ -284,5 +284,5 @@ def _spec(body: Json) -> Json:
     return {name: part for name, part in body.items() if name not in ("metadata", "status")}
 
 
-def _dotted(path: fields.Path) -> str:
+def _dotted(path: field_ownership.Path) -> str:
     return "".join(f".{step}" if isinstance(step, str) else f"[{','.join(step)}]" for step in path)

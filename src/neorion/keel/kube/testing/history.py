@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Final
 
 from neorion.keel.kube.errors import Expired
-from neorion.keel.kube.testing.fields import Json
+from neorion.keel.kube.testing.field_ownership import Json
 
 # What a watcher may be behind before it has to list again; tests compact sooner on purpose.
 CHANGES_MAX: Final = 100_000

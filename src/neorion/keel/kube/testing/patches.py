@@ -4,7 +4,7 @@ from copy import deepcopy
 from typing import Any, cast
 
 from neorion.keel.base import Invalid
-from neorion.keel.kube.testing.fields import Json, as_map
+from neorion.keel.kube.testing.field_ownership import Json, as_map
 
 
 def merged(target: Any, patch: Any) -> Any:

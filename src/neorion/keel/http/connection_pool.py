@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from neorion.keel.clock import Clock
-from neorion.keel.http.dial import Dialer
-from neorion.keel.http.link import Link
+from neorion.keel.http.bounded_stream import Link
+from neorion.keel.http.dialer import Dialer
 from neorion.keel.http.message import Garbled, Head, Headers, Reading, write_head
 
 # One for each request in flight and each open watch; what is more waits until one is free.

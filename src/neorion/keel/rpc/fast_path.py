@@ -16,8 +16,8 @@ from protobuf import Message
 
 from neorion.keel.base import Invalid
 from neorion.keel.rpc import connect_errors
-from neorion.keel.rpc.answer import unwrapped
-from neorion.keel.rpc.exchange import Exchange
+from neorion.keel.rpc.call_context import Exchange
+from neorion.keel.rpc.http_errors import unwrapped
 
 # Below it an answer fits one packet, and packing it would only take time.
 _PACKED_FROM: Final = 1400

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Deadline, Error, Terminal
 from neorion.keel.kube import Added, Bookmark, Deleted, Expired, LogRequest, Modified, Select, WatchEvent
-from neorion.keel.kube.client import Client, wire
-from neorion.keel.kube.client.wire import decode, decode_events
+from neorion.keel.kube.client import Client, decoding
+from neorion.keel.kube.client.decoding import decode, decode_events
 from neorion.keel.kube.core import CONFIG_MAP, DEFINITION, POD, Pod
 from tests.keel.kube.stage import staged, status
 
@@ -60,7 +60,7 @@ def test_events_are_the_same_however_the_stream_is_cut(cuts: list[int]):
 
 
 async def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(wire, "LINE_MAX", 1_000)
+    monkeypatch.setattr(decoding, "LINE_MAX", 1_000)
     with pytest.raises(Terminal) as refused:
         await decoded(b"x" * 5_000, list(range(0, 5_000, 100)))
     assert refused.value.code == "kube.endless_line"

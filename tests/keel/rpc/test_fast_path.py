@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from neorion.keel.rpc.direct import Direct
+from neorion.keel.rpc.fast_path import Direct
 from tests.keel.rpc.gen.echo_pb import Ping, Pong
 from tests.keel.rpc.test_http import SAY, Answer, ask, request
 from tests.keel.rpc.world import TOKEN, World, over_socket

@@ -11,7 +11,8 @@ from aiohttp import WSMsgType, web
 
 from neorion.keel.base import Deadline, NotFound, Terminal
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.streams import Container, Output, Process, Size, Stream, attach, execute, process, run
+from neorion.keel.kube.streams import Container, Output, Process, Size, Stream, attach, execute, run
+from neorion.keel.kube.streams import exec as exec_module
 from tests.keel.kube.stage import Handler, staged, status
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +176,7 @@ async def test_output_that_nobody_reads_holds_up_the_command():
 
 
 async def test_more_output_than_run_keeps_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(process, "OUTPUT_MAX", 100)
+    monkeypatch.setattr(exec_module, "OUTPUT_MAX", 100)
     async with staged(kubelet(cat)) as client:
         with pytest.raises(Terminal) as refused:
             await run(client, WHERE, ["cat"], b"x" * 101)

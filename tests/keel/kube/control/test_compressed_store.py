@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.kube import Key, Meta
-from neorion.keel.kube.control.shelf import AT_HAND_MAX, SAMPLED, Packed
+from neorion.keel.kube.control.compressed_store import AT_HAND_MAX, SAMPLED, Packed
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 
 

@@ -7,12 +7,12 @@ import click
 
 from neorion.keel.base import Error, Finding, Invalid, Terminal, did_you_mean
 from neorion.keel.cli.app import NotStarted
-from neorion.keel.cli.exits import Exit
-from neorion.keel.cli.kit.data import as_json_line, plain
-from neorion.keel.cli.kit.optional import missing_extra
+from neorion.keel.cli.exit_codes import Exit
+from neorion.keel.cli.kit.optional_extras import missing_extra
 from neorion.keel.cli.kit.output import Output
+from neorion.keel.cli.kit.serialize import as_json_line, plain
 from neorion.keel.cli.kit.terminal import Tone, escape
-from neorion.keel.cli.shared import Format, Shared
+from neorion.keel.cli.shared_options import Format, Shared
 
 
 def tell(error: Exception, shared: Shared, program: str) -> int:

@@ -7,11 +7,9 @@ import anyio
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.control.informer import Informer
-from neorion.keel.kube.control.measures import UNMEASURED, Measures
+from neorion.keel.kube.control.metrics_port import UNMEASURED, Measures
 from neorion.keel.kube.errors import Expired
-from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Key, Object
-from neorion.keel.kube.port import (
+from neorion.keel.kube.interface import (
     ALL,
     Added,
     Api,
@@ -22,6 +20,8 @@ from neorion.keel.kube.port import (
     Unreadable,
     WatchEvent,
 )
+from neorion.keel.kube.kinds import Kind
+from neorion.keel.kube.objects import Key, Object
 from neorion.keel.run import Backoff
 from neorion.keel.telemetry import logger
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 from neorion.keel.base import Duration, Invalid, Terminal, did_you_mean
 from neorion.keel.clock import Clock
 from neorion.keel.store.engine import Broken, Engine, Lost, end_process
-from neorion.keel.store.lane import Lane, ThreadLane
+from neorion.keel.store.executor import Lane, ThreadLane
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.migrations import Migration, migrate, pending
 from neorion.keel.store.protocols import Store
@@ -42,7 +42,7 @@ async def open_store(
     """
     target = _target(where)
     with _extra("server", "apsw"):
-        from neorion.keel.store.grouped import GroupedStore, Surroundings  # noqa: PLC0415 -- needs apsw
+        from neorion.keel.store.group_commit_store import GroupedStore, Surroundings  # noqa: PLC0415 -- needs apsw
     lane = lane or ThreadLane()
     try:
         engine = await lane.run(partial(_connect, target, lease))

@@ -10,9 +10,9 @@ import anyio
 
 from neorion.keel.base import Deadline, Duration, Error, Id, Invalid, Retry
 from neorion.keel.clock import Ids
-from neorion.keel.rpc.access import ANYONE, Principal
 from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
-from neorion.keel.run.companion import companion
+from neorion.keel.rpc.auth import ANYONE, Principal
+from neorion.keel.run.background import companion
 
 NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
 

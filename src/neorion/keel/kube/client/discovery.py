@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from neorion.keel.base import NotFound
 from neorion.keel.http.proxies import proxy_from
-from neorion.keel.kube.client.cluster import Cluster, TokenFile, Trust
+from neorion.keel.kube.client.cluster_config import Cluster, TokenFile, Trust
 from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

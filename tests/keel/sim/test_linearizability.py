@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Duration, Retry, Terminal
 from neorion.keel.sim import Host, World, explore
-from neorion.keel.sim.history import Action, History, Operation, Read, Swap, Write, linearizable
+from neorion.keel.sim.linearizability import Action, History, Operation, Read, Swap, Write, linearizable
 
 ACTIONS = st.one_of(
     st.just(Read()),

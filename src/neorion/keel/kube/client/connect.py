@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from neorion.keel.clock import Clock, Rng, SystemClock, system_rng
-from neorion.keel.http.connections import Connections
-from neorion.keel.http.dial import Dialer
+from neorion.keel.http.connection_pool import Connections
+from neorion.keel.http.dialer import Dialer
 from neorion.keel.kube.client.api import Client
-from neorion.keel.kube.client.cluster import Cluster
+from neorion.keel.kube.client.cluster_config import Cluster
 from neorion.keel.kube.client.transport import Transport
 
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from neorion.keel.http.link import Link
+from neorion.keel.http.bounded_stream import Link
 from neorion.keel.kube.client.websocket import WebSocket
 from tests.keel.kube.client.test_connections import listening
 
@@ -67,7 +67,7 @@ async def test_who_reads_slowly_holds_the_peer_up():
 
 
 async def test_who_never_reads_holds_nobody_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("neorion.keel.http.link._LEAVING_S", 0.05)
+    monkeypatch.setattr("neorion.keel.http.bounded_stream._LEAVING_S", 0.05)
 
     async def deaf(stream: ByteStream) -> None:
         del stream

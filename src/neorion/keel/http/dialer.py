@@ -8,7 +8,7 @@ from base64 import b64encode
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from neorion.keel.base import Invalid
-from neorion.keel.http.link import Link
+from neorion.keel.http.bounded_stream import Link
 from neorion.keel.http.message import Garbled, Reading, write_head
 
 CONNECT_S_MAX = 10.0

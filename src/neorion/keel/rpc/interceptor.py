@@ -16,10 +16,10 @@ from protobuf import Message
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal, Unauthenticated
 from neorion.keel.clock import Ids
 from neorion.keel.http.client import Request, Response, TooLarge, Transport, read
-from neorion.keel.http.dial import Unreached
+from neorion.keel.http.dialer import Unreached
 from neorion.keel.http.message import Garbled
 from neorion.keel.rpc import wire
-from neorion.keel.rpc.exchange import RequestId
+from neorion.keel.rpc.call_context import RequestId
 from neorion.keel.telemetry import current as current_correlation
 
 T = TypeVar("T", bound=Message)

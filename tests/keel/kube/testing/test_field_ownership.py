@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.keel.kube.testing import fields
-from neorion.keel.kube.testing.fields import Json, Owners
+from neorion.keel.kube.testing import field_ownership
+from neorion.keel.kube.testing.field_ownership import Json, Owners
 
 scalars = st.sampled_from([1, 2, "x"])
 documents = st.recursive(
@@ -15,9 +15,9 @@ documents = st.recursive(
 
 
 def applied(owners: Owners, manager: str, live: Json, wanted: Json) -> Json:
-    after, conflicts = fields.owned_by_apply(owners, manager, live, wanted)
-    fields.disown(owners, {path for _, path in conflicts}, spare=manager)
-    fields.take_over(owners, manager, set(fields.leaves(wanted)), applied=True)
+    after, conflicts = field_ownership.owned_by_apply(owners, manager, live, wanted)
+    field_ownership.disown(owners, {path for _, path in conflicts}, spare=manager)
+    field_ownership.take_over(owners, manager, set(field_ownership.leaves(wanted)), applied=True)
     return after
 
 
@@ -32,7 +32,7 @@ def test_a_field_no_longer_wanted_goes_and_one_that_another_owns_too_stays():
 def test_two_managers_quarrel_only_over_different_values():
     owners: Owners = {}
     live = applied(owners, "us", {}, {"spec": {"a": 1, "b": 2}})
-    _, conflicts = fields.owned_by_apply(owners, "them", live, {"spec": {"a": 1, "b": 9}})
+    _, conflicts = field_ownership.owned_by_apply(owners, "them", live, {"spec": {"a": 1, "b": 9}})
     assert conflicts == [("us", ("spec", "b"))]
 
 
@@ -70,12 +70,15 @@ def test_applying_twice_is_applying_once(wanted: Json):
 def test_a_lone_manager_gets_the_fields_it_wants_and_no_others(first: Json, second: Json):
     owners: Owners = {}
     live = applied(owners, "us", applied(owners, "us", {}, first), second)
-    assert set(fields.leaves(live)) == set(fields.leaves(second))
-    assert all(fields.get(live, path) == fields.get(second, path) for path in fields.leaves(second))
+    assert set(field_ownership.leaves(live)) == set(field_ownership.leaves(second))
+    assert all(
+        field_ownership.get(live, path) == field_ownership.get(second, path)
+        for path in field_ownership.leaves(second)
+    )
 
 
 @given(documents, documents)
 def test_an_update_owns_what_it_changed(before: Json, after: Json):
-    changed, removed = fields.changed(before, after)
-    assert changed <= set(fields.leaves(after))
-    assert removed.isdisjoint(fields.leaves(after))
+    changed, removed = field_ownership.changed(before, after)
+    assert changed <= set(field_ownership.leaves(after))
+    assert removed.isdisjoint(field_ownership.leaves(after))

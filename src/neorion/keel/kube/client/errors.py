@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import msgspec
 
 from neorion.keel.base import Deadline, Duration, Error, Retry, Terminal
-from neorion.keel.http.connections import Crowded
-from neorion.keel.http.dial import Unreached
+from neorion.keel.http.connection_pool import Crowded
+from neorion.keel.http.dialer import Unreached
 from neorion.keel.http.message import Garbled, Head
 from neorion.keel.kube.errors import Details, Status, refusal
 

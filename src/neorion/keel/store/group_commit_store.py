@@ -16,8 +16,8 @@ from neorion.keel.base import Duration, Error, Finding, Retry, Terminal
 from neorion.keel.clock import Clock
 from neorion.keel.store.backup import write_backup
 from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Reader
-from neorion.keel.store.group import BoundTx, Change, Done, Failed, Outcome, commit_together
-from neorion.keel.store.lane import Lane
+from neorion.keel.store.executor import Lane
+from neorion.keel.store.group_commit import BoundTx, Change, Done, Failed, Outcome, commit_together
 from neorion.keel.store.migrations import Migration
 from neorion.keel.store.protocols import Tx
 from neorion.keel.telemetry import logger

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Invalid
 from neorion.keel.clock import Clock
-from neorion.keel.kube.client.cluster import Certificate, Cluster, Trust
+from neorion.keel.kube.client.cluster_config import Certificate, Cluster, Trust
 from neorion.keel.kube.client.tls import tls_context
 
 # Whoever renews a token or a certificate does it long before the old one ends; a file is read again after this long, or

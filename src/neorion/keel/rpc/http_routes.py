@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
-from neorion.keel.rpc.access import Principal
+from neorion.keel.rpc.auth import Principal
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from neorion.keel.base import Terminal
 from neorion.keel.kube.errors import Status, misshapen, refusal
+from neorion.keel.kube.interface import Added, Bookmark, Deleted, Modified, Unreadable, WatchEvent
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.objects import Object
-from neorion.keel.kube.port import Added, Bookmark, Deleted, Modified, Unreadable, WatchEvent
 
 T = TypeVar("T")
 
