@@ -7,8 +7,8 @@ import pytest
 from msgspec import structs
 
 from neorion.capacity.coreweave import CoreWeaveProvider
-from neorion.capacity.coreweave.pools import INTENT, NODE_POOL, OWNER, pool_of
-from neorion.capacity.coreweave.refusals import refusal
+from neorion.capacity.coreweave.errors import refusal
+from neorion.capacity.coreweave.nodepools import INTENT, NODE_POOL, OWNER, pool_of
 from neorion.capacity.provider import Capability, Intent, IntentId, MachineId, MachineState
 from neorion.keel.base import (
     Conflict,

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from neorion.capacity.coreweave import CoreWeaveProvider
-from neorion.capacity.coreweave.pools import INTENT, NODE_POOL
+from neorion.capacity.coreweave.nodepools import INTENT, NODE_POOL
 from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, MachineState
 from neorion.drydock.cluster import Cluster

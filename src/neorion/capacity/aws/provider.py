@@ -10,7 +10,7 @@ import boto3  # pyright: ignore[reportMissingTypeStubs] -- the vendor ships no t
 from botocore.config import Config  # pyright: ignore[reportMissingTypeStubs] -- the vendor ships no types
 from botocore.exceptions import BotoCoreError, ClientError  # pyright: ignore[reportMissingTypeStubs] -- the vendor ships no types
 
-from neorion.capacity.aws.refusals import refusal
+from neorion.capacity.aws.errors import refusal
 from neorion.capacity.aws.request import INTENT_TAG, OWNER_TAG, machine_of, run_request
 from neorion.capacity.provider import Capability, Intent, Machine, MachineId, Offering, no_machine, refused
 from neorion.keel.clock import Clock

@@ -4,8 +4,8 @@ A pool of its own makes every machine answer to a name that we chose, so that it
 here knows who buys, and pools that were not made here are never touched.
 """
 
-from neorion.capacity.coreweave.pools import NODE_POOL, NodePool
+from neorion.capacity.coreweave.errors import promised, queued, refusal, verdict
+from neorion.capacity.coreweave.nodepools import NODE_POOL, NodePool
 from neorion.capacity.coreweave.provider import CoreWeaveProvider
-from neorion.capacity.coreweave.refusals import promised, queued, refusal, verdict
 
 __all__ = ["NODE_POOL", "CoreWeaveProvider", "NodePool", "promised", "queued", "refusal", "verdict"]

@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 
 import anyio
 
-from neorion.capacity.coreweave.pools import INTENT, NODE_POOL, OWNER, NodePool, machine_of, pool_of
-from neorion.capacity.coreweave.refusals import promised, queued, refusal, verdict
+from neorion.capacity.coreweave.errors import promised, queued, refusal, verdict
+from neorion.capacity.coreweave.nodepools import INTENT, NODE_POOL, OWNER, NodePool, machine_of, pool_of
 from neorion.capacity.provider import (
     Capability,
     Intent,

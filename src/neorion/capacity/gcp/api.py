@@ -11,8 +11,8 @@ import msgspec
 from google.api_core.client_options import ClientOptions
 from google.cloud import compute_v1 as compute
 
-from neorion.capacity.gcp.refusals import FAILURES, is_status, refusal
-from neorion.capacity.gcp.wire import Instance, Operation, Region, Scope, tail
+from neorion.capacity.gcp.api_types import Instance, Operation, Region, Scope, tail
+from neorion.capacity.gcp.errors import FAILURES, is_status, refusal
 from neorion.capacity.provider import unknown_outcome
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from neorion.capacity.gcp.api import GcpApi
-from neorion.capacity.gcp.refusals import failed
+from neorion.capacity.gcp.api_types import INTENT_LABEL, OWNER_LABEL, Operation, gone
+from neorion.capacity.gcp.errors import failed
 from neorion.capacity.gcp.request import instance_of, request_id
-from neorion.capacity.gcp.wire import INTENT_LABEL, OWNER_LABEL, Operation, gone
 from neorion.capacity.provider import (
     Capability,
     Intent,

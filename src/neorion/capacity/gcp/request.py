@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from neorion.capacity.gcp.wire import INTENT_LABEL, OWNER_LABEL
+from neorion.capacity.gcp.api_types import INTENT_LABEL, OWNER_LABEL
 from neorion.capacity.provider import Intent
 
 # Where the pool names no image: the driver is in it, and the family follows its newest version.

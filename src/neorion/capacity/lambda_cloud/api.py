@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from neorion.capacity.lambda_cloud.wire import Refused
+from neorion.capacity.lambda_cloud.api_types import Refused
 from neorion.capacity.provider import (
     no_capacity,
     no_machine,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 
 from neorion.capacity.lambda_cloud.api import TIMEOUT, About, Door, LambdaApi
-from neorion.capacity.lambda_cloud.wire import (
+from neorion.capacity.lambda_cloud.api_types import (
     Instances,
     Launched,
     OneInstance,

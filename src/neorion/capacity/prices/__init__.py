@@ -3,6 +3,6 @@
 Only a table: what a price is good for is decided by whoever buys, and prices that a cloud tells by itself come from its adapter.
 """
 
-from neorion.capacity.prices.book import PriceBook, listed_on
+from neorion.capacity.prices.price_book import PriceBook, listed_on
 
 __all__ = ["PriceBook", "listed_on"]

@@ -4,6 +4,15 @@ The promises that every cloud's adapter keeps stand on `Provider`; `tests/contra
 live in folders of their own beside this one, and none of them knows who buys.
 """
 
+from neorion.capacity.provider.errors import (
+    no_capacity,
+    no_machine,
+    not_allowed,
+    quota,
+    rate_limited,
+    refused,
+    unknown_outcome,
+)
 from neorion.capacity.provider.port import (
     Capability,
     Intent,
@@ -13,15 +22,6 @@ from neorion.capacity.provider.port import (
     MachineState,
     Offering,
     Provider,
-)
-from neorion.capacity.provider.refusals import (
-    no_capacity,
-    no_machine,
-    not_allowed,
-    quota,
-    rate_limited,
-    refused,
-    unknown_outcome,
 )
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from neorion.capacity.coreweave.pools import NodePool
+from neorion.capacity.coreweave.nodepools import NodePool
 from neorion.capacity.provider import (
     no_capacity,
     no_machine,

@@ -7,7 +7,7 @@ from google.auth.exceptions import GoogleAuthError, TransportError
 from google.protobuf.json_format import ParseError
 from requests.exceptions import RequestException
 
-from neorion.capacity.gcp.wire import Operation
+from neorion.capacity.gcp.api_types import Operation
 from neorion.capacity.provider import (
     no_capacity,
     not_allowed,
