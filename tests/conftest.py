@@ -16,8 +16,8 @@ import pytest
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Yard
 from neorion.drydock.control import PROGRAMS
-from neorion.drydock.yard import Yard
 from tests import shaken
 from tools import leftovers, system
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec import json, msgpack
 
 from neorion.drydock.host import Ledger
-from neorion.drydock.host.ledger import Effect
+from neorion.drydock.host.undo_log import Effect
 from neorion.iris.act.deck import Deck
 from neorion.iris.adapters.platforms.local.record import Records
 from neorion.iris.adapters.runtimes.process import outcome, wire

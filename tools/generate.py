@@ -18,7 +18,7 @@ from neorion.devservers.decide.tenant import tenant_manifests
 from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
 from neorion.devservers.model.user import DevServerUserSpec
 from neorion.drydock.binaries import ready
-from neorion.drydock.yard import Yard
+from neorion.drydock.clusters import Yard
 from neorion.iris.client.result import end_meanings
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
 from neorion.iris.model.reason import wait_meanings

@@ -17,10 +17,10 @@ from typing import Final
 import anyio
 
 from neorion.drydock.binaries import Shelf
-from neorion.drydock.host.process import CLUSTER_MARK
+from neorion.drydock.clusters import Yard
+from neorion.drydock.host.processes import CLUSTER_MARK
 from neorion.drydock.slots import CLAIMS
 from neorion.drydock.testing import is_shared, remove_unused
-from neorion.drydock.yard import Yard
 from neorion.keel.clock import SystemClock
 
 MARK: Final = "NEORION_TEST_RUN"

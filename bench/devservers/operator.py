@@ -25,9 +25,9 @@ from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.devservers.model import Phase
 from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.simulated import Group
 from neorion.drydock.storage import publish_storage, storage_part
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, Key, Meta, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig

@@ -17,7 +17,7 @@ from bench.devservers.sides import NAMESPACE
 from bench.kit import Report
 from neorion.devservers.model.objects import SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.kube.client import connect, read_kubeconfig
 
 ROUNDS = 11

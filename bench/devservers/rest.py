@@ -17,7 +17,7 @@ from bench.devservers.sides import built, ours, reference, side, together
 from bench.kit import Report
 from bench.process import cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.core import SERVICE
 

@@ -13,7 +13,7 @@ import uvloop
 
 from bench.kit import Report
 from bench.peers import Absent, Peer
-from neorion.drydock.yard import Yard
+from neorion.drydock.clusters import Yard
 from neorion.keel.kube import Merge, Meta
 from neorion.keel.kube.client import Client, connect, find_cluster
 from neorion.keel.kube.client.decoding import decode

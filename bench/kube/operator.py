@@ -25,7 +25,7 @@ from bench.peers import Absent
 from bench.peers.environment import HERE, python_of
 from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Yard
+from neorion.drydock.clusters import Yard
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, Key, Merge, Meta, Modified, Select, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig

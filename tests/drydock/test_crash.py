@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.yard import Yard
+from neorion.drydock.clusters import Yard
 from tests.drydock.traces import traces
 
 NAME = "crash"

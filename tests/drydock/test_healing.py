@@ -7,9 +7,9 @@ import pytest
 
 from neorion.drydock.api import Api
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.host import running
 from neorion.drydock.kueue import Manifest, _ensure
-from neorion.drydock.yard import Wishes, Yard
 
 pytestmark = pytest.mark.anyio
 

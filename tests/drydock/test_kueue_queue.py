@@ -10,8 +10,8 @@ import pytest
 
 from neorion.capacity.node import marks
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.simulated import Group
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.coreweave import (
     FAULT,
     MACHINES,
@@ -21,8 +22,7 @@ from neorion.drydock.coreweave import (
     PoolSpec,
     decide,
 )
-from neorion.drydock.coreweave.pools import Lifecycle
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.coreweave.nodepool_types import Lifecycle
 from neorion.keel.base import Duration, Retry, Terminal
 from neorion.keel.kube import Merge, Meta
 from neorion.keel.kube.client import Client, connect, read_kubeconfig

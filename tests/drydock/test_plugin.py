@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.yard import Yard
+from neorion.drydock.clusters import Yard
 
 CONFTEST = """
 import pytest
 from neorion.drydock.simulated import Group
-from neorion.drydock.yard import Wishes
+from neorion.drydock.clusters import Wishes
 
 pytest_plugins = ["neorion.drydock.testing.plugin"]
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.simulated import (
     EXIT_CODE,
     LABEL,
@@ -19,7 +20,6 @@ from neorion.drydock.simulated import (
     machine_type,
     remove_simulated,
 )
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Invalid, NotFound
 from tests.drydock.workloads import GPU, apply, job, pod, queue, wait
 

@@ -12,7 +12,7 @@ import anyio
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.coreweave import FAULT, Fault
-from neorion.drydock.coreweave.player import Player
+from neorion.drydock.coreweave.simulator import Player
 from neorion.iris.adapters.platforms.faults import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,

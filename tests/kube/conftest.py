@@ -11,11 +11,11 @@ import pytest
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.simulated import Group
 from neorion.drydock.storage import publish_storage, storage_part
 from neorion.drydock.testing import namespace, shared_cluster
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import DEFINITION
 from tests.contracts.kube_api import WIDGET

@@ -13,7 +13,7 @@ from neorion.capacity.coreweave.nodepools import INTENT, NODE_POOL
 from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, MachineState
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.clock import SystemIds
 from neorion.keel.config import loads

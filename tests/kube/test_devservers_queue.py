@@ -10,7 +10,7 @@ import pytest
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
 from neorion.devservers.model.objects import SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.base import Duration
 from neorion.keel.kube import Kind, Merge, Object
 from neorion.keel.kube.client import Client, connect, read_kubeconfig

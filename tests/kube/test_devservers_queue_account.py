@@ -8,7 +8,7 @@ import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.kube import JsonPatch, Kind, Object
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import POD

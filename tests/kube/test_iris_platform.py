@@ -14,10 +14,10 @@ import pytest
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.drydock.testing import namespace
-from neorion.drydock.yard import Wishes, Yard
 from neorion.iris.adapters.platforms.faults import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,

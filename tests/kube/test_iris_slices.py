@@ -10,9 +10,9 @@ import pytest
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.coreweave import FAULT
 from neorion.drydock.simulated import Group
-from neorion.drydock.yard import Wishes, Yard
 from neorion.iris.adapters.cluster_file import ClusterFile, kubernetes_settings, scale_groups
 from neorion.iris.adapters.installation import Installer, manifests, names_of
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform

@@ -9,9 +9,9 @@ import pytest
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.testing import namespace, shared_cluster
-from neorion.drydock.yard import Wishes, Yard
 from tests.node.devservers import Devctl, operated
 from tests.node.pods import Kubectl, push_test_image
 

@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
-from neorion.drydock.yard import Wishes, Yard
 from tests.node.pods import NEEDS
 
 # The first build of the image fetches its packages.

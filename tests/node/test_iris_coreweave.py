@@ -20,9 +20,9 @@ import yaml
 from anyio.streams.text import TextReceiveStream
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.coreweave import MACHINES, Machines
 from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from tests.node.pods import NEEDS, Kubectl

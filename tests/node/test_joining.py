@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.node import add, bring_up
 from neorion.drydock.status import status_of
-from neorion.drydock.yard import Wishes, Yard
 from tests.node.pods import MINUTES, NEEDS
 
 KUBELET_PORT = 10250

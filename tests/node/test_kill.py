@@ -9,9 +9,9 @@ import pytest
 from anyio.streams.text import TextReceiveStream
 
 from neorion.drydock.binaries import Shelf
+from neorion.drydock.clusters import Yard
 from neorion.drydock.host import running
 from neorion.drydock.machine import Cgroups, ask
-from neorion.drydock.yard import Yard
 from neorion.keel.clock import SystemClock
 from tests.node.pods import MINUTES, NEEDS
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
 
 _UP = """
 import sys, anyio
-from neorion.drydock.yard import Wishes, Yard
+from neorion.drydock.clusters import Wishes, Yard
 anyio.run(Yard.of().up, "killed", Wishes(nodes=2), lambda words: print(words, flush=True))
 print("done", flush=True)
 """

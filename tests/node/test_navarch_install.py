@@ -21,9 +21,9 @@ from anyio import to_thread
 from moto.server import ThreadedMotoServer
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
 from neorion.drydock.node import NodeSpec, add, nodes, remove
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from tests.capacity.clouds.ec2 import IMAGE, KEYS

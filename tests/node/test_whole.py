@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Yard
 from neorion.drydock.coreweave import POOL
 from neorion.drydock.machine import ask
-from neorion.drydock.yard import Yard
 from neorion.keel.clock import SystemClock
 from tests.drydock.traces import traces
 from tests.drydock.workloads import apply, job, pool, queue, wait

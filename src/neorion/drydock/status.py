@@ -7,8 +7,8 @@ from typing import Final
 import anyio
 
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.cluster_addons import FITTED
 from neorion.drydock.control import PARTS
-from neorion.drydock.fitting import FITTED
 from neorion.drydock.host import Running, running
 from neorion.drydock.node import nodes
 from neorion.keel.base import Duration, Error, Quantity

@@ -9,7 +9,7 @@ import anyio
 from neorion.capacity.coreweave import CoreWeaveProvider
 from neorion.capacity.provider import Intent, IntentId
 from neorion.drydock.coreweave import FAULT, Fault
-from neorion.drydock.coreweave.player import Player
+from neorion.drydock.coreweave.simulator import Player
 from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.kube import ALL, Kind, Listed, Manifest, Select

@@ -18,9 +18,9 @@ from neorion.conformance.model import CheckResult, Run, builtin_profile
 from neorion.conformance.ports import Recorder
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.simulated import Group
 from neorion.drydock.testing import shared_cluster
-from neorion.drydock.yard import Wishes, Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Kind

@@ -3,10 +3,10 @@
 Starting them is not done here.
 """
 
+from neorion.drydock.binaries.binary_cache import GIVEN, Shelf, cache_folder, ready
 from neorion.drydock.binaries.build import build, build_missing
 from neorion.drydock.binaries.products import PRODUCTS, Product, Release, product_named, product_of
-from neorion.drydock.binaries.run import Tell, call, hush
-from neorion.drydock.binaries.shelf import GIVEN, Shelf, cache_folder, ready
+from neorion.drydock.binaries.subprocesses import Tell, call, hush
 
 __all__ = [
     "GIVEN",

@@ -13,10 +13,10 @@ import anyio
 import yaml
 from anyio import to_thread
 
-from neorion.drydock.binaries.golang import find_go
+from neorion.drydock.binaries.binary_cache import Shelf
+from neorion.drydock.binaries.go_toolchain import find_go
 from neorion.drydock.binaries.products import Product, product_of
-from neorion.drydock.binaries.run import Tell, call, hush
-from neorion.drydock.binaries.shelf import Shelf
+from neorion.drydock.binaries.subprocesses import Tell, call, hush
 
 # The module and the folders that hold a product's definitions.
 _DEFINITIONS: Final = {
@@ -44,7 +44,7 @@ async def build(product: Product, shelf: Shelf, tell: Tell, *, released: bool = 
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         if released and product.release is not None:
-            from neorion.drydock.binaries.released import fetch  # noqa: PLC0415 -- most build
+            from neorion.drydock.binaries.releases import fetch  # noqa: PLC0415 -- most build
 
             await fetch(product, product.release, partial, tell)
         else:

@@ -15,56 +15,56 @@ _MACHINE: Final = "This machine"
 app = App("drydock", help="A real Kubernetes on this machine, without Docker.", env_prefix="NEORION_DRYDOCK")
 app.mount(
     "up",
-    "neorion.drydock.cli.life:up_command",
+    "neorion.drydock.cli.commands.cluster:up_command",
     help="Make a cluster, or bring back what of it does not run.",
     heading=_CLUSTER,
 )
 app.mount(
     "down",
-    "neorion.drydock.cli.life:down_command",
+    "neorion.drydock.cli.commands.cluster:down_command",
     help="Remove a cluster without a trace.",
     heading=_CLUSTER,
 )
 app.mount(
     "status",
-    "neorion.drydock.cli.look:status_command",
+    "neorion.drydock.cli.commands.status:status_command",
     help="Show the clusters of this machine.",
     heading=_CLUSTER,
 )
 app.mount(
     "logs",
-    "neorion.drydock.cli.look:logs_command",
+    "neorion.drydock.cli.commands.status:logs_command",
     help="Print what a part of a cluster said.",
     heading=_CLUSTER,
 )
 app.mount(
     "kubeconfig",
-    "neorion.drydock.cli.use:kubeconfig_command",
+    "neorion.drydock.cli.commands.kubectl:kubeconfig_command",
     help="Print where a cluster's kubeconfig is.",
     heading=_USE,
 )
 app.mount(
     "kubectl",
-    "neorion.drydock.cli.use:kubectl_command",
+    "neorion.drydock.cli.commands.kubectl:kubectl_command",
     help="Run kubectl as the administrator of a cluster.",
     heading=_USE,
 )
-app.mount("node", "neorion.drydock.cli.node:node", help="Add and remove nodes.", heading=_NODES)
+app.mount("node", "neorion.drydock.cli.commands.node:node", help="Add and remove nodes.", heading=_NODES)
 app.mount(
     "build-image",
-    "neorion.drydock.cli.image:build_image_command",
+    "neorion.drydock.cli.commands.image:build_image_command",
     help="Build an image from a Dockerfile and give it to a cluster.",
     heading=_USE,
 )
 app.mount(
     "load-image",
-    "neorion.drydock.cli.image:load_image_command",
+    "neorion.drydock.cli.commands.image:load_image_command",
     help="Give a cluster the images of an archive.",
     heading=_USE,
 )
 app.mount(
     "build",
-    "neorion.drydock.cli.life:build_command",
+    "neorion.drydock.cli.commands.cluster:build_command",
     help="Build the programs that clusters are made of.",
     heading=_MACHINE,
 )

@@ -3,8 +3,8 @@
 Starting and waiting is `Cluster`'s; nodes are not part of it.
 """
 
-from neorion.drydock.control.identities import make_identities
-from neorion.drydock.control.parts import (
+from neorion.drydock.control.certificates import make_identities
+from neorion.drydock.control.components import (
     EMPTY_LARGE_LOGS,
     PARTS,
     PROGRAMS,

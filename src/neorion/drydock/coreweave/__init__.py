@@ -5,7 +5,8 @@ Knows no system that uses NodePools, and buys nothing.
 
 from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
 from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
-from neorion.drydock.coreweave.pools import (
+from neorion.drydock.coreweave.deploy import resume_coreweave, start_coreweave
+from neorion.drydock.coreweave.nodepool_types import (
     FAULT,
     MACHINES,
     NODE_POOL,
@@ -15,7 +16,6 @@ from neorion.drydock.coreweave.pools import (
     PoolSpec,
     PoolStatus,
 )
-from neorion.drydock.coreweave.serving import resume_coreweave, start_coreweave
 
 __all__ = [
     "FAULT",

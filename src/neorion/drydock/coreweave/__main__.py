@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 
 from neorion.drydock.binaries import Shelf
-from neorion.drydock.coreweave.limit import refusing
-from neorion.drydock.coreweave.player import Player
-from neorion.drydock.coreweave.real import RealMachines
-from neorion.drydock.coreweave.serving import WHO
+from neorion.drydock.clusters import Yard
+from neorion.drydock.coreweave.deploy import WHO
+from neorion.drydock.coreweave.rate_limit import refusing
+from neorion.drydock.coreweave.real_nodes import RealMachines
+from neorion.drydock.coreweave.simulator import Player
 from neorion.drydock.layout import Door
-from neorion.drydock.yard import Yard
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig

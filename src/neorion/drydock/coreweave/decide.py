@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neorion.drydock.coreweave.pools import FAULT, Machines, NodePool
+from neorion.drydock.coreweave.nodepool_types import FAULT, Machines, NodePool
 
 
 class Fault(StrEnum):

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from neorion.drydock.devices.device_state import Rack
 from neorion.drydock.devices.plugin import Plugin
-from neorion.drydock.devices.rack import Rack
 from neorion.keel.clock import SystemClock
 from neorion.keel.run import Crew, run_process
 from neorion.keel.telemetry.setup import Form, setup

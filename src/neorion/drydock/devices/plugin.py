@@ -7,6 +7,7 @@ from typing import Final
 
 import anyio
 
+from neorion.drydock.devices.device_state import RESOURCE, Rack
 from neorion.drydock.devices.gen.deviceplugin_pb import (
     AllocateRequest,
     AllocateResponse,
@@ -16,8 +17,7 @@ from neorion.drydock.devices.gen.deviceplugin_pb import (
     ListAndWatchResponse,
     RegisterRequest,
 )
-from neorion.drydock.devices.rack import RESOURCE, Rack
-from neorion.drydock.devices.wire import register, serve
+from neorion.drydock.devices.kubelet_grpc import register, serve
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.telemetry import logger

@@ -3,10 +3,10 @@
 Knows nothing of Kubernetes.
 """
 
-from neorion.drydock.host.ledger import Effect, Ledger, Undo
 from neorion.drydock.host.locks import locked
-from neorion.drydock.host.process import Part, Running, alive, end, marked_clusters, running, start
+from neorion.drydock.host.processes import Part, Running, alive, end, marked_clusters, running, start
 from neorion.drydock.host.undo import UNDO
+from neorion.drydock.host.undo_log import Effect, Ledger, Undo
 
 __all__ = [
     "UNDO",

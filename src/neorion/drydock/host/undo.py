@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-from neorion.drydock.host.ledger import Undo
+from neorion.drydock.host.undo_log import Undo
 from neorion.drydock.machine import Cgroups, reaching_all
 from neorion.keel.clock import SystemClock
 

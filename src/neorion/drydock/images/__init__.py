@@ -3,11 +3,11 @@
 Nothing is fetched from an image registry. What pulls the images belongs to `node`.
 """
 
+from neorion.drydock.images.base_images import BUSYBOX, PAUSE, STAND_INS, StandIn, provide
 from neorion.drydock.images.build import Build, build
+from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.load import load
-from neorion.drydock.images.names import ImageName
 from neorion.drydock.images.registry import Registry
-from neorion.drydock.images.standins import BUSYBOX, PAUSE, STAND_INS, StandIn, provide
 from neorion.drydock.images.store import ImageStore
 
 __all__ = [

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from neorion.drydock.images.base_images import provide
 from neorion.drydock.images.dockerfile import bases
-from neorion.drydock.images.names import ImageName
-from neorion.drydock.images.standins import provide
+from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.store import ImageStore
 from neorion.keel.base import NotFound
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.image_name import ImageName
 
 _LINE_GOES_ON: Final = re.compile(r"\\\n")
 _INSTRUCTION: Final = re.compile(r"\s*([A-Za-z]+)\s+(.*)")

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.store import ImageStore
 from neorion.keel.base import Invalid
 

@@ -9,7 +9,7 @@ from typing import Final, Self
 import msgspec
 
 from neorion.drydock.binaries import Shelf
-from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.machine import ask
 from neorion.drydock.network import reaching_clusters
 

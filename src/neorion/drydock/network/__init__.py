@@ -5,7 +5,7 @@ What runs at the ends of the cables belongs to `node`. No cluster's packet leave
 
 from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses, reaching_clusters
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
-from neorion.drydock.network.wire import is_plugged, plug, route_services, unplug
+from neorion.drydock.network.veth import is_plugged, plug, route_services, unplug
 
 __all__ = [
     "NODES_MAX",

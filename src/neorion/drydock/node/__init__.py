@@ -3,7 +3,7 @@
 The network they hang on, the images they pull and the devices they offer have rooms of their own.
 """
 
-from neorion.drydock.node.life import add, bring_up, ensure_nodes, init_pid, nodes_up, remove
+from neorion.drydock.node.lifecycle import add, bring_up, ensure_nodes, init_pid, nodes_up, remove
 from neorion.drydock.node.record import Node, cluster_cgroup, find, nodes
 from neorion.drydock.node.spec import Effect, NodeSpec, Taint
 

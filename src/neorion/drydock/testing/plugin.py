@@ -11,9 +11,9 @@ from anyio.from_thread import start_blocking_portal
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import NOTHING_MORE, Wishes, Yard
 from neorion.drydock.testing.namespaces import namespace
 from neorion.drydock.testing.shared import shared_cluster
-from neorion.drydock.yard import NOTHING_MORE, Wishes, Yard
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.yard import NOTHING_MORE, Wishes, Yard
+from neorion.drydock.clusters import NOTHING_MORE, Wishes, Yard
 
 
 @contextmanager

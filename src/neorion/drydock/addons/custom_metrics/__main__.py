@@ -7,8 +7,8 @@ from neorion.drydock.addons.custom_metrics import NAME
 from neorion.drydock.addons.custom_metrics.server import serving
 from neorion.drydock.api import Api
 from neorion.drydock.binaries import Shelf
+from neorion.drydock.clusters import Yard
 from neorion.drydock.layout import Door
-from neorion.drydock.yard import Yard
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.run import Crew, run_process

@@ -10,7 +10,7 @@ from typing import Final
 
 from anyio import to_thread
 
-from neorion.drydock.images.names import ImageName
+from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.store import ImageStore
 from neorion.drydock.machine import ask, where
 from neorion.keel.base import NotFound, Terminal, did_you_mean

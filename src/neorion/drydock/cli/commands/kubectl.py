@@ -12,7 +12,7 @@ from neorion.keel.cli.kit import Output
 def kubeconfig_command(out: Output, name: str) -> None:
     """Print where a cluster's kubeconfig is."""
     require_extras()
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- the help does not need it
 
     out.text(f"{Yard.of(out.env).find(name).kubeconfig}\n")
 
@@ -34,7 +34,7 @@ def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
     require_extras()
     import subprocess  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
 
     cluster = Yard.of(out.env).find(name)
     env = cluster.kubectl_env(out.env)

@@ -42,9 +42,9 @@ def add_command(
 
 
 def _add_simulated(out: Output, name: str, text: str) -> None:
-    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
     from neorion.drydock.simulated import Group, add_simulated  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
 
     group = Group.parse(text)
 
@@ -58,11 +58,11 @@ def _add_simulated(out: Output, name: str, text: str) -> None:
 def _add_real(out: Output, name: str, node_name: str, gpus: int, size: str) -> None:
     import os  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- as above
-    from neorion.drydock.needs import require_real_nodes  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.session import run  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import Wishes, Yard  # noqa: PLC0415 -- as above
     from neorion.drydock.node import NodeSpec  # noqa: PLC0415 -- as above
     from neorion.drydock.node import add as add_node  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Wishes, Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.preflight import require_real_nodes  # noqa: PLC0415 -- as above
 
     cpus, _, memory = size.partition(":")
     spec = NodeSpec(gpus=gpus, cpus=cpus, memory=memory)
@@ -86,9 +86,9 @@ def remove_command(out: Output, node_name: str, name: str) -> None:
     require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
     from neorion.drydock.node import nodes, remove  # noqa: PLC0415 -- as above
     from neorion.drydock.simulated import remove_simulated  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
 
     async def go() -> None:
         async with Yard.of(out.env).held(name) as cluster:

@@ -6,8 +6,8 @@ from typing import Final
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
-from neorion.drydock.coreweave.limit import limiting
-from neorion.drydock.coreweave.player import BOOT
+from neorion.drydock.coreweave.rate_limit import limiting
+from neorion.drydock.coreweave.simulator import BOOT
 from neorion.drydock.host import Part
 from neorion.drydock.layout import LOOPBACK, Door
 from neorion.drydock.pki import Subject

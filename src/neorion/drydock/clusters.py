@@ -15,10 +15,10 @@ from anyio import to_thread
 from neorion.drydock.addons import ADDONS, resume_addons
 from neorion.drydock.binaries import Shelf, Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.cluster_addons import fit_out, lay_network
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.coreweave import resume_coreweave, start_coreweave
 from neorion.drydock.dns import DNS_PROGRAMS
-from neorion.drydock.fitting import fit_out, lay_network
 from neorion.drydock.host import UNDO, Ledger, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, state_folder

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
-from neorion.drydock.coreweave.pools import MACHINES, NODE_POOL, POOL, Machines, NodePool, PoolStatus
-from neorion.drydock.coreweave.real import RealMachines
+from neorion.drydock.coreweave.nodepool_types import MACHINES, NODE_POOL, POOL, Machines, NodePool, PoolStatus
+from neorion.drydock.coreweave.real_nodes import RealMachines
 from neorion.drydock.simulated import BOOT_TIME, PLAYED, SILENCE, TYPES, machine_type
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from neorion.drydock.coreweave.crd import GROUP, VERSION
 from neorion.drydock.coreweave.decide import Fault
-from neorion.drydock.coreweave.pools import FAULT
+from neorion.drydock.coreweave.nodepool_types import FAULT
 from neorion.drydock.layout import LOOPBACK
 
 # In seconds: long enough that a client which does not listen to it is noticed.

@@ -14,9 +14,9 @@ def status_command(out: Output, name: str | None) -> None:
     require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.cli.records import STATUS  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.tables import STATUS  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
     from neorion.drydock.status import status_of  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
 
     yard = Yard.of(out.env)
     if name is not None:
@@ -34,7 +34,7 @@ def logs_command(out: Output, part: str, name: str) -> None:
     PART is one that `status -o json` names, as in etcd; of a real node its programs, as in node1/kubelet.
     """
     require_extras()
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- the help does not need it
     from neorion.keel.base import NotFound, did_you_mean  # noqa: PLC0415 -- as above
 
     layout = Yard.of(out.env).find(name).layout

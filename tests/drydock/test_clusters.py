@@ -11,12 +11,12 @@ import pytest
 
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.cluster import Cluster
+from neorion.drydock.clusters import Record, Yard
 from neorion.drydock.control import PARTS
 from neorion.drydock.host import UNDO, Ledger, Part, running, start
 from neorion.drydock.layout import Door, Layout
 from neorion.drydock.network import SLOTS
 from neorion.drydock.slots import claim_slot, keep_slot
-from neorion.drydock.yard import Record, Yard
 from neorion.keel.base import Conflict, Invalid, NoCapacity, NotFound, Terminal
 from neorion.keel.clock import SystemClock
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.coreweave.pools import MACHINES, POOL, Machines
+from neorion.drydock.coreweave.nodepool_types import MACHINES, POOL, Machines
 from neorion.drydock.node import NodeSpec, add, nodes, remove
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.keel.base import Conflict, Duration, NotFound

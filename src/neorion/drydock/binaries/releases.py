@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from neorion.drydock.binaries.products import Product, Release
-from neorion.drydock.binaries.run import Tell
+from neorion.drydock.binaries.subprocesses import Tell
 from neorion.keel.base import Retry, Terminal
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}

@@ -42,12 +42,12 @@ def up_command(
 ) -> None:
     """Make a cluster, or bring back what of it does not run."""
     require_extras()
-    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- the help does not need it
-    from neorion.drydock.cli.records import STATUS  # noqa: PLC0415 -- as above
-    from neorion.drydock.needs import require_real_nodes  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.cli.tables import STATUS  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import Wishes, Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.preflight import require_real_nodes  # noqa: PLC0415 -- as above
     from neorion.drydock.simulated import Group  # noqa: PLC0415 -- as above
     from neorion.drydock.status import status_of  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Wishes, Yard  # noqa: PLC0415 -- as above
 
     chosen = _chosen(extras)
     groups = tuple(map(Group.parse, simulated))
@@ -74,7 +74,7 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
     require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
 
     yard = Yard.of(out.env)
     for each in yard.names() if every else [name]:
@@ -106,7 +106,7 @@ def build_command(out: Output, products: tuple[str, ...], *, released: bool) -> 
         build,
         product_named,
     )
-    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.session import run  # noqa: PLC0415 -- as above
 
     if released:
         require_extras()

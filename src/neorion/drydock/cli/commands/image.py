@@ -25,9 +25,9 @@ def build_image_command(out: Output, context: Path, *, tag: str, dockerfile: Pat
     Base images are stand-ins made on this machine; nothing is fetched from an image registry.
     """
     require_extras()
-    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- the help does not need it
-    from neorion.drydock.cli.giving import give_build  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.commands.image_impl import give_build  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
 
     cluster = Yard.of(out.env).find(name)
     names = run(out, f"image {tag}", lambda tell: give_build(cluster, context, tag, dockerfile))  # noqa: ARG005 -- buildah tells nothing
@@ -43,9 +43,9 @@ def load_image_command(out: Output, archive: Path, name: str) -> None:
     As `docker save` or `buildah push oci-archive:` writes it.
     """
     require_extras()
-    from neorion.drydock.cli.asking import run  # noqa: PLC0415 -- the help does not need it
-    from neorion.drydock.cli.giving import give_archive  # noqa: PLC0415 -- as above
-    from neorion.drydock.yard import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.commands.image_impl import give_archive  # noqa: PLC0415 -- as above
+    from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
 
     cluster = Yard.of(out.env).find(name)
     names = run(out, f"images of {archive.name}", lambda tell: give_archive(cluster, archive))  # noqa: ARG005 -- as above

@@ -14,7 +14,7 @@ import pytest
 from neorion.drydock.binaries import Shelf
 from neorion.drydock.host import UNDO
 from neorion.drydock.machine import ask, where
-from neorion.drydock.needs import PROGRAMS, missing_programs, require_real_nodes
+from neorion.drydock.preflight import PROGRAMS, missing_programs, require_real_nodes
 from neorion.keel.base import Denied, NotFound
 
 NOBODY = 65534
@@ -27,7 +27,7 @@ def test_without_root_real_nodes_are_refused_with_a_way_out():
 
 
 def test_missing_programs_are_named_with_their_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("neorion.drydock.machine.programs._ALSO", ())
+    monkeypatch.setattr("neorion.drydock.machine.commands._ALSO", ())
     env = {"PATH": str(tmp_path)}
     assert missing_programs(env) == list(PROGRAMS)
     (tmp_path / "ip").touch(mode=0o755)
@@ -50,7 +50,7 @@ async def test_programs_for_administrators_are_found_by_who_has_an_ordinary_path
 @pytest.mark.anyio
 async def test_what_a_missing_program_could_have_made_is_taken_for_gone(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setattr("neorion.drydock.machine.programs._ALSO", ())
+    monkeypatch.setattr("neorion.drydock.machine.commands._ALSO", ())
     await UNDO["table"]("inet nobodys")
     await UNDO["link"]("nobodys")
 

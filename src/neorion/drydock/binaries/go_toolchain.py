@@ -8,7 +8,7 @@ from typing import Final
 
 import anyio
 
-from neorion.drydock.binaries.run import call
+from neorion.drydock.binaries.subprocesses import call
 from neorion.keel.base import Terminal
 
 # What the pinned go.mod files ask for; newer ones build them as well.
