@@ -36,17 +36,17 @@ def test_the_project_keeps_its_contracts(tmp_path: Path):
     ("module", "line", "contract"),
     [
         ("neorion/keel/base/a.py", "from neorion.iris import model", "Products above their words"),
-        ("neorion/iris/act.py", "import neorion.navarch", "Products above their words"),
+        ("neorion/iris/controllers.py", "import neorion.navarch", "Products above their words"),
         ("neorion/shelf.py", "", "Products above their words"),
         ("neorion/keel/clock/a.py", "import neorion.keel.run", "The rooms of keel"),
         ("neorion/keel/helpers.py", "", "The rooms of keel"),
         ("neorion/keel/base/a.py", "import time", "Foundation values and tables are pure"),
-        ("neorion/iris/model.py", "import neorion.iris.act", "The same rooms in every system"),
+        ("neorion/iris/model.py", "import neorion.iris.controllers", "The same rooms in every system"),
         ("neorion/iris/state.py", "import neorion.iris.decide", "The same rooms in every system"),
         ("neorion/iris/helpers.py", "", "The same rooms in every system"),
         ("neorion/iris/decide/a.py", "import asyncio", "Deciding is pure"),
         ("neorion/iris/decide/a.py", "import neorion.keel.clock", "Deciding is pure"),
-        ("neorion/stack.py", "import neorion.iris.act", "The umbrella sees"),
+        ("neorion/stack.py", "import neorion.iris.controllers", "The umbrella sees"),
     ],
 )
 def test_a_planted_violation_is_caught(tmp_path: Path, module: str, line: str, contract: str):

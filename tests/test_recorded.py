@@ -13,12 +13,12 @@ from msgspec import json, msgpack
 
 from neorion.drydock.host import Ledger
 from neorion.drydock.host.undo_log import Effect
-from neorion.iris.act.deck import Deck
-from neorion.iris.adapters.platforms.local.record import Records
-from neorion.iris.adapters.runtimes.process import outcome, wire
-from neorion.iris.adapters.runtimes.process.journal import Journal as EndsOfAttempts
+from neorion.iris.adapters.platforms.local.slice_store import Records
+from neorion.iris.adapters.runtimes.process import protocol, result_file
+from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal as EndsOfAttempts
 from neorion.iris.app.controller import SCHEMA
 from neorion.iris.client import Args, AsyncIrisClient, IrisClient, Job
+from neorion.iris.controllers.context import Deck
 from neorion.iris.model import AttemptId, JobId, SliceId, StopCause, WorkerId
 from neorion.iris.model import record as iris_record
 from neorion.iris.model.spec import Band, Call
@@ -134,18 +134,18 @@ async def test_records_of_navarch_are_written_as_they_always_were(tmp_path: Path
 
 
 def test_an_old_fork_server_and_a_new_worker_understand_each_other():
-    requests = list(wire.requests().feed(read("forkserver.requests")))
+    requests = list(protocol.requests().feed(read("forkserver.requests")))
     assert [type(one).__struct_config__.tag for one in requests] == ["Start", "Stop", "Forget", "Renew"]
-    assert wire.frame(requests[:3]) + wire.frame(requests[3:]) == read("forkserver.requests")
-    done, told, replaced = wire.reports().feed(read("forkserver.reports"))
-    assert isinstance(done, wire.Done)
-    assert done.refusal is wire.Refusal.NO_DISK
-    assert isinstance(told, wire.Told)
-    assert told.states[0].ended == wire.Ended(EndKind.EXIT, 3, "three", True, 7, 9)
+    assert protocol.frame(requests[:3]) + protocol.frame(requests[3:]) == read("forkserver.requests")
+    done, told, replaced = protocol.reports().feed(read("forkserver.reports"))
+    assert isinstance(done, protocol.Done)
+    assert done.refusal is protocol.Refusal.NO_DISK
+    assert isinstance(told, protocol.Told)
+    assert told.states[0].ended == protocol.Ended(EndKind.EXIT, 3, "three", True, 7, 9)
     assert told.states[1].phase is next(iter(Phase))
-    assert isinstance(replaced, wire.Replaced)
-    assert wire.frame([done, told, replaced]) == read("forkserver.reports")
-    (job,) = wire.jobs().feed(read("forkserver.jobs"))
+    assert isinstance(replaced, protocol.Replaced)
+    assert protocol.frame([done, told, replaced]) == read("forkserver.reports")
+    (job,) = protocol.jobs().feed(read("forkserver.jobs"))
     assert (job.argv, job.pool) == (["echo", "ä"], "warm")
 
 
@@ -153,7 +153,7 @@ def test_the_ends_that_an_old_fork_server_wrote_down_are_known(tmp_path: Path):
     path = tmp_path / "ends"
     path.write_bytes(read("forkserver.journal"))
     ends = EndsOfAttempts(path).ends
-    assert ends["attempt-1"] == wire.Ended(EndKind.EXIT, 3, "three", True, 7, 9)
+    assert ends["attempt-1"] == protocol.Ended(EndKind.EXIT, 3, "three", True, 7, 9)
     assert path.read_bytes() == read("forkserver.journal")
 
 
@@ -168,9 +168,9 @@ def test_what_an_old_client_pickled_still_runs():
 
 
 def test_old_results_are_still_loaded():
-    assert outcome.load(RECORDED / "value.result") == {"answer": 42}
+    assert result_file.load(RECORDED / "value.result") == {"answer": 42}
     with pytest.raises(NoCapacity, match="None is left") as caught:
-        outcome.load(RECORDED / "error.result")
+        result_file.load(RECORDED / "error.result")
     assert (caught.value.code, caught.value.hint) == ("fake.none_left", "Ask for less.")
 
 

@@ -159,7 +159,7 @@ def test_slow():
         ("tests/kube/test_devservers_guards.py::test_a", "guards and rights"),
         ("tests/kube/test_navarch_manifests.py::test_the_rights_are_no_more_than_that", "guards and rights"),
         ("tests/iris/runtimes/test_lives.py::test_a_killed_guardian_takes_everything_with_it", ""),
-        ("tests/iris/serve/test_rights.py::test_a", "guards and rights"),
+        ("tests/iris/serve/test_authorization.py::test_a", "guards and rights"),
         ("tests/node/test_devctl.py::test_files_are_copied_both_ways", ""),
     ],
 )

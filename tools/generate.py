@@ -21,7 +21,7 @@ from neorion.drydock.binaries import ready
 from neorion.drydock.clusters import Yard
 from neorion.iris.client.result import end_meanings
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
-from neorion.iris.model.reason import wait_meanings
+from neorion.iris.model.pending_reason import wait_meanings
 from neorion.navarch.model import NODE, PURCHASE, REPAIR
 from tools import attacks
 from tools.error_codes import raised_in

@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 
 from bench.kit import Report
-from neorion.iris.act.deck import Deck
-from neorion.iris.act.jobs import submit
-from neorion.iris.act.lives import Lives
 from neorion.iris.app.controller import SCHEMA
+from neorion.iris.controllers.admission import submit
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.lifecycle import Lives
 from neorion.iris.model import Digest, EndKind, JobId, JobName, JobSpec, Resources, SliceId, WorkerId
 from neorion.iris.model.record import Ending, Worker
 from neorion.iris.model.spec import Call

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from neorion.iris.act.shelf import PARTS_MAX, LogShelf
+from neorion.iris.controllers.log_store import PARTS_MAX, LogShelf
 from neorion.iris.model import AttemptId, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Error, Invalid, Terminal

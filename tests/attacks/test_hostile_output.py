@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.iris.cli.logs import shown
+from neorion.iris.cli.log_format import shown
 from neorion.keel.cli import ColorMode
 from neorion.keel.cli.kit import Output
 from neorion.keel.cli.kit.terminal import Screen, printable

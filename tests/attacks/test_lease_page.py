@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process.outcome import load
+from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import Phase
-from neorion.iris.testing.runtime import ended, said
+from neorion.iris.testing.runtime_waits import ended, said
 from tests.iris.runtimes.conftest import Orders, root, runtime
 
 __all__ = ["orders", "root", "runtime"]
@@ -61,7 +61,7 @@ async def test_a_task_that_forges_the_lease_ends_no_other(runtime: ProcessRuntim
 
 FORK = """
 import os, sys
-from neorion.iris.adapters.runtimes.process.guardian import Lease
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import Lease
 from tests.attacks.test_lease_page import forging
 lease = Lease()
 if sys.argv[1] == "hidden":

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from neorion.iris.adapters.blobs import open_blobs
-from neorion.iris.adapters.blobs.objects import ObjectBlobs
+from neorion.iris.adapters.blobs.bucket import ObjectBlobs
 from neorion.iris.model import Digest
 from neorion.iris.ports import BlobFiles
 from neorion.keel.base import Invalid

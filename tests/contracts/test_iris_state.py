@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.act.deck import Deck
 from neorion.iris.app.controller import SCHEMA
+from neorion.iris.controllers.context import Deck
 from neorion.iris.model import (
     AttemptId,
     AttemptState,

@@ -10,11 +10,11 @@ from typing import Protocol
 import anyio
 import pytest
 
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.ports import Platform, SliceOrder, SliceSeen
-from neorion.iris.testing.platform import MemoryPlatform
+from neorion.iris.testing.memory_platform import MemoryPlatform
 from neorion.keel.base import Duration, Invalid, NoCapacity, NotFound, QuotaExceeded
 from tests.iris.kubernetes_stage import KubernetesStage
 from tests.iris.manual_clock import ManualClock

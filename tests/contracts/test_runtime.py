@@ -12,12 +12,12 @@ import anyio
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import pytest
 
-from neorion.iris.adapters.runtimes.process import outcome
+from neorion.iris.adapters.runtimes.process import result_file
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources
 from neorion.iris.ports import End, EndKind, Order, Phase, Runtime
 from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
-from neorion.iris.testing.runtime import ended, reaches, said
+from neorion.iris.testing.runtime_waits import ended, reaches, said
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import SystemClock, SystemIds
 
@@ -109,10 +109,10 @@ def _called(order: Order) -> Fate:
     args, kwargs = pickle.loads(Path(order.input).read_bytes())  # noqa: S301 -- made above
     result = Path(order.input).with_suffix(".value")
     try:
-        outcome.write_value(str(result), function(*args, **kwargs), flush=False)
+        result_file.write_value(str(result), function(*args, **kwargs), flush=False)
         code = 0
     except Exception as error:  # noqa: BLE001 -- the caller's to see
-        outcome.write_error(str(result), error, flush=False)
+        result_file.write_error(str(result), error, flush=False)
         code = 1
     return Fate(end=End(EndKind.EXIT, code), value=result.read_bytes())
 
@@ -149,8 +149,8 @@ async def test_a_call_ends_well_and_its_value_can_be_read(rig: Rig, runtime: Run
     end = await ended(runtime, order.attempt)
     assert end.well
     assert end.result is not None
-    assert outcome.read_head(end.result).status is outcome.Status.VALUE
-    assert outcome.load(end.result) == {"sum": 42}
+    assert result_file.read_head(end.result).status is result_file.Status.VALUE
+    assert result_file.load(end.result) == {"sum": 42}
 
 
 async def test_an_error_comes_back_as_itself_with_its_traceback(rig: Rig, runtime: Runtime):
@@ -162,9 +162,9 @@ async def test_an_error_comes_back_as_itself_with_its_traceback(rig: Rig, runtim
     end = await ended(runtime, order.attempt)
     assert (end.kind, end.code) == (EndKind.EXIT, 1)
     assert end.result is not None
-    assert "in fails" in outcome.read_head(end.result).text
+    assert "in fails" in result_file.read_head(end.result).text
     with pytest.raises(KeyError, match="nowhere") as caught:
-        outcome.load(end.result)
+        result_file.load(end.result)
     assert "in fails" in caught.value.__notes__[0]
 
 
@@ -272,7 +272,7 @@ async def test_what_ends_while_no_worker_lives_is_known_to_the_next(rig: Rig):
     async with rig.life() as second:
         end = await ended(second, order.attempt)
         assert end.result is not None
-        assert outcome.load(end.result) == "kept"
+        assert result_file.load(end.result) == "kept"
 
 
 async def test_when_the_lease_is_over_every_task_is_lost(rig: Rig, runtime: Runtime):

@@ -13,7 +13,7 @@ import anyio
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.coreweave.simulator import Player
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,
     KubernetesPlatform,

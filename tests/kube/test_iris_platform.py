@@ -18,7 +18,7 @@ from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.drydock.testing import namespace
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,
     KubernetesPlatform,

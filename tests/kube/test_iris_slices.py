@@ -17,7 +17,7 @@ from neorion.iris.adapters.cluster_file import ClusterFile, kubernetes_settings,
 from neorion.iris.adapters.installation import Installer, manifests, names_of
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
 from neorion.iris.app.cluster import cluster as run_iris
-from neorion.iris.cli.ending import Why, why
+from neorion.iris.cli.exit_status import Why, why
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model import SliceId, SliceState
 from neorion.iris.ports import SliceOrder

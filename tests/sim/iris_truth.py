@@ -8,7 +8,7 @@ from typing import Any
 from neorion.iris.model import AttemptId, AttemptState, JobId, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.ports import Order
-from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.services import Desk
 from neorion.iris.testing.memory_runtime import MemoryRuntime
 from neorion.keel.base import Finding, Severity
 from neorion.keel.sim import Host

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import anyio
 
-from neorion.iris.act.deck import Deck
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
+from neorion.iris.controllers.context import Deck
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
 from neorion.iris.model.lease import Lease
 from neorion.iris.ports import End, EndKind, Order
-from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.services import Desk
 from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
 from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
 from neorion.keel.base import Duration, NotFound, Retry

@@ -14,8 +14,8 @@ import pytest
 from msgspec import structs
 from protobuf import Oneof
 
-from neorion.iris.act.reports import Reports
-from neorion.iris.act.shelf import LogShelf
+from neorion.iris.controllers.log_store import LogShelf
+from neorion.iris.controllers.worker_reports import Reports
 from neorion.iris.model import AttemptId, Caps, ClusterView, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.local import LocalPlatform
 from neorion.keel.base import Duration
 from tests.iris.adapters.local_rig import STANDIN, Ear, Open, settings

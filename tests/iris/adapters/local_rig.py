@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.ports import SliceOrder, SliceSeen

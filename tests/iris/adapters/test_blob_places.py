@@ -8,7 +8,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from neorion.iris.adapters.blobs import FolderBlobs, open_blobs
-from neorion.iris.adapters.blobs.objects import ObjectBlobs
+from neorion.iris.adapters.blobs.bucket import ObjectBlobs
 from neorion.iris.model import Digest
 from neorion.keel.base import Denied, Invalid, Retry, Terminal
 from tests.bucket import BUCKET, s3

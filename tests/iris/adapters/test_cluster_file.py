@@ -15,10 +15,10 @@ from neorion.iris.adapters.cluster_file import (
     runtime,
     scale_groups,
 )
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, PoolTemplate
 from neorion.iris.model import Cap, Caps, Resources
-from neorion.iris.model.group import ScaleGroup
+from neorion.iris.model.scale_group import ScaleGroup
 from neorion.keel.base import Duration
 from neorion.keel.config import InvalidConfig, json_schema, load, loads
 

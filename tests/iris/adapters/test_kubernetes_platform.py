@@ -8,7 +8,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from neorion.capacity.coreweave import NODE_POOL
-from neorion.iris.adapters.platforms.faults import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import KubernetesSettings, QuotaExhaustedError
 from neorion.iris.adapters.platforms.kubernetes.applier import Applier
 from neorion.iris.adapters.platforms.kubernetes.names import Names

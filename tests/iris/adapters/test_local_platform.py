@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.adapters.platforms.local import LocalPlatform, Machine, worker_command
-from neorion.iris.adapters.platforms.local.process import ticks_of
+from neorion.iris.adapters.platforms.local.pidfd import ticks_of
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.keel.base import Duration, NotFound, Retry
 from tests.iris.adapters.local_rig import (

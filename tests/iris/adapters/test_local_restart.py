@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.platforms.local.process import ticks_of
-from neorion.iris.adapters.platforms.local.record import Birth, Record, Records
+from neorion.iris.adapters.platforms.local.pidfd import ticks_of
+from neorion.iris.adapters.platforms.local.slice_store import Birth, Record, Records
 from neorion.iris.model import SliceState
 from neorion.keel.base import Conflict, Duration
 from neorion.keel.clock import EPOCH

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from neorion.iris.adapters.cluster_file import ClusterFile
-from neorion.iris.adapters.platforms.local.process import ticks_of
+from neorion.iris.adapters.platforms.local.pidfd import ticks_of
 from neorion.iris.app.cluster import cluster
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model import SliceId

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.iris.cli.follow import Lines
+from neorion.iris.cli.log_follower import Lines
 from neorion.iris.client.bundle import BYTES_MAX, bundle
 from neorion.keel.base import Invalid
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from neorion.iris.cli import app, local, status
+from neorion.iris.cli import app, local_cluster, status_table
 from neorion.iris.client import IrisClient
 from neorion.keel.cli import Exit, run
 from neorion.keel.telemetry.setup import FILE_BYTES_MAX
@@ -171,14 +171,14 @@ def test_ctrl_c_while_a_cluster_starts_leaves_none(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     handles: list[int] = []
-    said = local._said
+    said = local_cluster._said
 
     async def interrupted(pid: int, *args: Any) -> NoReturn:
         handles.append(os.pidfd_open(pid))
         await said(pid, *args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local, "_said", interrupted)
+    monkeypatch.setattr(local_cluster, "_said", interrupted)
     start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
     assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
     assert select.select(handles, [], [], 0)[0] == handles
@@ -196,7 +196,7 @@ def test_ctrl_c_while_a_cluster_waits_for_its_first_worker_leaves_none(
         handles.append(os.pidfd_open(json.loads((folder / "cluster.json").read_text())["pid"]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(status, "first_worker", interrupted)
+    monkeypatch.setattr(status_table, "first_worker", interrupted)
     start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
     assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
     assert select.select(handles, [], [], 0)[0] == handles

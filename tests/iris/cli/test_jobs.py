@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from neorion.iris.cli.ending import exit_code
+from neorion.iris.cli.exit_status import exit_code
 from neorion.iris.cli.options import BANDS, STATES
 from neorion.iris.client import IrisClient
 from neorion.iris.model import Band, JobState, TaskState

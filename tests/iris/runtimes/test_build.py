@@ -13,11 +13,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process import bundle
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
+from neorion.iris.adapters.runtimes.process.task import bundle
 from neorion.iris.model import Environment
 from neorion.iris.ports import EndKind, Phase
-from neorion.iris.testing.runtime import ended, written
+from neorion.iris.testing.runtime_waits import ended, written
 from neorion.keel.base import Duration, Invalid
 from tests.iris.runtimes.conftest import Orders
 from tests.iris.runtimes.test_calls import log_of, run, value_of

@@ -20,11 +20,11 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process.attempt import NO_RESULT
-from neorion.iris.adapters.runtimes.process.outcome import Status, load, read_head
+from neorion.iris.adapters.runtimes.process.forkserver.attempt import NO_RESULT
+from neorion.iris.adapters.runtimes.process.result_file import Status, load, read_head
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import End, EndKind, Order
-from neorion.iris.testing.runtime import ended
+from neorion.iris.testing.runtime_waits import ended
 from neorion.keel.base import Terminal
 from tests.iris.runtimes.conftest import Orders
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.iris.adapters.runtimes.process import journal, outcome, wire
-from neorion.iris.adapters.runtimes.process.journal import Journal
-from neorion.iris.adapters.runtimes.process.loop import DEAD_MAX, Loop
+from neorion.iris.adapters.runtimes.process import protocol, result_file
+from neorion.iris.adapters.runtimes.process.forkserver import exit_log
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import DEAD_MAX, Loop
+from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal
+from neorion.iris.adapters.runtimes.process.protocol import Codec, Done, Ended, Stop
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.adapters.runtimes.process.wire import Codec, Done, Ended, Stop
 from neorion.iris.ports import End, EndKind
-from neorion.iris.testing.runtime import ended
+from neorion.iris.testing.runtime_waits import ended
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import LEASE, Orders, forkserver, gone
@@ -65,7 +66,7 @@ def test_a_cut_journal_takes_new_ends(tmp_path: Path):
 
 
 def test_forgotten_ends_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(journal, "DEAD_MAX", 10)
+    monkeypatch.setattr(exit_log, "DEAD_MAX", 10)
     book = Journal(tmp_path / "ends")
     for number in range(200):
         book.append(f"n{number}", ENDS["a"], durable=False)
@@ -104,21 +105,21 @@ values = st.recursive(
 @given(value=values)
 def test_any_value_comes_back(tmp_path_factory: pytest.TempPathFactory, value: object):
     path = tmp_path_factory.getbasetemp() / "any-value"
-    assert outcome.write_value(str(path), value, flush=False)
-    assert outcome.load(path) == value
-    assert outcome.read_head(path).pickle_bytes > 0
+    assert result_file.write_value(str(path), value, flush=False)
+    assert result_file.load(path) == value
+    assert result_file.read_head(path).pickle_bytes > 0
 
 
 def test_a_result_cut_anywhere_is_none(tmp_path: Path):
-    outcome.write_error(str(tmp_path / "result"), ValueError("x"), flush=True)
+    result_file.write_error(str(tmp_path / "result"), ValueError("x"), flush=True)
     data = (tmp_path / "result").read_bytes()
     for length in range(len(data)):
         (tmp_path / "cut").write_bytes(data[:length])
         with pytest.raises(Invalid):
-            outcome.read_head(tmp_path / "cut")
+            result_file.read_head(tmp_path / "cut")
     (tmp_path / "cut").write_bytes(data + b"x")
     with pytest.raises(Invalid):
-        outcome.load(tmp_path / "cut")
+        result_file.load(tmp_path / "cut")
 
 
 def test_a_head_is_read_without_unpickling(tmp_path: Path):
@@ -126,30 +127,30 @@ def test_a_head_is_read_without_unpickling(tmp_path: Path):
         def __reduce__(self) -> tuple[object, ...]:
             return os._exit, (1,)
 
-    outcome.write_value(str(tmp_path / "result"), Bomb(), flush=False)
-    assert outcome.read_head(tmp_path / "result").status is outcome.Status.VALUE
+    result_file.write_value(str(tmp_path / "result"), Bomb(), flush=False)
+    assert result_file.read_head(tmp_path / "result").status is result_file.Status.VALUE
 
 
 @given(cuts=st.lists(st.integers(0, 400), max_size=8))
 def test_frames_arrive_however_they_are_cut(cuts: list[int]):
     sent = [Stop(number, "attempt" * number, 5) for number in range(12)]
-    data = b"".join(wire.frame(sent[at : at + 3]) for at in range(0, 12, 3))
+    data = b"".join(protocol.frame(sent[at : at + 3]) for at in range(0, 12, 3))
     places = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
-    codec = wire.requests()
+    codec = protocol.requests()
     heard = [one for start, end in pairwise(places) for one in codec.feed(data[start:end])]
     assert heard == sent
 
 
 def test_a_frame_too_long_is_no_frame():
-    with pytest.raises(wire.FrameTooLong):
-        list(wire.reports().feed(b"\xff" * 8))
+    with pytest.raises(protocol.FrameTooLong):
+        list(protocol.reports().feed(b"\xff" * 8))
 
 
 def test_a_frame_of_another_language_is_refused():
-    codec: Codec[wire.Report] = wire.reports()
+    codec: Codec[protocol.Report] = protocol.reports()
     with pytest.raises(msgspec.DecodeError):
-        list(codec.feed(wire.frame([{"no": "message"}])))
-    assert list(wire.reports().feed(wire.frame([Done(1)]))) == [Done(1)]
+        list(codec.feed(protocol.frame([{"no": "message"}])))
+    assert list(protocol.reports().feed(protocol.frame([Done(1)]))) == [Done(1)]
 
 
 def test_cancelled_timers_do_not_pile_up():

@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process import limits, tree
+from neorion.iris.adapters.runtimes.process import cgroups, procfs
+from neorion.iris.adapters.runtimes.process.forkserver.server import RUN_GRACE_NS
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.adapters.runtimes.process.server import RUN_GRACE_NS
 from neorion.iris.model import Resources
 from neorion.iris.ports import EndKind
-from neorion.iris.testing.runtime import ended, said
+from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
 from tests.iris.runtimes.test_calls import log_of, run, value_of
@@ -83,7 +83,7 @@ async def test_a_fork_bomb_is_contained_and_ended(runtime: ProcessRuntime, order
         assert (await run(runtime, orders.call(lambda: 1))).well
         end = await ended(runtime, order.attempt)
     assert end.kind in {EndKind.TIMED_OUT, EndKind.OUT_OF_MEMORY}
-    assert tree.children(forkserver(root)) == set()
+    assert procfs.children(forkserver(root)) == set()
 
 
 async def test_a_task_whose_time_is_over_may_clean_up(runtime: ProcessRuntime, orders: Orders):
@@ -121,16 +121,16 @@ async def test_the_kernel_holds_a_task_to_what_it_asked_for(
     )
     await runtime.start(order)
     await said(runtime, order.attempt, "ready")
-    (task,) = tree.children(forkserver(root))
+    (task,) = procfs.children(forkserver(root))
     settings, folders = held(task), groups_of(task)
     if grouped(root):
-        assert settings["pids.max"] == str(limits.pids_max(500))
+        assert settings["pids.max"] == str(cgroups.pids_max(500))
         assert str(64 * MIB) in (settings.get("memory.limit_in_bytes"), settings.get("memory.max"))
         assert (settings.get("cpu.shares"), settings.get("cpu.weight")) in [("512", None), (None, "50")]
     else:
         found = value_of(await run(runtime, replace(orders.call(look), resources=order.resources)))
         assert found["RLIMIT_DATA"] == (64 * MIB, 64 * MIB)
-        assert found["RLIMIT_NPROC"][1] <= limits.PIDS_MAX
+        assert found["RLIMIT_NPROC"][1] <= cgroups.PIDS_MAX
     await runtime.stop(order.attempt, Duration(0))
     await ended(runtime, order.attempt)
     if grouped(root):
@@ -169,7 +169,7 @@ async def test_a_group_that_a_task_changed_is_nobody_elses(
 
 def left_of(groups: str) -> list[Path]:
     paths = [line.split(":", 2)[2].lstrip("/") for line in groups.splitlines()]
-    return [mount / path for path in paths for mount in limits._mounts().values() if (mount / path).exists()]
+    return [mount / path for path in paths for mount in cgroups._mounts().values() if (mount / path).exists()]
 
 
 async def group_after(runtime: ProcessRuntime, orders: Orders, script: str, memory: int) -> str:
@@ -180,15 +180,15 @@ async def group_after(runtime: ProcessRuntime, orders: Orders, script: str, memo
 
 
 def test_few_groups_wait_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "IDLE_MAX", 2)
-    spare = limits.SpareGroups(limits.Groups(2, *[str(tmp_path)] * 3))
-    names = [spare.take(limits.Asked(memory, 0)) for memory in (16, 32, 64)]
+    monkeypatch.setattr(cgroups, "IDLE_MAX", 2)
+    spare = cgroups.SpareGroups(cgroups.Groups(2, *[str(tmp_path)] * 3))
+    names = [spare.take(cgroups.Asked(memory, 0)) for memory in (16, 32, 64)]
     for name in names:
         for file, text in (("cgroup.procs", ""), ("memory.current", "1"), ("memory.events", "oom_kill 0")):
             (tmp_path / name / file).write_text(text)
         spare.give_back(name)
-    assert [spare.take(limits.Asked(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
-    assert spare.take(limits.Asked(16, 0)) not in names
+    assert [spare.take(cgroups.Asked(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
+    assert spare.take(cgroups.Asked(16, 0)) not in names
 
 
 def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_path: Path):
@@ -198,7 +198,7 @@ def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_
     kept = {own, tmp_path / "iris-1", tmp_path / "iris-of-somebody", tmp_path / "other"}
     for path in (*kept, tmp_path / f"iris-{dead.pid}" / "attempt-1"):
         path.mkdir(parents=True)
-    limits.Groups(2, str(own), str(own), str(own)).sweep_after_the_dead()
+    cgroups.Groups(2, str(own), str(own), str(own)).sweep_after_the_dead()
     assert set(tmp_path.iterdir()) == kept
 
 
@@ -211,7 +211,7 @@ def held(pid: int) -> dict[str, str]:
 
 def groups_of(pid: int) -> list[Path]:
     """Those that were made for it."""
-    mounts, found = limits._mounts(), list[Path]()
+    mounts, found = cgroups._mounts(), list[Path]()
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         found += [mounts[one] / path.lstrip("/") for one in controllers.split(",") if one in mounts]
@@ -219,12 +219,12 @@ def groups_of(pid: int) -> list[Path]:
 
 
 def test_groups_of_the_second_version_are_one_directory(tmp_path: Path):
-    groups = limits.Groups(2, str(tmp_path), str(tmp_path), str(tmp_path))
-    groups.make("attempt-1", limits.Asked(memory=1000, cpu_milli=2500))
+    groups = cgroups.Groups(2, str(tmp_path), str(tmp_path), str(tmp_path))
+    groups.make("attempt-1", cgroups.Asked(memory=1000, cpu_milli=2500))
     groups.join("attempt-1")
     written = {path.name: path.read_text() for path in (tmp_path / "attempt-1").iterdir()}
     assert written == {
-        "pids.max": str(limits.pids_max(2500)),
+        "pids.max": str(cgroups.pids_max(2500)),
         "memory.max": "1000",
         "cpu.weight": "250",
         "cgroup.procs": "0",

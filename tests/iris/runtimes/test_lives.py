@@ -15,12 +15,12 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from neorion.iris.adapters.runtimes.process import tree
-from neorion.iris.adapters.runtimes.process.outcome import load
+from neorion.iris.adapters.runtimes.process import procfs
+from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
 from neorion.iris.ports import EndKind, Phase
-from neorion.iris.testing.runtime import ended, said, written
+from neorion.iris.testing.runtime_waits import ended, said, written
 from neorion.keel.base import Conflict, Duration, Invalid, Retry
 from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import LEASE, Orders, forkserver, gone
@@ -88,7 +88,7 @@ async def test_a_killed_fork_server_loses_its_tasks_and_leaves_no_process(
     for order, pid in zip(tasks, pids, strict=True):
         assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
         # Told only when it is true: the next fork server waits for the burial.
-        assert tree.read(int(pid.read_text())) is None
+        assert procfs.read(int(pid.read_text())) is None
     end = await ended(runtime, kept.attempt)
     assert end.result is not None
     assert load(end.result) == "kept"
@@ -107,7 +107,7 @@ async def test_nothing_is_told_to_be_lost_before_it_is_gone(
     order = orders.program(daemon(stays=True), str(pid))
     await runtime.start(order)
     await written(pid, "\n")
-    server = tree.read(forkserver(root))
+    server = procfs.read(forkserver(root))
     assert server is not None
     os.kill(server.parent, signal.SIGSTOP)
     try:
@@ -115,11 +115,11 @@ async def test_nothing_is_told_to_be_lost_before_it_is_gone(
         with anyio.move_on_after(1) as waited:
             await ended(runtime, order.attempt)
         assert waited.cancelled_caught
-        assert tree.read(int(pid.read_text())) is not None
+        assert procfs.read(int(pid.read_text())) is not None
     finally:
         os.kill(server.parent, signal.SIGCONT)
     assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
-    assert tree.read(int(pid.read_text())) is None
+    assert procfs.read(int(pid.read_text())) is None
 
 
 async def test_a_killed_guardian_takes_everything_with_it(
@@ -128,8 +128,8 @@ async def test_a_killed_guardian_takes_everything_with_it(
     order = orders.call(signal.pause)
     await runtime.start(order)
     server = forkserver(root)
-    (task,) = (os.pidfd_open(pid) for pid in tree.children(server))
-    process = tree.read(server)
+    (task,) = (os.pidfd_open(pid) for pid in procfs.children(server))
+    process = procfs.read(server)
     assert process is not None
     os.kill(process.parent, signal.SIGKILL)
     await gone(task)
@@ -142,7 +142,7 @@ async def test_the_lease_ends_tasks_even_when_the_fork_server_is_stuck(
     order = orders.call(signal.pause)
     await runtime.start(order)
     server = forkserver(root)
-    (task,) = (os.pidfd_open(pid) for pid in tree.children(server))
+    (task,) = (os.pidfd_open(pid) for pid in procfs.children(server))
     await runtime.renew(Duration.of(ms=300))
     os.kill(server, signal.SIGSTOP)
     try:
@@ -158,7 +158,7 @@ async def test_the_lease_ends_tasks_when_the_worker_is_dead(root: Path, orders: 
         await runtime.renew(LEASE)
         await runtime.start(order)
         server = forkserver(root)
-        parent, (task,) = os.pidfd_open(server), (os.pidfd_open(pid) for pid in tree.children(server))
+        parent, (task,) = os.pidfd_open(server), (os.pidfd_open(pid) for pid in procfs.children(server))
         await runtime.renew(Duration.of(ms=100))
     await gone(task)
     # With nothing left to look after, and nobody to look after it for, the fork server ends too.

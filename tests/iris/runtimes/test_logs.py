@@ -8,11 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process import kernel
-from neorion.iris.adapters.runtimes.process.logs import LOG_BYTES_MAX, kept_from, trim
+from neorion.iris.adapters.runtimes.process import syscalls
+from neorion.iris.adapters.runtimes.process.log_files import LOG_BYTES_MAX, kept_from, trim
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import EndKind
-from neorion.iris.testing.runtime import ended, said
+from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders
 from tests.iris.runtimes.test_calls import run
@@ -75,7 +75,7 @@ async def test_a_task_that_writes_without_end_fills_no_disk(runtime: ProcessRunt
 
 
 async def until(log: Path, holds: Callable[[], bool]) -> None:
-    with kernel.Modifications() as modifications:
+    with syscalls.Modifications() as modifications:
         modifications.watch(str(log))
         while not holds():
             await anyio.wait_readable(modifications.fd)

@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process import tree
+from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import Environment
 from neorion.iris.ports import EndKind, Order
-from neorion.iris.testing.runtime import ended, said
+from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver, gone
 from tests.iris.runtimes.test_calls import log_of, run, value_of
@@ -160,7 +160,7 @@ async def test_an_idle_process_that_was_killed_is_replaced(
     runtime: ProcessRuntime, orders: Orders, root: Path
 ):
     first, _ = value_of(await run(runtime, orders.call(counting(), "a", pool="p")))
-    assert tree.children(forkserver(root)) == {first}
+    assert procfs.children(forkserver(root)) == {first}
     os.kill(first, signal.SIGKILL)
     again = await run(runtime, orders.call(counting(), "b", pool="p"))
     assert value_of(again)[1] == 1

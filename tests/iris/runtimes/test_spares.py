@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
-from neorion.iris.adapters.runtimes.process import spares
-from neorion.iris.adapters.runtimes.process.files import Files, Place
-from neorion.iris.adapters.runtimes.process.outcome import load
+from neorion.iris.adapters.runtimes.process.forkserver import dir_cache
+from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import Spares, sweep
+from neorion.iris.adapters.runtimes.process.layout import Files, Place
+from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.adapters.runtimes.process.spares import Spares, sweep
-from neorion.iris.testing.runtime import ended, written
+from neorion.iris.testing.runtime_waits import ended, written
 from tests.iris.runtimes.conftest import Orders
 
 # By then the worker has long swept behind the first of them.
@@ -122,7 +122,7 @@ def test_a_log_that_a_task_gave_another_name_is_left_as_it_is(files: Files, tmp_
 
 
 def test_no_more_than_are_needed_are_kept(files: Files, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(spares, "SPARES_MAX", 2)
+    monkeypatch.setattr(dir_cache, "SPARES_MAX", 2)
     for number in range(5):
         finish(files, begin(files, f"a{number}"))
     sweep(files)

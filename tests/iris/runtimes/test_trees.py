@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.runtimes.process import tree
+from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
 from neorion.iris.ports import EndKind
-from neorion.iris.testing.runtime import ended, said, written
+from neorion.iris.testing.runtime_waits import ended, said, written
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
 
@@ -48,7 +48,7 @@ def daemon(*, stays: bool) -> Callable[[str], None]:
 
 
 def alive(path: Path) -> bool:
-    process = tree.read(int(path.read_text()))
+    process = procfs.read(int(path.read_text()))
     return process is not None and not process.dead
 
 
@@ -114,7 +114,7 @@ async def test_no_zombie_and_no_descriptor_is_left(runtime: ProcessRuntime, orde
     for _ in range(5):
         await run(200)
     assert descriptors(server) == before
-    assert tree.children(server) == set()
+    assert procfs.children(server) == set()
 
 
 def descriptors(pid: int) -> int:
@@ -154,7 +154,7 @@ async def test_killing_outruns_forking(runtime: ProcessRuntime, orders: Orders, 
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration(0))
         assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
-    assert tree.children(forkserver(tmp_path / "runtime")) == set()
+    assert procfs.children(forkserver(tmp_path / "runtime")) == set()
     assert mark.read_text() == "running\n"
 
 
@@ -164,7 +164,7 @@ async def test_a_guardian_outruns_forking_too(runtime: ProcessRuntime, orders: O
     order = orders.call(relays(2_000), str(mark))
     await runtime.start(order)
     await written(mark, "running")
-    server = tree.read(forkserver(tmp_path / "runtime"))
+    server = procfs.read(forkserver(tmp_path / "runtime"))
     assert server is not None
     with os.fdopen(os.pidfd_open(server.parent)) as guardian:
         os.kill(server.pid, signal.SIGKILL)

@@ -8,16 +8,16 @@ from pathlib import Path
 import anyio
 from protobuf import Oneof
 
-from neorion.iris.act.badges import Callers
-from neorion.iris.act.deck import Deck
-from neorion.iris.act.meters import Measured
 from neorion.iris.app.controller import SCHEMA, Settings, services, start
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.metrics import Measured
+from neorion.iris.controllers.worker_tokens import Callers
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
 from neorion.iris.ports import Order
-from neorion.iris.serve.desk import Desk
+from neorion.iris.serve.services import Desk
 from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
 from neorion.iris.worker import Identity, Worker
 from neorion.keel.base import Instant

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.act.jobs import submit
 from neorion.iris.app.controller import Settings
+from neorion.iris.controllers.admission import submit
 from neorion.iris.model import (
     AttemptId,
     Cap,

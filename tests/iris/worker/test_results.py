@@ -6,8 +6,8 @@ from typing import NoReturn
 import anyio
 import pytest
 
-from neorion.iris.act import arrivals
 from neorion.iris.adapters.blobs.folder import FolderBlobs
+from neorion.iris.controllers import blob_upload
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import Command
 from neorion.iris.ports import Order
@@ -41,7 +41,7 @@ async def deny(*_: object) -> NoReturn:
 async def test_a_value_that_is_refused_fails_its_attempt_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, says: str, *, denied: bool
 ):
-    monkeypatch.setattr(arrivals, "BLOB_BYTES_MAX", 2 * MIB)
+    monkeypatch.setattr(blob_upload, "BLOB_BYTES_MAX", 2 * MIB)
     if denied:
         monkeypatch.setattr(FolderBlobs, "put", deny)
     async with office(tmp_path) as there, working(there, tmp_path, fate):

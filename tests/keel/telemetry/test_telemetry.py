@@ -29,7 +29,7 @@ def lines(out: io.StringIO) -> list[dict[str, object]]:
 
 def test_a_line_is_an_event_with_named_values_under_its_folders_name(out: io.StringIO):
     setup(Form.JSON, stream=out)
-    logger("neorion.iris.act.apply").info("task lost: 100%", task="t-1", tries=2)
+    logger("neorion.iris.controllers.apply").info("task lost: 100%", task="t-1", tries=2)
     (line,) = lines(out)
     assert line["event"] == "task lost: 100%"
     assert line["logger"] == "iris.act.apply"

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.act.badges import BY_HAND
+from neorion.iris.controllers.worker_tokens import BY_HAND
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error
 from neorion.keel.config import Secret

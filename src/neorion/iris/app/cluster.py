@@ -10,12 +10,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from neorion.iris.act.scale import Autoscaler, Home
 from neorion.iris.adapters.cluster_file import ClusterFile, caps, scale_groups
 from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, Machine, worker_command
 from neorion.iris.app.controller import Settings, controller
 from neorion.iris.app.platform import LocalPlace, open_platform
-from neorion.iris.app.served import check_served
+from neorion.iris.app.unsupported import check_served
+from neorion.iris.controllers.autoscaler import Autoscaler, Home
 from neorion.iris.model import SliceId
 from neorion.iris.model.lease import Lease
 from neorion.iris.model.tokens import token_file

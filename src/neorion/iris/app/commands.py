@@ -10,7 +10,7 @@ import click
 
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalController
-from neorion.iris.adapters.runtimes.process.kernel import die_with_parent
+from neorion.iris.adapters.runtimes.process.syscalls import die_with_parent
 from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.worker import run_worker
 from neorion.iris.model import Resources

@@ -5,23 +5,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neorion.iris.act.arrivals import Arrivals
-from neorion.iris.act.audit import Audit
-from neorion.iris.act.badges import JOINER, WORKER, Badges, Callers
-from neorion.iris.act.blobs import Blobs
-from neorion.iris.act.deadline import Deadlines
-from neorion.iris.act.deck import Deck
-from neorion.iris.act.dispatch import Dispatch
-from neorion.iris.act.herald import Herald
-from neorion.iris.act.lives import Lives
-from neorion.iris.act.meters import Measured
-from neorion.iris.act.orphans import Orphans
-from neorion.iris.act.reports import Reports
-from neorion.iris.act.retention import Retention
-from neorion.iris.act.schedule import Scheduler
-from neorion.iris.act.shelf import LogShelf
-from neorion.iris.act.watch import Watchers
 from neorion.iris.adapters.blobs import open_blobs
+from neorion.iris.controllers.audit_log import Audit
+from neorion.iris.controllers.blob_gc import Orphans
+from neorion.iris.controllers.blob_store import Blobs
+from neorion.iris.controllers.blob_upload import Arrivals
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.deadlines import Deadlines
+from neorion.iris.controllers.dispatcher import Dispatch
+from neorion.iris.controllers.job_gc import Retention
+from neorion.iris.controllers.job_watch import Watchers
+from neorion.iris.controllers.lifecycle import Lives
+from neorion.iris.controllers.log_store import LogShelf
+from neorion.iris.controllers.metrics import Measured
+from neorion.iris.controllers.publisher import Herald
+from neorion.iris.controllers.scheduler import Scheduler
+from neorion.iris.controllers.worker_reports import Reports
+from neorion.iris.controllers.worker_tokens import JOINER, WORKER, Badges, Callers
 from neorion.iris.model import Caps, JobId, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
@@ -31,9 +31,9 @@ from neorion.iris.model.gen.iris_connect import (
 from neorion.iris.model.lease import Lease
 from neorion.iris.ports import KeptSecret
 from neorion.iris.serve.cluster import Cluster
-from neorion.iris.serve.desk import Desk
 from neorion.iris.serve.jobs import Jobs
-from neorion.iris.serve.kin import TASK, TaskTokens
+from neorion.iris.serve.services import Desk
+from neorion.iris.serve.task_auth import TASK, TaskTokens
 from neorion.iris.serve.workers import Workers
 from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration

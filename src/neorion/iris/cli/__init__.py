@@ -19,29 +19,39 @@ app = App(
     env_prefix="IRIS",
     distribution="neorion",
 )
-app.mount("run", "neorion.iris.cli.run:run_command", help="Run a command on the cluster.", heading=_WORK)
-app.mount("job", "neorion.iris.cli.job:job", help="See, follow, await and cancel jobs.", heading=_WORK)
-app.mount("task", "neorion.iris.cli.task:task", help="See the tasks of a job.", heading=_WORK)
 app.mount(
-    "why", "neorion.iris.cli.why:why_command", help="Say why a job waits, or how it ended.", heading=_WORK
+    "run", "neorion.iris.cli.commands.run:run_command", help="Run a command on the cluster.", heading=_WORK
 )
 app.mount(
-    "cluster", "neorion.iris.cli.cluster:cluster", help="See, start and stop a cluster.", heading=_CLUSTER
+    "job", "neorion.iris.cli.commands.job:job", help="See, follow, await and cancel jobs.", heading=_WORK
+)
+app.mount("task", "neorion.iris.cli.commands.task:task", help="See the tasks of a job.", heading=_WORK)
+app.mount(
+    "why",
+    "neorion.iris.cli.commands.why:why_command",
+    help="Say why a job waits, or how it ended.",
+    heading=_WORK,
+)
+app.mount(
+    "cluster",
+    "neorion.iris.cli.commands.cluster:cluster",
+    help="See, start and stop a cluster.",
+    heading=_CLUSTER,
 )
 app.mount(
     "worker",
-    "neorion.iris.cli.worker:worker",
+    "neorion.iris.cli.commands.worker:worker",
     help="See workers, empty them of work, and shut them out.",
     heading=_CLUSTER,
 )
-app.mount("slice", "neorion.iris.cli.slices:slices", help="See slices of machines.", heading=_CLUSTER)
+app.mount("slice", "neorion.iris.cli.commands.slice:slices", help="See slices of machines.", heading=_CLUSTER)
 app.mount(
     "audit",
-    "neorion.iris.cli.audit:audit_command",
+    "neorion.iris.cli.commands.audit:audit_command",
     help="List who changed what, the newest first.",
     heading=_CLUSTER,
 )
-app.mount("config", "neorion.iris.cli.config:config", help="Check cluster files.", heading=_CLUSTER)
+app.mount("config", "neorion.iris.cli.commands.config:config", help="Check cluster files.", heading=_CLUSTER)
 app.mount(
     "completion",
     "neorion.keel.cli.kit.completion:completion",

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.iris.client.aio import AsyncIrisClient
+    from neorion.iris.client.async_client import AsyncIrisClient
+    from neorion.iris.client.client import IrisClient, Job
     from neorion.iris.client.connection import AsyncJob
     from neorion.iris.client.options import Environment, Options
     from neorion.iris.client.result import JobCancelled, JobFailed, WaitTimeout
-    from neorion.iris.client.sync import IrisClient, Job
-    from neorion.iris.model.each import Args
+    from neorion.iris.model.map_task import Args
     from neorion.keel.base import (
         Conflict,
         Deadline,
@@ -56,9 +56,9 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "aio": ("AsyncIrisClient",),
+        "async_client": ("AsyncIrisClient",),
         "connection": ("AsyncJob",),
-        "neorion.iris.model.each": ("Args",),
+        "neorion.iris.model.map_task": ("Args",),
         "neorion.keel.base": (
             "Conflict",
             "Deadline",
@@ -74,6 +74,6 @@ __getattr__ = late(
         ),
         "options": ("Environment", "Options"),
         "result": ("JobCancelled", "JobFailed", "WaitTimeout"),
-        "sync": ("IrisClient", "Job"),
+        "client": ("IrisClient", "Job"),
     },
 )

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from neorion.iris.client.names import size
+from neorion.iris.client.job_names import size
 from neorion.keel.base import Invalid
 
 # Source code is far smaller; what is larger is data, and comes by storage.

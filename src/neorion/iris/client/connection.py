@@ -9,8 +9,8 @@ from typing import Any, Final, Self, TypeVar
 
 import anyio
 
-from neorion.iris.client import transfer
-from neorion.iris.client.names import PAGE, check_name
+from neorion.iris.client import blob_transfer
+from neorion.iris.client.job_names import PAGE, check_name
 from neorion.iris.client.options import Payload
 from neorion.iris.client.result import Results, WaitTimeout, value_of
 from neorion.iris.model.gen import iris_pb as pb
@@ -243,10 +243,10 @@ class Connection:
         return (await self.cluster.slices(pb.SlicesRequest())).slices
 
     async def put_blob(self, digest: str, body: bytes, sent: Callable[[int], None] = lambda _: None) -> None:
-        await transfer.put_blob(self.calls, self._steady, digest, body, sent)
+        await blob_transfer.put_blob(self.calls, self._steady, digest, body, sent)
 
     async def get_blob(self, digest: str) -> bytes:
-        return await transfer.get_blob(self.calls, self._steady, digest)
+        return await blob_transfer.get_blob(self.calls, self._steady, digest)
 
     async def aclose(self) -> None:
         await self._channel.__aexit__(None, None, None)

@@ -93,8 +93,8 @@ class Payload:
     def pickled_each(self, values: Iterable[object], what: str) -> list[str]:
         """Which modules are the user's own is found out once for all of them: it takes longer than to pickle an item."""
         # Cloudpickle takes half a megabyte, and is not needed before the first function is sent.
-        from neorion.iris.client.by_value import own_modules_by_value  # noqa: PLC0415 -- as said
-        from neorion.iris.model.pickles import dumps  # noqa: PLC0415 -- as said
+        from neorion.iris.client.pickle_by_value import own_modules_by_value  # noqa: PLC0415 -- as said
+        from neorion.iris.model.pickling import dumps  # noqa: PLC0415 -- as said
 
         try:
             with own_modules_by_value():

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.outcome import Status, parse
+from neorion.iris.model.result_format import Status, parse
 from neorion.keel.base import Deadline, Terminal
 
 Fetch = Callable[[str], Awaitable[bytes]]

@@ -5,11 +5,8 @@ keeps anything between two calls, or carries anything out.
 """
 
 from neorion.iris.decide.autoscale import Create, Delete, DeleteCause, ScalePlan, autoscale
-from neorion.iris.decide.cap import beyond_cap
 from neorion.iris.decide.deadline import Deadlines, Timed, deadlines
 from neorion.iris.decide.feasible import feasible
-from neorion.iris.decide.group import PAUSE_MAX, after_trouble, paused_until
-from neorion.iris.decide.hold import HOLD_AFTER
 from neorion.iris.decide.lifecycle import (
     Ending,
     Rest,
@@ -23,6 +20,9 @@ from neorion.iris.decide.lifecycle import (
     job_state,
 )
 from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
+from neorion.iris.decide.quota import beyond_cap
+from neorion.iris.decide.reservation import HOLD_AFTER
+from neorion.iris.decide.scale_group import PAUSE_MAX, after_trouble, paused_until
 from neorion.iris.decide.schedule import schedule
 
 __all__ = [

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neorion.iris.decide.group import Group, paused_until
-from neorion.iris.decide.lot import Basket, Lot, lots_of
+from neorion.iris.decide.gang_supply import Basket, Lot, lots_of
 from neorion.iris.decide.plan import Demand
-from neorion.iris.decide.pool import SLICE, WORKER
+from neorion.iris.decide.scale_group import Group, paused_until
+from neorion.iris.decide.worker_table import SLICE, WORKER
 from neorion.iris.model import GroupView, JobId, Placement, Reason, Resources, SliceId, WaitCode
 from neorion.keel.base import Instant
 

@@ -1,6 +1,6 @@
 """Workers that are not there yet: how much of a demand fits into slices that are on their way or about to be asked for."""
 
-from neorion.iris.decide.pool import SLICE, WORKER, Amounts, amounts, count
+from neorion.iris.decide.worker_table import SLICE, WORKER, Amounts, amounts, count
 from neorion.iris.model import Placement, Resources, WorkerShape
 
 # Workers by what each has left.

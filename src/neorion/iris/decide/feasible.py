@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from neorion.iris.decide.explain import Offers, why_not_one
-from neorion.iris.decide.pool import SLICE, WORKER, Kind, Pool
+from neorion.iris.decide.pending_reason import Offers, why_not_one
+from neorion.iris.decide.worker_table import SLICE, WORKER, Kind, Pool
 from neorion.iris.model import (
     Placement,
     Reason,

@@ -7,14 +7,14 @@ and then whoever found no room may push lower bands aside (`push`).
 from collections.abc import Sequence
 from itertools import repeat
 
-from neorion.iris.decide.cap import CAPPED, Allowances
-from neorion.iris.decide.explain import Offers, why_no_room
-from neorion.iris.decide.fair import take_turns
-from neorion.iris.decide.hold import CLOSED, HOLD_AFTER, best_place
+from neorion.iris.decide.fair_share import take_turns
+from neorion.iris.decide.pending_reason import Offers, why_no_room
+from neorion.iris.decide.placement import Waiting, take_seats
 from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
-from neorion.iris.decide.pool import WHOLE, Kind, Pool, Row
-from neorion.iris.decide.push import Crowd
-from neorion.iris.decide.seat import Waiting, take_seats
+from neorion.iris.decide.preemption import Crowd
+from neorion.iris.decide.quota import CAPPED, Allowances
+from neorion.iris.decide.reservation import CLOSED, HOLD_AFTER, best_place
+from neorion.iris.decide.worker_table import WHOLE, Kind, Pool, Row
 from neorion.iris.model import Band, ClusterView, JobId, Reason, RunningView, WaitCode
 from neorion.keel.base import Instant, Terminal
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.iris.model.cap import Cap, Caps
     from neorion.iris.model.constraint import Attributes, Constraint, Op
     from neorion.iris.model.ids import AttemptId, Digest, JobId, JobName, SliceId, WorkerId
-    from neorion.iris.model.reason import Reason, WaitCode
+    from neorion.iris.model.pending_reason import Reason, WaitCode
+    from neorion.iris.model.quota import Cap, Caps
     from neorion.iris.model.resources import Resources
     from neorion.iris.model.spec import Band, Budget, Call, Command, Environment, JobSpec, Limits, Placement
     from neorion.iris.model.state import (
@@ -94,10 +94,10 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "cap": ("Cap", "Caps"),
+        "quota": ("Cap", "Caps"),
         "constraint": ("Attributes", "Constraint", "Op"),
         "ids": ("AttemptId", "Digest", "JobId", "JobName", "SliceId", "WorkerId"),
-        "reason": ("Reason", "WaitCode"),
+        "pending_reason": ("Reason", "WaitCode"),
         "resources": ("Resources",),
         "spec": ("Band", "Budget", "Call", "Command", "Environment", "JobSpec", "Limits", "Placement"),
         "state": (

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from neorion.iris.model.cap import Caps
 from neorion.iris.model.constraint import Attributes
 from neorion.iris.model.ids import AttemptId, JobId, SliceId, WorkerId
+from neorion.iris.model.quota import Caps
 from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import Band, Placement
 from neorion.iris.model.state import SliceState

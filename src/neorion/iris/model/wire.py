@@ -10,7 +10,7 @@ from neorion.iris.model import record
 from neorion.iris.model.constraint import Constraint, Op
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.ids import Digest, JobName
-from neorion.iris.model.reason import Reason
+from neorion.iris.model.pending_reason import Reason
 from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import Band, Budget, Call, Command, Environment, JobSpec, Limits, Placement
 from neorion.iris.model.usage import Usage

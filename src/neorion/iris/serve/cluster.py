@@ -9,8 +9,8 @@ from neorion.iris.model import SliceState, WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
 from neorion.iris.model.record import Deed, Worker
-from neorion.iris.serve.desk import Desk
-from neorion.iris.serve.rights import check_admin
+from neorion.iris.serve.authorization import check_admin
+from neorion.iris.serve.services import Desk
 from neorion.iris.state import deeds_before
 from neorion.keel.base import Conflict, NotFound, did_you_mean
 from neorion.keel.rpc import caller

@@ -6,18 +6,18 @@ from typing import TypeVar
 
 import anyio
 
-from neorion.iris.act.audit import Entry
-from neorion.iris.act.jobs import admit, find, submit
+from neorion.iris.controllers.admission import admit, find, submit
+from neorion.iris.controllers.audit_log import Entry
 from neorion.iris.model import Cause, Digest, JobId, JobName, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
 from neorion.iris.model.inherit import inherit
 from neorion.iris.model.record import Attempt, Job, Task
 from neorion.iris.model.spec import Command
-from neorion.iris.serve.desk import Desk
-from neorion.iris.serve.kin import calling_task, check_child, check_reach
-from neorion.iris.serve.rights import check_own_name, check_owner, check_reader
-from neorion.iris.serve.shown import shown_attempt, shown_job, shown_task
+from neorion.iris.serve.authorization import check_own_name, check_owner, check_reader
+from neorion.iris.serve.messages import shown_attempt, shown_job, shown_task
+from neorion.iris.serve.services import Desk
+from neorion.iris.serve.task_auth import calling_task, check_child, check_reach
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller

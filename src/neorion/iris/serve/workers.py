@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
-from neorion.iris.serve.desk import Desk
-from neorion.iris.serve.rights import check_speaks_for, joining
+from neorion.iris.serve.authorization import check_speaks_for, joining
+from neorion.iris.serve.services import Desk
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
 

@@ -3,8 +3,8 @@
 Keeps records and answers questions about them. Which record should come next is not decided here.
 """
 
-from neorion.iris.state.book import Book
-from neorion.iris.state.deeds import KEEP_DEEDS, deeds_before, last_number, note_deed
+from neorion.iris.state.audit_rows import KEEP_DEEDS, deeds_before, last_number, note_deed
+from neorion.iris.state.cluster_state import Book
 from neorion.iris.state.journal import Journal
 from neorion.iris.state.load import attempts_of, attempts_of_job, load
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from neorion.iris.model import Cause
 from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
-from neorion.iris.state.book import Book
+from neorion.iris.state.cluster_state import Book
 from neorion.iris.state.codec import R, decode
 from neorion.keel.store import Store
 

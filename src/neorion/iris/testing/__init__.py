@@ -3,8 +3,8 @@
 A double passes the contract suite of its port. No room of iris imports this.
 """
 
-from neorion.iris.testing.build import NOW, ago, job, placement, resources, running, worker
-from neorion.iris.testing.views import clusters, groups, jobs, workers
+from neorion.iris.testing.builders import NOW, ago, job, placement, resources, running, worker
+from neorion.iris.testing.strategies import clusters, groups, jobs, workers
 
 __all__ = [
     "NOW",

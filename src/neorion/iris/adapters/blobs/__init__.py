@@ -4,7 +4,7 @@ Small ones are rows of the store; which blob is still needed is decided elsewher
 loads when a bucket is opened.
 """
 
+from neorion.iris.adapters.blobs.factory import open_blobs
 from neorion.iris.adapters.blobs.folder import FolderBlobs
-from neorion.iris.adapters.blobs.opening import open_blobs
 
 __all__ = ["FolderBlobs", "open_blobs"]

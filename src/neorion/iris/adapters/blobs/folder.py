@@ -9,7 +9,7 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from neorion.iris.adapters.blobs.check import check_body, check_name
+from neorion.iris.adapters.blobs.validation import check_body, check_name
 from neorion.iris.model import Digest
 from neorion.keel.base import NoCapacity
 

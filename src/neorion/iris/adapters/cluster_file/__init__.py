@@ -3,15 +3,15 @@
 Reads and checks, and starts nothing: who opens stores, ports and platforms takes the values from here.
 """
 
-from neorion.iris.adapters.cluster_file.file import ClusterFile
-from neorion.iris.adapters.cluster_file.sections import RuntimeName
-from neorion.iris.adapters.cluster_file.values import (
+from neorion.iris.adapters.cluster_file.convert import (
     behaviours,
     caps,
     kubernetes_settings,
     runtime,
     scale_groups,
 )
+from neorion.iris.adapters.cluster_file.file import ClusterFile
+from neorion.iris.adapters.cluster_file.sections import RuntimeName
 
 __all__ = [
     "ClusterFile",

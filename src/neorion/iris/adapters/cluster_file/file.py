@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
-from neorion.iris.adapters.cluster_file.groups import Group, GroupName
+from neorion.iris.adapters.cluster_file.scale_groups import Group, GroupName
 from neorion.iris.adapters.cluster_file.sections import (
     Auth,
     Controller,

@@ -20,7 +20,7 @@ from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.adapters.platforms.kubernetes.record import Record
 from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
 from neorion.iris.adapters.platforms.kubernetes.steps import Fail, Wait, accepted, describe, next_steps
-from neorion.iris.adapters.platforms.news import News, at_most
+from neorion.iris.adapters.platforms.slice_watch import News, at_most
 from neorion.iris.model import SliceId, SliceState
 from neorion.iris.ports import SliceOrder, SliceSeen
 from neorion.keel.base import Conflict, Duration, Error, Invalid, NotFound, Retry, is_name

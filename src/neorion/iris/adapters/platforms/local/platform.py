@@ -10,11 +10,11 @@ from typing import Self
 
 import anyio
 
-from neorion.iris.adapters.platforms.faults import Behaviour, Gate
+from neorion.iris.adapters.platforms.fault_injection import Behaviour, Gate
 from neorion.iris.adapters.platforms.local.machine import Launch
-from neorion.iris.adapters.platforms.local.piece import Ground, Piece
-from neorion.iris.adapters.platforms.local.record import Record, Records
-from neorion.iris.adapters.platforms.news import News
+from neorion.iris.adapters.platforms.local.slice import Ground, Piece
+from neorion.iris.adapters.platforms.local.slice_store import Record, Records
+from neorion.iris.adapters.platforms.slice_watch import News
 from neorion.iris.model import SliceId
 from neorion.iris.ports import SliceOrder, SliceSeen
 from neorion.keel.base import Duration, Invalid, NotFound, Retry, is_name

@@ -9,10 +9,11 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from neorion.iris.adapters.runtimes.process import logs, spares, tree
-from neorion.iris.adapters.runtimes.process.files import Files, is_safe
-from neorion.iris.adapters.runtimes.process.link import Link
-from neorion.iris.adapters.runtimes.process.wire import (
+from neorion.iris.adapters.runtimes.process import log_files, procfs
+from neorion.iris.adapters.runtimes.process.client import Link
+from neorion.iris.adapters.runtimes.process.forkserver import dir_cache
+from neorion.iris.adapters.runtimes.process.layout import Files, is_safe
+from neorion.iris.adapters.runtimes.process.protocol import (
     Forget,
     Job,
     Refusal,
@@ -113,7 +114,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         if not running:
             return {}
         # Reading /proc of a large machine takes longer than a loop may be held up.
-        found = await anyio.to_thread.run_sync(tree.families, running)
+        found = await anyio.to_thread.run_sync(procfs.families, running)
         return {
             running[root]: Stats(
                 sum(process.cpu_seconds for process in family),
@@ -130,7 +131,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         path = self.log(attempt)
         try:
             # Asked with every part that is sent, and few logs ever come so far.
-            return logs.kept_from(path) if path.stat().st_size > logs.LOG_BYTES_MAX else 0
+            return log_files.kept_from(path) if path.stat().st_size > log_files.LOG_BYTES_MAX else 0
         except FileNotFoundError:
             return 0
 
@@ -174,7 +175,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         """What was forgotten in the meantime goes together; what an earlier worker left, at once."""
         while True:
             self._trash = anyio.Event()
-            await anyio.to_thread.run_sync(spares.sweep, self._files)
+            await anyio.to_thread.run_sync(dir_cache.sweep, self._files)
             await self._trash.wait()
 
 

@@ -1,0 +1,66 @@
+"""From what a person writes to a place for blobs."""
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from neorion.iris.adapters.blobs.folder import FolderBlobs
+from neorion.iris.ports import BlobFiles
+from neorion.keel.base import Invalid
+
+_SCHEMES: Final = ("file", "s3", "gs")
+
+
+def open_blobs(prefix: str, default: Path) -> BlobFiles:
+    """A folder, file:///folder, s3://bucket/path or gs://bucket/path; the default folder if nothing is said.
+
+    Buckets are reached with the credentials that their vendor's own programs would find in the environment.
+    """
+    if "://" not in prefix:
+        return FolderBlobs(Path(prefix) if prefix else default)
+    parts = urlsplit(prefix)
+    if parts.scheme not in _SCHEMES:
+        raise Invalid(
+            "iris.bundle_prefix",
+            f"{parts.scheme}:// is no place for blobs.",
+            hint="name a folder, or an address with file://, s3:// or gs://",
+        )
+    if parts.scheme == "file":
+        return FolderBlobs(_folder(prefix, parts.netloc, unquote(parts.path)))
+    if not parts.netloc:
+        raise Invalid(
+            "iris.bundle_prefix", f"{prefix} names no bucket.", hint=f"write {parts.scheme}://BUCKET/PATH"
+        )
+    return _bucket(prefix)
+
+
+def _folder(prefix: str, host: str, path: str) -> Path:
+    if host or not path.startswith("/"):
+        raise Invalid(
+            "iris.bundle_prefix",
+            f"{prefix} is not on this machine.",
+            hint="a file address has three slashes: file:///folder",
+        )
+    return Path(path)
+
+
+def _bucket(prefix: str) -> BlobFiles:
+    try:
+        from obstore.exceptions import BaseError  # noqa: PLC0415 -- only whoever has a bucket needs it
+        from obstore.store import from_url  # noqa: PLC0415 -- as above
+
+        from neorion.iris.adapters.blobs.bucket import ObjectBlobs  # noqa: PLC0415 -- as above
+    except ModuleNotFoundError as error:
+        raise Invalid(
+            "iris.bundle_prefix",
+            f"{prefix} needs a client for object stores.",
+            hint="pip install 'neorion[objects]'",
+        ) from error
+    try:
+        return ObjectBlobs(from_url(prefix), prefix)
+    except (BaseError, ValueError) as error:
+        raise Invalid(
+            "iris.bundle_prefix",
+            f"{prefix} cannot be opened: {error}.",
+            hint="see docs/guides/blobs.md for what the environment must say",
+        ) from error

@@ -1,0 +1,125 @@
+"""From the file to the values that rules and platforms take."""
+
+from collections.abc import Mapping
+
+from neorion.iris.adapters.cluster_file.file import ClusterFile
+from neorion.iris.adapters.cluster_file.scale_groups import Accelerator, Group
+from neorion.iris.adapters.cluster_file.sections import RuntimeName, UserLimit
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, KubernetesSettings, PoolTemplate
+from neorion.iris.model import Cap, Caps, Resources
+from neorion.iris.model.scale_group import ScaleGroup
+from neorion.keel.base import Duration, Invalid
+
+
+def scale_groups(file: ClusterFile) -> tuple[ScaleGroup, ...]:
+    """In the order of the file."""
+    pace, timeouts = file.defaults.autoscaler, file.defaults.timeouts
+    return tuple(
+        ScaleGroup(
+            name=name,
+            shape=_shape(group),
+            machines=group.num_vms,
+            min_slices=group.min_slices,
+            max_slices=group.max_slices,
+            priority=group.priority,
+            attributes=_attributes(file, name, group),
+            scale_up_delay=pace.scale_up_delay,
+            scale_down_delay=pace.scale_down_delay,
+            startup_grace=pace.startup_grace_period,
+            boot_timeout=timeouts.boot_timeout,
+            init_timeout=timeouts.init_timeout,
+        )
+        for name, group in file.scale_groups.items()
+    )
+
+
+def behaviours(file: ClusterFile) -> Mapping[str, Behaviour]:
+    """How a pretended platform treats each group."""
+    pieces = {name: group.slice_template.local for name, group in file.scale_groups.items()}
+    return {
+        name: Behaviour(
+            boot_delay=piece.boot_delay,
+            quota=piece.faults.quota,
+            no_capacity=piece.faults.no_capacity,
+            stuck=piece.faults.stuck,
+            lost_after=piece.faults.lost_after,
+        )
+        for name, piece in pieces.items()
+        if piece is not None
+    }
+
+
+def caps(file: ClusterFile) -> Caps:
+    """What users may have at once."""
+    usual = file.limits
+    everybody = Cap(usual.running_tasks, usual.cpu.milli, usual.memory.whole, usual.gpus)
+    return Caps(everybody, {user: _cap(everybody, limit) for user, limit in usual.users.items()})
+
+
+def runtime(file: ClusterFile) -> RuntimeName:
+    return file.defaults.bootstrap.runtime or RuntimeName.PROCESS
+
+
+def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
+    """What the platform of worker Pods is told. The file must have a section for one."""
+    platform, service = file.platform.in_cluster, file.controller.service
+    if platform is None or service is None:
+        raise Invalid("iris.platform", "The cluster file has no section for worker Pods.")
+    coreweave = file.platform.coreweave
+    patience = coreweave.capacity_patience if coreweave is not None else Duration(0)
+    return KubernetesSettings(
+        namespace=platform.namespace,
+        controller=f"{service.service_name}.{platform.namespace}.svc.cluster.local:{service.port}",
+        image=file.defaults.bootstrap.docker_image,
+        groups={name: _template(group) for name, group in file.scale_groups.items()},
+        label_prefix=file.platform.label_prefix,
+        pull_secrets=tuple(platform.image_pull_secrets),
+        host_network=platform.host_network,
+        variables=file.defaults.bootstrap.env_vars,
+        stop_grace=platform.stop_grace,
+        capacity_patience=patience,
+    )
+
+
+def _template(group: Group) -> GroupTemplate:
+    bought, waiting = group.slice_template.coreweave, group.slice_template.kubernetes
+    if bought is not None:
+        pool = PoolTemplate(bought.instance_type, bought.compute_class.value, bought.annotations)
+        return GroupTemplate(pool, infiniband=bought.infiniband)
+    if waiting is not None:
+        return GroupTemplate(node_selector=waiting.node_selector, infiniband=waiting.infiniband)
+    return GroupTemplate()
+
+
+def _cap(usual: Cap, limit: UserLimit) -> Cap:
+    return Cap(
+        usual.tasks if limit.running_tasks is None else limit.running_tasks,
+        usual.cpu_milli if limit.cpu is None else limit.cpu.milli,
+        usual.memory if limit.memory is None else limit.memory.whole,
+        usual.gpus if limit.gpus is None else limit.gpus,
+    )
+
+
+def _shape(group: Group) -> Resources:
+    resources = group.resources
+    return Resources(
+        cpu_milli=resources.cpu.milli,
+        memory=resources.ram.whole,
+        disk=resources.disk.whole,
+        gpus=resources.gpu_count,
+        gpu_variant=group.accelerator_variant if resources.gpu_count else "",
+    )
+
+
+def _attributes(file: ClusterFile, name: str, group: Group) -> tuple[tuple[str, str], ...]:
+    found = {**group.attributes, "scale-group": name, "accelerator-type": group.accelerator_type.value}
+    if group.accelerator_type is Accelerator.GPU:
+        found["accelerator-variant"] = group.accelerator_variant
+    platform, pool = file.platform.coreweave, group.slice_template.coreweave
+    if platform is not None and pool is not None:
+        found["region"] = platform.region
+        found["instance-type"] = pool.instance_type
+        if pool.infiniband:
+            found["infiniband"] = "true"
+    return tuple(sorted(found.items()))

@@ -1,0 +1,84 @@
+"""All that belongs to a machine: its worker, what the worker started, and what went on without it."""
+
+import os
+import signal
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.iris.adapters.platforms.local.machine import Machine
+from neorion.iris.adapters.platforms.local.pidfd import Process, boot_id, stat_of
+from neorion.iris.adapters.platforms.local.slice_store import Birth
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Each round finds only what was forked while the one before it looked; what outruns these outruns everything.
+_ROUNDS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    birth: Birth
+    parent: int
+    session: int
+    marked: bool
+
+
+def end_tree(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> None:
+    """Kills everything of a machine, and what was `known` to be of it. Reads all of /proc: call it in a thread."""
+    stopped: dict[Birth, Process] = {}
+    try:
+        # Stopped first: whoever is killed last could otherwise have forked meanwhile.
+        for _ in range(_ROUNDS_MAX):
+            fresh = {birth for birth in members(machine, worker, known) if birth not in stopped}
+            if not fresh:
+                break
+            for birth in fresh:
+                if (process := Process.find(birth)) is not None:
+                    stopped[birth] = process
+                    process.signal(signal.SIGSTOP)
+        else:
+            log.warning("a machine forks faster than it can be stopped", host=machine.host)
+        for process in stopped.values():
+            process.signal(signal.SIGKILL)
+    finally:
+        for process in stopped.values():
+            process.close()
+
+
+def members(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> set[Birth]:
+    """All that has the machine's mark, or shares a session with or descends from what belongs to it.
+
+    A process with neither is lost from sight once its parent is gone; so look before the worker ends.
+    """
+    rows = {row.birth.pid: row for row in _processes(os.fsencode("=".join(machine.mark)))}
+    found = {pid for pid, row in rows.items() if row.marked or row.birth == worker or row.birth in known}
+    # A session keeps its number while anybody is in it, so it is still the worker's unless the number lives anew.
+    sessions = {worker.pid} if worker.boot == boot_id() and rows.get(worker.pid) is None else set[int]()
+    while True:
+        sessions |= {pid for pid in found if rows[pid].session == pid}
+        more = {pid for pid, row in rows.items() if row.parent in found or row.session in sessions} - found
+        if not more:
+            return {rows[pid].birth for pid in found}
+        found |= more
+
+
+def _processes(mark: bytes) -> Iterator[_Row]:
+    boot, ourselves = boot_id(), os.getpid()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == ourselves:
+            continue
+        pid = int(folder.name)
+        stat = stat_of(pid)
+        if stat is not None and stat[0] not in "ZX":
+            birth = Birth(pid, int(stat[19]), boot)
+            yield _Row(birth, int(stat[1]), int(stat[3]), mark in _environment(folder))
+
+
+def _environment(folder: Path) -> list[bytes]:
+    try:
+        return (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        # Somebody else's, or gone.
+        return []

@@ -1,0 +1,201 @@
+"""The life of one slice: boots, is watched, and ends when told to."""
+
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.to_thread import run_sync
+from msgspec.structs import replace
+
+from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.local.machine import Launch, Machine, machines
+from neorion.iris.adapters.platforms.local.pidfd import Held, Process, spawn
+from neorion.iris.adapters.platforms.local.process_tree import end_tree, members
+from neorion.iris.adapters.platforms.local.slice_store import Record, Records
+from neorion.iris.adapters.platforms.slice_watch import at_most
+from neorion.iris.model import SliceState
+from neorion.iris.ports import SliceSeen
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Enough of a worker's last words to see what it died of.
+_LAST_WORDS_BYTES = 2048
+_LAST_WORDS_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all slices of one platform stand on."""
+
+    clock: Clock
+    folder: Path
+    records: Records
+    launch: Launch
+    variables: Mapping[str, str]
+    grace: Duration
+    tell: Callable[[SliceSeen], None]
+
+
+class Piece:
+    """One slice. `live` is its life; everything else may be called at any time of it."""
+
+    def __init__(self, record: Record, behaviour: Behaviour, ground: Ground) -> None:
+        self._record = record
+        self._behaviour = behaviour
+        self._ground = ground
+        self._folder = ground.folder / record.order.id
+        self._machines = machines(record.order, self._folder)
+        self._doomed = anyio.Event()
+        self.gone = anyio.Event()
+        self._processes: dict[str, Process] = {}
+        for machine, birth in zip(self._machines, record.births, strict=False):
+            if (process := Process.find(birth)) is not None:
+                self._processes[machine.host] = process
+        if record.doomed:
+            self._doomed.set()
+
+    @property
+    def group(self) -> str:
+        return self._record.order.group
+
+    def seen(self) -> SliceSeen:
+        record = self._record
+        if record.doomed:
+            state = SliceState.DELETING
+        elif record.failure:
+            state = SliceState.FAILED
+        else:
+            state = SliceState.BOOTSTRAPPING if record.births else SliceState.CREATING
+        hosts = () if self.gone.is_set() else tuple(self._living())
+        return SliceSeen(record.order.id, record.order.group, state, hosts, record.failure)
+
+    def doom(self) -> None:
+        if not self._doomed.is_set():
+            self._note(replace(self._record, doomed=True))
+            self._doomed.set()
+
+    async def lose(self) -> None:
+        """Takes one machine away, as a power cut would. That it is gone is noticed like any other death."""
+        for machine, birth in zip(self._machines, self._record.births, strict=False):
+            if machine.host in self._living():
+                await run_sync(end_tree, machine, birth)
+                return
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.close()
+
+    async def live(self) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._serve)
+            await self._doomed.wait()
+            group.cancel_scope.cancel()
+        await self._end()
+
+    async def _serve(self) -> None:
+        record = self._record
+        if not record.births and not record.failure:
+            if record.stuck:
+                await anyio.sleep_forever()
+            await self._sleep_until(self._behaviour.boot_delay)
+            self._start()
+        async with anyio.create_task_group() as group:
+            for machine in self._machines:
+                if self._record.births or machine.host in self._processes:
+                    group.start_soon(self._watch, machine)
+            group.start_soon(self._fate)
+
+    async def _sleep_until(self, age: Duration) -> None:
+        await self._ground.clock.sleep(age - self._ground.clock.now().since(self._record.created))
+
+    def _start(self) -> None:
+        """Starts all machines or none. Recorded before any is released: see `spawn`."""
+        held: dict[str, Held] = {}
+        try:
+            with ExitStack() as undo:
+                for machine in self._machines:
+                    held[machine.host] = self._spawn(machine)
+                    undo.callback(held[machine.host].abandon)
+                births = tuple(each.process.birth for each in held.values())
+                born = replace(self._record, births=births)
+                self._ground.records.save(born)
+                undo.pop_all()
+        except OSError as error:
+            log.failure("a slice could not start", error, slice=self._record.order.id)
+            self._processes = {host: each.process for host, each in held.items()}
+            self._note(replace(self._record, failure=f"Its workers could not start: {error.strerror}."))
+            return
+        for each in held.values():
+            each.release(self._record.order.token)
+        self._processes = {host: each.process for host, each in held.items()}
+        self._record = born
+        self._ground.tell(self.seen())
+
+    def _spawn(self, machine: Machine) -> Held:
+        machine.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name, value = machine.mark
+        variables = {**self._ground.variables, name: value}
+        return spawn(self._ground.launch(machine), variables, machine.log)
+
+    async def _watch(self, machine: Machine) -> None:
+        process = self._processes.get(machine.host)
+        how = await process.ended() if process is not None else "ended while nobody watched"
+        # The first loss tells the story; what follows from it would only cover it up.
+        failure = self._record.failure or f"{machine.host} {how}.{_last_words(machine)}"
+        log.warning("lost a machine", host=machine.host, how=how)
+        self._note(replace(self._record, failure=failure))
+
+    async def _fate(self) -> None:
+        if (lost_after := self._behaviour.lost_after) is not None:
+            await self._sleep_until(self._behaviour.boot_delay + lost_after)
+            if not self._record.failure:
+                await self.lose()
+
+    async def _end(self) -> None:
+        born = list(zip(self._machines, self._record.births, strict=False))
+        known = [await run_sync(members, machine, birth) for machine, birth in born]
+        for process in self._processes.values():
+            process.signal(signal.SIGTERM)
+        await at_most(self._ground.clock, self._ground.grace, self._all_ended)
+        # Also after workers that ended in time: what they left behind is of the slice too.
+        for (machine, birth), family in zip(born, known, strict=True):
+            await run_sync(end_tree, machine, birth, family)
+        await self._all_ended()
+        await run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
+        self._ground.records.remove(self._record.order.id)
+        self.gone.set()
+        self._ground.tell(self.seen())
+
+    async def _all_ended(self) -> None:
+        for process in self._processes.values():
+            await process.ended()
+
+    def _living(self) -> list[str]:
+        return [host for host, process in self._processes.items() if process.alive]
+
+    def _note(self, record: Record) -> None:
+        """Changed and told. A record that cannot be written is no reason to stop: the world tells it again after a restart."""
+        self._record = record
+        try:
+            self._ground.records.save(record)
+        except OSError as error:
+            log.failure("a slice could not be recorded", error, slice=record.order.id)
+        self._ground.tell(self.seen())
+
+
+def _last_words(machine: Machine) -> str:
+    try:
+        with machine.log.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _LAST_WORDS_BYTES))
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line.strip() for line in lines if line.strip()]
+    return f" Its last words: {said[-1][:_LAST_WORDS_CHARS]}" if said else ""

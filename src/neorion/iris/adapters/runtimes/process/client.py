@@ -1,0 +1,181 @@
+"""The worker's connection to its fork server: found or started, kept up, and made anew when it breaks."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+import anyio
+from anyio.abc import TaskStatus
+
+from neorion.iris.adapters.runtimes.process import environ, log_files, protocol
+from neorion.iris.adapters.runtimes.process.layout import Files
+from neorion.iris.adapters.runtimes.process.protocol import Done, Refusal, Request, State, Told
+from neorion.iris.adapters.runtimes.process.socket_path import short_name
+from neorion.iris.ports import MACHINE_MARK
+from neorion.keel.base import Conflict, Retry, Terminal
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# A fork server may be on its way out just when we knock; more often than this in a row is no coincidence.
+TRIES = 3
+# The interpreter's start, and the burial of what an earlier fork server left.
+LAUNCH_S_MAX = 60
+OWN_LOG_BYTES_MAX = 1 << 20
+_MODULE = "neorion.iris.adapters.runtimes.process.forkserver"
+# How the interpreter finds itself, and whose it is; nothing else of the worker's environment reaches the fork server.
+_PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH", MACHINE_MARK)
+_READ_BYTES = 1 << 18
+
+
+class Link:
+    """Sends requests, several in one frame where they come together, and matches the answers to them.
+
+    Every request is idempotent, so those without an answer are sent again when the connection had to be made anew.
+    """
+
+    def __init__(
+        self, files: Files, told: Callable[[Sequence[State]], None], first: Callable[[], Request | None]
+    ) -> None:
+        """`told` hears of changed states; `first` is what a fork server must hear before anything else."""
+        self._files = files
+        self._told = told
+        self._first = first
+        self._pending: dict[int, tuple[Request, asyncio.Future[Refusal]]] = {}
+        self._outbox: list[Request] = []
+        self._wake = asyncio.Event()
+        self._codec = protocol.reports()
+        self._last_id = 0
+        self._closed = False
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    async def ask(self, request: Request) -> Refusal:
+        if self._closed:
+            raise _closed()
+        answer: asyncio.Future[Refusal] = asyncio.get_running_loop().create_future()
+        self._pending[request.id] = (request, answer)
+        self._outbox.append(request)
+        self._wake.set()
+        try:
+            return await answer
+        finally:
+            self._pending.pop(request.id, None)
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Started when a fork server is connected and everything it knows is known here."""
+        try:
+            reader, writer = await self._connect()
+            task_status.started()
+            while True:
+                with closing(writer):
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(self._send, writer)
+                        await self._receive(reader)
+                        group.cancel_scope.cancel()
+                log.warning("the fork server is gone; another is started")
+                reader, writer = await self._connect()
+        finally:
+            self._closed = True
+            for _, answer in self._pending.values():
+                if not answer.done():
+                    answer.set_exception(_closed())
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        for _ in range(TRIES):
+            try:
+                with short_name(str(self._files.socket)) as name:
+                    reader, writer = await asyncio.open_unix_connection(name)
+            except OSError:
+                await self._launch()
+                continue
+            self._codec = protocol.reports()
+            heard = False
+            try:
+                # The first thing to be heard is everything, in as many pieces as it takes.
+                while not heard and (data := await _read(reader)):
+                    heard = self._hear(data)
+            finally:
+                if not heard:
+                    writer.close()
+            if heard:
+                first = self._first()
+                self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
+                self._wake.set()
+                return reader, writer
+        raise Terminal(
+            "runtime.forkserver", "The fork server does not stay up.", hint=f"read {self._files.own_log}"
+        )
+
+    async def _launch(self) -> None:
+        self._files.make()
+        log_files.trim(str(self._files.own_log), OWN_LOG_BYTES_MAX)
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        with self._files.own_log.open("ab") as out, anyio.move_on_after(LAUNCH_S_MAX):
+            done = await anyio.run_process(
+                [sys.executable, "-P", "-m", _MODULE, str(self._files.root)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                check=False,
+                env=environ.BASE | passed_on,
+                start_new_session=True,
+            )
+            if done.returncode != 0:
+                raise Terminal(
+                    "runtime.forkserver", "The fork server did not start.", hint=f"read {self._files.own_log}"
+                )
+
+    async def _send(self, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            requests, self._outbox = self._outbox, []
+            if requests:
+                writer.write(protocol.frame(requests))
+                try:
+                    await writer.drain()
+                except OSError:
+                    # The receiving half sees the same, and these are still pending.
+                    return
+
+    async def _receive(self, reader: asyncio.StreamReader) -> None:
+        while data := await _read(reader):
+            self._hear(data)
+
+    def _hear(self, data: bytes) -> bool:
+        """Whether there was anything whole in it."""
+        heard = False
+        for report in self._codec.feed(data):
+            heard = True
+            match report:
+                case Done(id_, refusal):
+                    _, answer = self._pending.get(id_, (None, None))
+                    if answer is not None and not answer.done():
+                        answer.set_result(refusal)
+                case Told(states):
+                    self._told(states)
+                case _:
+                    raise Conflict(
+                        "runtime.replaced",
+                        "Another worker process has taken over the fork server.",
+                        hint="run one worker for each directory",
+                    )
+        return heard
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    """Nothing where the other side is gone."""
+    try:
+        return await reader.read(_READ_BYTES)
+    except OSError:
+        return b""
+
+
+def _closed() -> Retry:
+    return Retry("runtime.closed", "The runtime is closed.", hint="open it again; what runs goes on")

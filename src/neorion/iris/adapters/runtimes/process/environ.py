@@ -1,0 +1,70 @@
+"""What a task finds around it: its variables and its program. Built from nothing, so that the worker's secrets stay its own."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from neorion.iris.adapters.runtimes.process import procfs
+from neorion.iris.adapters.runtimes.process.protocol import Job
+
+# As shells read them.
+NOT_FOUND = 127
+NOT_RUNNABLE = 126
+
+_PATH = os.pathsep.join(
+    (
+        str(Path(sys.executable).parent),
+        "/usr/local/sbin",
+        "/usr/local/bin",
+        "/usr/sbin",
+        "/usr/bin",
+        "/sbin",
+        "/bin",
+    )
+)
+# Where setup commands keep what is to last: one directory for each environment, by its content.
+KEPT = "IRIS_ENV_DIR"
+BASE = {"PATH": _PATH, "LANG": "C.UTF-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was built for a task: folders with packages, folders with programs, and variables."""
+
+    packages: tuple[str, ...]
+    programs: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class NotStarted(Exception):
+    """The task cannot be begun; the sentence is for the user."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+
+
+def variables(job: Job, work: str, built: Built | None = None) -> dict[str, str]:
+    found = BASE | {"HOME": work, "IRIS_WORKDIR": work} | dict(job.variables)
+    if built is not None:
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, (*built.packages, found.get("PYTHONPATH"))))
+        found["PATH"] = os.pathsep.join((*built.programs, found["PATH"]))
+        found |= dict(built.variables)
+    return found | {procfs.MARK: job.attempt}
+
+
+def program(argv: list[str], found: dict[str, str]) -> str:
+    """The file behind the command's first word, as the task's own PATH and working directory have it."""
+    path = shutil.which(argv[0], path=found["PATH"])
+    if path is not None:
+        return path
+    if "/" in argv[0] and os.path.exists(argv[0]):  # noqa: PTH110 -- relative to the task's directory, as it is
+        raise NotStarted(NOT_RUNNABLE, f'"{argv[0]}" is not a program: it may not be executed.')
+    raise NotStarted(NOT_FOUND, f'There is no program "{argv[0]}" on this worker.')
+
+
+def unrunnable(argv: list[str], error: OSError) -> NotStarted:
+    return NotStarted(NOT_RUNNABLE, f'"{argv[0]}" could not be executed: {error.strerror}.')

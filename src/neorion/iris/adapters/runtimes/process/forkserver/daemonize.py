@@ -1,0 +1,95 @@
+"""How a fork server comes into the world: below a guardian, and detached from whoever asked for it."""
+
+import fcntl
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from neorion.iris.adapters.runtimes.process import cgroups, environ, syscalls
+from neorion.iris.adapters.runtimes.process.forkserver.server import ForkServer
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import Lease, guard
+from neorion.iris.adapters.runtimes.process.layout import Files
+from neorion.iris.adapters.runtimes.process.task.main import Host
+from neorion.keel.telemetry.log import FIELDS
+
+# Files of tasks are readable by all who may enter the runtime's directory, writable by their owner.
+UMASK = 0o022
+
+
+def bear(root: Path) -> int:
+    """Returns when the fork server listens, with the exit code for whoever waits for that."""
+    files = Files(root)
+    files.make()
+    listening, ready = os.pipe2(os.O_CLOEXEC)
+    if os.fork():
+        os.close(ready)
+        return 0 if os.read(listening, 1) else 1
+    os.close(listening)
+    os.setsid()
+    _guardian(files, ready)
+    return 0
+
+
+def _guardian(files: Files, ready: int) -> None:
+    lock = os.open(files.lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Held by an earlier guardian until nothing of its tasks is left: whatever is told to be lost is gone by then.
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    _log_plainly()
+    groups = cgroups.find()
+    lease = Lease()
+    syscalls.adopt_orphans()
+    guardian = os.getpid()
+    server = os.fork()
+    if server:
+        os.close(ready)
+        # Whoever ends a service asks all its processes; this one goes last.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        guard(server, lease)
+        if groups is not None:
+            groups.sweep()
+        return
+    syscalls.die_with_parent(guardian)
+    lease.hide_from_children()
+    _serve(Host(os.getpid(), files, groups), lease, ready)
+
+
+def _serve(host: Host, lease: Lease, ready: int) -> None:
+    syscalls.adopt_orphans()
+    # What every child is to inherit is set once, here.
+    os.chdir("/")
+    os.umask(UMASK)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ.clear()
+    os.environ.update(environ.BASE)
+    sys.modules["__main__"] = ModuleType("__main__")
+    sys.argv = ["iris-task"]
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- a text stream at this point
+    server = ForkServer(host, lease)
+    # At the end of each task logging closes all handlers; these are none of the task's.
+    logging._handlerList.clear()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- there is no public name
+    gc.collect()
+    # Objects of the collector's permanent generation are not touched by it, and pages that are not touched are not copied.
+    gc.freeze()
+    os.write(ready, b"!")
+    os.close(ready)
+    server.run()
+
+
+def _log_plainly() -> None:
+    """To the fork server's own file, and only what it says itself: tasks find logging as Python leaves it."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    own = logging.getLogger(__name__.removeprefix("neorion.").rpartition(".")[0])
+    own.addHandler(handler)
+    own.propagate = False
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, object] = getattr(record, FIELDS, {})
+        return " ".join((super().format(record), *(f"{name}={value}" for name, value in fields.items())))

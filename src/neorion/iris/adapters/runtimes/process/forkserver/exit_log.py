@@ -1,0 +1,104 @@
+"""The ends of attempts, written down before anybody is told of them."""
+
+import errno
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from neorion.iris.adapters.runtimes.process.protocol import Ended
+
+_HEAD = 8
+# Records of forgotten attempts that may pile up before the file is written anew.
+DEAD_MAX = 4096
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """One attempt's end."""
+
+    attempt: str
+    ended: Ended
+
+
+class Journal:
+    """What is written survives the death of every process; what is durable survives a power cut too.
+
+    A record is its length, its checksum and its bytes; a torn one at the end of the file is dropped.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._encoder = msgspec.msgpack.Encoder()
+        self._live = {record.attempt: record for record in self._read()}
+        self._dead = 0
+        self._unwritten = bytearray()
+        self._size = 0
+        self._durable = False
+        self._fd = self._rewrite()
+
+    @property
+    def ends(self) -> dict[str, Ended]:
+        return {attempt: record.ended for attempt, record in self._live.items()}
+
+    def append(self, attempt: str, ended: Ended, *, durable: bool) -> None:
+        record = Record(attempt, ended)
+        self._live[attempt] = record
+        self._unwritten += self._framed(record)
+        self._durable |= durable
+
+    def forget(self, attempt: str) -> None:
+        """Not written down: an attempt without a directory is forgotten whatever the journal says."""
+        if self._live.pop(attempt, None) is not None:
+            self._dead += 1
+
+    def write(self) -> None:
+        """Once for all that was appended since the last time. OSError where the disk has no room: nothing is lost by that."""
+        if self._dead > DEAD_MAX and self._dead > len(self._live):
+            os.close(self._fd)
+            self._fd = self._rewrite()
+        elif self._unwritten:
+            self._append()
+            if self._durable:
+                os.fdatasync(self._fd)
+        self._unwritten.clear()
+        self._durable = False
+
+    def _append(self) -> None:
+        written = os.write(self._fd, self._unwritten)
+        if written < len(self._unwritten):
+            # Half a record would hide all that come after it.
+            os.ftruncate(self._fd, self._size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._size += written
+
+    def _rewrite(self) -> int:
+        """The live records alone, in a new file that takes the place of the old one at once."""
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("wb") as out:
+            self._size = out.write(b"".join(self._framed(record) for record in self._live.values()))
+            out.flush()
+            os.fsync(out.fileno())
+        fresh.replace(self._path)
+        parent = os.open(self._path.parent, os.O_RDONLY)
+        os.fsync(parent)
+        os.close(parent)
+        self._dead = 0
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def _framed(self, record: Record) -> bytes:
+        body = self._encoder.encode(record)
+        return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+
+    def _read(self) -> Iterator[Record]:
+        data = self._path.read_bytes() if self._path.exists() else b""
+        decoder = msgspec.msgpack.Decoder(Record)
+        at = 0
+        while at + _HEAD <= len(data):
+            length = int.from_bytes(data[at : at + 4], "big")
+            body = data[at + _HEAD : at + _HEAD + length]
+            if len(body) < length or zlib.crc32(body) != int.from_bytes(data[at + 4 : at + _HEAD], "big"):
+                return
+            yield decoder.decode(body)
+            at += _HEAD + length

@@ -1,0 +1,233 @@
+"""The processes of attempts: started, watched, ended, and buried with all they leave behind."""
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from neorion.iris.adapters.runtimes.process import cgroups, procfs
+from neorion.iris.adapters.runtimes.process.environ import NotStarted
+from neorion.iris.adapters.runtimes.process.forkserver import spawn
+from neorion.iris.adapters.runtimes.process.forkserver.attempt import Attempt, Exit, read_status
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Loop
+from neorion.iris.adapters.runtimes.process.forkserver.warm_pool import Pools, Warm, gpus_of, key_of
+from neorion.iris.adapters.runtimes.process.protocol import Job
+from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
+from neorion.iris.adapters.runtimes.process.task.main import RUNNING, Host, Ready
+from neorion.iris.ports import Phase
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# What survives SIGKILL for so long hangs in the kernel; the attempts that wait for its burial are told to have ended.
+BURIAL_NS = 5_000_000_000
+
+
+class Nursery:
+    """Knows every child of the fork server, those it started and those that came to it as orphans."""
+
+    def __init__(
+        self, host: Host, loop: Loop, began: Callable[[Attempt], None], again: Callable[[Attempt], None]
+    ) -> None:
+        """`began` hears of attempts whose preparation is over, `again` of those that need another process."""
+        self._host = host
+        self._groups = cgroups.SpareGroups(host.groups) if host.groups is not None else None
+        self._loop = loop
+        self._began = began
+        self._again = again
+        self._mains: dict[int, Attempt | Warm] = {}
+        self._spawned: dict[int, Attempt] = {}
+        self._pools = Pools(loop, self._pool_says)
+        self._pools_made = 0
+        # Attempts whose task has ended, with the time by which they are told so whatever they left behind.
+        self._ending: dict[Attempt, tuple[Exit, int]] = {}
+        self._ended: list[tuple[Attempt, Exit]] = []
+
+    def start(self, jobs: Mapping[Attempt, Job]) -> dict[Attempt, NotStarted]:
+        """Returns those that could not be started, with the reason.
+
+        All are made ready before the first fork: what this process touches between two forks is copied again.
+        """
+        failed: dict[Attempt, NotStarted] = {}
+        forks: list[tuple[Attempt, Ready]] = []
+        for attempt, job in jobs.items():
+            self._pools.make_way(job)
+            try:
+                if (job.pool and not job.argv) or spawn.spawns(job):
+                    self._start_at_once(attempt, job)
+                else:
+                    attempt.group = self._groups.take(job.asked) if self._groups and job.limited else ""
+                    forks.append((attempt, spawn.ready(job, self._host, attempt.group)))
+            except NotStarted as refusal:
+                failed[attempt] = refusal
+            except OSError as error:
+                failed[attempt] = NotStarted(0, f"The worker could not set it up: {error.strerror}.")
+        pids = [spawn.fork(one, self._host) for _, one in forks]
+        for (attempt, one), pid in zip(forks, pids, strict=True):
+            os.close(one.log)
+            if one.begun >= 0:
+                os.close(one.begun)
+            if isinstance(pid, NotStarted):
+                failed[attempt] = pid
+            else:
+                self._started(attempt, pid, one.started)
+        for attempt in failed:
+            self._remove(attempt.group)
+        return failed
+
+    def ask_to_end(self, attempt: Attempt) -> None:
+        procfs.send(procfs.below([attempt.pid]), signal.SIGTERM)
+
+    def kill(self, attempts: Iterable[Attempt]) -> None:
+        begun = [attempt for attempt in attempts if attempt.pid]
+        self._kill_groups(begun)
+        # The group may hold all of them, but a process may leave its group, and there may be no groups at all.
+        procfs.kill([attempt.pid for attempt in begun])
+
+    def _kill_groups(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            if attempt.group and self._groups is not None:
+                self._groups.kill(attempt.group)
+
+    def bury(self) -> list[tuple[Attempt, Exit]]:
+        """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
+        for pid, ending in _dead():
+            self._spawned.pop(pid, None)
+            main = self._mains.pop(pid, None)
+            attempt = self._end_of_pool(main) if isinstance(main, Warm) else main
+            if attempt is not None:
+                self._ending[attempt] = (self._with_memory(attempt, ending), boottime_ns() + BURIAL_NS)
+        if self._ending:
+            self._clear()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _start_at_once(self, attempt: Attempt, job: Job) -> None:
+        fd = spawn.open_log(self._host.files.attempt(attempt.id))
+        try:
+            if job.pool:
+                self._start_warm(attempt, job, fd)
+            else:
+                pid = spawn.spawn(job, self._host, fd)
+                self._spawned[pid] = attempt
+                self._started(attempt, pid)
+        finally:
+            os.close(fd)
+
+    def _start_warm(self, attempt: Attempt, job: Job, fd: int) -> None:
+        attempt.warm = True
+        key = key_of(job)
+        warm = self._pools.take(key)
+        while warm is not None:
+            try:
+                self._pools.give(warm, attempt, job)
+            except OSError:
+                # It ended while it was idle; another one will do.
+                self._pools.remove(warm)
+                warm = self._pools.take(key)
+            else:
+                attempt.pid, attempt.phase = warm.pid, Phase.RUNNING
+                attempt.group = warm.group if job.limited else ""
+                return
+        self._pools_made += 1
+        group = f"pool-{self._host.pid}-{self._pools_made}"
+        if self._host.groups is not None and job.limited:
+            attempt.group = group
+            self._host.groups.make(group, job.asked)
+        pid, line = spawn.fork_pool(self._host, group, fd)
+        warm = Warm(pid, key, group, line, gpus_of(job))
+        self._mains[pid] = warm
+        self._pools.add(warm)
+        self._pools.give(warm, attempt, job)
+        attempt.pid, attempt.phase = pid, Phase.BUILDING if job.prepares else Phase.RUNNING
+
+    def _started(self, attempt: Attempt, pid: int, started: int = -1) -> None:
+        """`started`, where it is not -1, tells when the task begins; until then its process prepares."""
+        self._mains[pid] = attempt
+        attempt.pid, attempt.phase = pid, Phase.RUNNING
+        if started >= 0:
+            attempt.phase = Phase.BUILDING
+            self._loop.watch(started, lambda: self._prepared(attempt, started))
+
+    def _prepared(self, attempt: Attempt, started: int) -> None:
+        """A word on the pipe: the task begins. Its end: the process has ended, which is seen elsewhere."""
+        if os.read(started, 1):
+            self._began(attempt)
+        self._loop.unwatch(started)
+        os.close(started)
+
+    def _pool_says(self, warm: Warm, word: int) -> None:
+        attempt = warm.attempt
+        if attempt is None:
+            return
+        if word == RUNNING:
+            warm.begun = True
+            if attempt.phase is Phase.BUILDING:
+                self._began(attempt)
+            return
+        self._ended.append((attempt, Exit(word)))
+        self._pools.rest(warm)
+
+    def _end_of_pool(self, warm: Warm) -> Attempt | None:
+        # What it said before it ended counts first: its last attempt may have ended well.
+        self._pools.read(warm)
+        self._pools.remove(warm)
+        if warm.attempt is None:
+            self._remove(warm.group)
+        self._host.files.discard(f"{self._host.files.pools}/{warm.group}")
+        if warm.attempt is not None and warm.attempt.cause is None and warm.proven and not warm.begun:
+            # It was killed while it was idle, and the attempt was given to the dead.
+            self._again(warm.attempt)
+            return None
+        return warm.attempt
+
+    def _with_memory(self, attempt: Attempt, ending: Exit) -> Exit:
+        groups = self._host.groups
+        if groups is None or not attempt.group or not (ending.code or ending.signal):
+            return ending
+        return replace(ending, out_of_memory=groups.ran_out_of_memory(attempt.group))
+
+    def _clear(self) -> None:
+        left = self._leftovers()
+        now = boottime_ns()
+        if left:
+            # What forks faster than it is found, and outlives a main process that ended on SIGTERM.
+            self._kill_groups(self._ending)
+            procfs.kill(left)
+        for attempt, (ending, latest) in list(self._ending.items()):
+            if left and now < latest:
+                continue
+            if left:
+                log.error("killed and still there", attempt=attempt.id, pids=sorted(left))
+            del self._ending[attempt]
+            self._remove(attempt.group)
+            self._ended.append((attempt, ending))
+        if self._ending:
+            self._loop.after(BURIAL_NS, lambda: None)
+
+    def _remove(self, group: str) -> None:
+        if group and self._groups is not None:
+            self._groups.give_back(group)
+
+    def _leftovers(self) -> set[int]:
+        """Children that were not started here: orphans. Those of an attempt that still runs are let be."""
+        strangers = procfs.children(os.getpid()) - self._mains.keys()
+        if not strangers or not self._spawned:
+            return strangers
+        running = {attempt.id for attempt in self._spawned.values()}
+        return {pid for pid in strangers if not self._belongs(pid, running)}
+
+    def _belongs(self, pid: int, running: set[str]) -> bool:
+        process = procfs.read(pid)
+        return process is not None and (process.session in self._spawned or procfs.owner(pid) in running)
+
+
+def _dead() -> Iterator[tuple[int, Exit]]:
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, read_status(status, usage)

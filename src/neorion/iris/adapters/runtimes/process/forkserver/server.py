@@ -1,0 +1,294 @@
+"""The fork server: what the worker asks for is carried out, and what became of it is kept and told."""
+
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from neorion.iris.adapters.runtimes.process.forkserver.attempt import Attempt, verdict
+from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import Spares
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Loop, Timer
+from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal
+from neorion.iris.adapters.runtimes.process.forkserver.listener import Door
+from neorion.iris.adapters.runtimes.process.forkserver.process_table import Nursery
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import Lease
+from neorion.iris.adapters.runtimes.process.log_files import Caps
+from neorion.iris.adapters.runtimes.process.protocol import (
+    Done,
+    Ended,
+    Forget,
+    Job,
+    Refusal,
+    Renew,
+    Request,
+    Start,
+    State,
+    Stop,
+)
+from neorion.iris.adapters.runtimes.process.result_file import read_head
+from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
+from neorion.iris.adapters.runtimes.process.task.main import Host
+from neorion.iris.ports import EndKind, Phase
+from neorion.keel.base import Invalid
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Between so many new processes the loop looks at ends, limits and the lease.
+LAUNCHES_PER_TURN = 16
+# A fork server that nobody has come to ends itself.
+LINGER_NS = 30_000_000_000
+# How long the news of a beginning may wait: most short tasks have ended by then, and only that is told.
+BEGINNING_NS = 5_000_000
+# Packages from a slow index and setup scripts fit; a build that hangs does not go on for ever.
+BUILD_LIMIT_NS = 30 * 60 * 1_000_000_000
+# From SIGTERM at the end of its time to SIGKILL: as long as a cancelled task has, e.g. for a checkpoint.
+RUN_GRACE_NS = 10 * 1_000_000_000
+
+# How soon a full disk is tried again.
+RETRY_NS = 1_000_000_000
+
+_LEASE_OVER = Ended(
+    EndKind.LOST, 0, "The worker was out of touch with its controller for longer than its lease."
+)
+_TIMED_OUT = Ended(EndKind.TIMED_OUT, 0, "It ran for longer than its limit.")
+_BUILT_TOO_LONG = Ended(EndKind.NOT_STARTED, 0, "Its environment was not built within 30 minutes.")
+_STOPPED = Ended(EndKind.STOPPED)
+_VANISHED = Ended(EndKind.LOST, 0, "The fork server ended while it ran.")
+_TORN = Ended(EndKind.LOST, 0, "Its result did not survive the end of the machine.")
+
+
+class ForkServer:
+    """One thread, one loop; it waits for nothing but what the kernel announces."""
+
+    def __init__(self, host: Host, lease: Lease) -> None:
+        self._files = host.files
+        self._lease = lease
+        self._loop = Loop()
+        self._journal = Journal(self._files.journal)
+        self._spares = Spares(str(self._files.spare))
+        self._attempts: dict[str, Attempt] = {}
+        self._live: dict[str, Attempt] = {}
+        self._waiting: dict[Attempt, Job] = {}
+        self._news: list[Attempt] = []
+        # Attempts that began, with the time at which that is news whatever comes.
+        self._fresh = deque[tuple[int, Attempt]]()
+        self._nursery = Nursery(host, self._loop, self._began, self._again)
+        self._caps = Caps(self._loop.after)
+        self._loop.watch(self._caps.fd, self._caps.read)
+        self._lingers = True
+        self._lease_timer: Timer = self._loop.after(LINGER_NS, self._linger_no_more)
+        self._recover()
+        self._wake_on_children()
+        self._door = Door(self._files.socket, self._loop, self._states, self._handle)
+
+    def run(self) -> None:
+        """Until the worker is gone, its lease is over, and nothing runs any more."""
+        while self._door.open or self._live or not self._lease.over or self._lingers:
+            self._loop.turn(wait=not self._waiting)
+            self._check_lease()
+            self._launch()
+            for attempt, ending in self._nursery.bury():
+                self._end(attempt, verdict(attempt, self._files.attempt(attempt.id), ending))
+            self._tell()
+
+    def _tell(self) -> None:
+        """Written first, then told; while the disk has no room for the one, the other waits."""
+        try:
+            self._journal.write()
+        except OSError as error:
+            log.warning("the ends of attempts cannot be written", why=error.strerror)
+            self._loop.after(RETRY_NS, lambda: None)
+        else:
+            for attempt in (*self._due(), *self._news):
+                self._door.tell(attempt.state)
+            self._news.clear()
+        self._door.flush()
+
+    def _due(self) -> Iterator[Attempt]:
+        now = boottime_ns()
+        while self._fresh and self._fresh[0][0] <= now:
+            _, attempt = self._fresh.popleft()
+            if attempt.ended is None and attempt.told is not attempt.phase:
+                attempt.told = attempt.phase
+                yield attempt
+
+    def _recover(self) -> None:
+        """What an earlier fork server left: ends as they were written down, and everything else lost."""
+        for pool in self._files.pools.iterdir():
+            self._files.discard(str(pool))
+        ends = self._journal.ends
+        known = {path.name for path in self._files.attempts.iterdir()}
+        for forgotten in ends.keys() - known:
+            self._journal.forget(forgotten)
+        for name in sorted(known):
+            attempt = self._attempts[name] = Attempt(name)
+            ended = ends.get(name, _VANISHED)
+            if ended.result and not self._whole(name):
+                ended = _TORN
+            attempt.end(ended)
+            if ends.get(name) != ended:
+                self._journal.append(name, ended, durable=True)
+        self._journal.write()
+
+    def _whole(self, attempt: str) -> bool:
+        try:
+            read_head(Path(self._files.attempt(attempt).result))
+        except (OSError, Invalid):
+            return False
+        return True
+
+    def _wake_on_children(self) -> None:
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._loop.watch(reading, lambda: _drain(reading))
+
+    def _linger_no_more(self) -> None:
+        self._lingers = False
+
+    def _states(self) -> list[State]:
+        return [attempt.state for attempt in self._attempts.values()]
+
+    def _handle(self, request: Request) -> Done:
+        match request:
+            case Start(id_, job):
+                return Done(id_, self._start(job))
+            case Stop(id_, attempt, grace_ns):
+                return Done(id_, self._stop(attempt, grace_ns))
+            case Forget(id_, attempts):
+                return Done(id_, self._forget(attempts))
+            case Renew(id_, until_ns):
+                self._renew(until_ns)
+                return Done(id_)
+
+    def _start(self, job: Job) -> Refusal:
+        if job.attempt in self._attempts:
+            return Refusal.NONE
+        if self._lease.over:
+            return Refusal.NO_LEASE
+        try:
+            self._spares.make(self._files.attempt(job.attempt))
+        except OSError:
+            return Refusal.NO_DISK
+        attempt = self._attempts[job.attempt] = Attempt(job.attempt, job)
+        self._live[attempt.id] = attempt
+        self._waiting[attempt] = job
+        return Refusal.NONE
+
+    def _stop(self, name: str, grace_ns: int) -> Refusal:
+        attempt = self._attempts.get(name)
+        if attempt is None:
+            return Refusal.UNKNOWN
+        if attempt.ended is None and attempt.cause is None:
+            attempt.cause = _STOPPED
+            if self._waiting.pop(attempt, None) is not None:
+                self._end(attempt, _STOPPED)
+            else:
+                self._finish(attempt, grace_ns)
+        return Refusal.NONE
+
+    def _finish(self, attempt: Attempt, grace_ns: int) -> None:
+        """Sends SIGTERM and, after the grace, SIGKILL."""
+        if grace_ns:
+            self._nursery.ask_to_end(attempt)
+            attempt.timers.append(self._loop.after(grace_ns, lambda: self._nursery.kill([attempt])))
+        else:
+            self._nursery.kill([attempt])
+
+    def _forget(self, names: list[str]) -> Refusal:
+        known = [attempt for name in names if (attempt := self._attempts.get(name)) is not None]
+        if any(attempt.ended is None for attempt in known):
+            return Refusal.NOT_ENDED
+        for attempt in known:
+            place = self._files.attempt(attempt.id)
+            if attempt.warm:
+                # Whoever still writes to it writes to nobody: the folder is used again, this file is not.
+                Path(place.log).unlink(missing_ok=True)
+            self._files.discard(place.home)
+            self._journal.forget(attempt.id)
+            self._attempts.pop(attempt.id, None)
+        return Refusal.NONE
+
+    def _renew(self, until_ns: int) -> None:
+        self._lingers = False
+        self._lease.renew(until_ns)
+        self._lease_timer.cancel()
+        self._lease_timer = self._loop.after(self._lease.left_ns, lambda: None)
+
+    def _check_lease(self) -> None:
+        """Before anything is buried: what the guardian has killed meanwhile is lost, not killed by a stranger."""
+        if self._lease.over and self._live:
+            fresh = [attempt for attempt in self._live.values() if attempt.cause is not _LEASE_OVER]
+            for attempt in fresh:
+                attempt.cause = _LEASE_OVER
+            self._nursery.kill(fresh)
+            for attempt in self._waiting:
+                self._end(attempt, _LEASE_OVER)
+            self._waiting.clear()
+
+    def _launch(self) -> None:
+        jobs = dict(islice(self._waiting.items(), LAUNCHES_PER_TURN))
+        if not jobs:
+            return
+        failed = self._nursery.start(jobs)
+        for attempt, job in jobs.items():
+            del self._waiting[attempt]
+            if (refusal := failed.get(attempt)) is not None:
+                self._end(attempt, Ended(EndKind.NOT_STARTED, refusal.code, refusal.sentence))
+                continue
+            self._caps.add(self._files.attempt(attempt.id).log)
+            self._begins(attempt)
+            if attempt.phase is Phase.RUNNING:
+                self._limit(attempt, job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
+            else:
+                self._limit(attempt, BUILD_LIMIT_NS, _BUILT_TOO_LONG)
+
+    def _began(self, attempt: Attempt) -> None:
+        if attempt.ended is None and attempt.job is not None:
+            attempt.phase = Phase.RUNNING
+            self._begins(attempt)
+            attempt.cancel_timers()
+            self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
+
+    def _again(self, attempt: Attempt) -> None:
+        if attempt.job is not None:
+            attempt.cancel_timers()
+            attempt.pid, attempt.phase = 0, Phase.BUILDING
+            self._waiting[attempt] = attempt.job
+
+    def _begins(self, attempt: Attempt) -> None:
+        self._fresh.append((boottime_ns() + BEGINNING_NS, attempt))
+        if len(self._fresh) == 1:
+            self._loop.after(BEGINNING_NS, self._look_again)
+
+    def _look_again(self) -> None:
+        """Wakes the loop, which tells what is due, and comes back for the rest."""
+        if self._fresh:
+            self._loop.after(BEGINNING_NS, self._look_again)
+
+    def _limit(self, attempt: Attempt, span_ns: int, cause: Ended, grace_ns: int = 0) -> None:
+        def over() -> None:
+            if attempt.cause is None:
+                attempt.cause = cause
+                self._finish(attempt, grace_ns)
+
+        if span_ns:
+            attempt.timers.append(self._loop.after(span_ns, over))
+
+    def _end(self, attempt: Attempt, ended: Ended) -> None:
+        attempt.end(ended)
+        del self._live[attempt.id]
+        self._caps.remove(self._files.attempt(attempt.id).log)
+        self._journal.append(attempt.id, ended, durable=attempt.precious)
+        self._news.append(attempt)
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 4096):
+            continue
+    except BlockingIOError:
+        return

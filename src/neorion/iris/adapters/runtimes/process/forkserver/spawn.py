@@ -1,0 +1,111 @@
+"""Starts the process of an attempt: forked from the fork server, or spawned where nothing of it is needed."""
+
+import os
+import signal
+import socket
+from dataclasses import replace
+from functools import lru_cache
+
+from neorion.iris.adapters.runtimes.process import environ
+from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, NotStarted
+from neorion.iris.adapters.runtimes.process.layout import Place
+from neorion.iris.adapters.runtimes.process.protocol import Job
+from neorion.iris.adapters.runtimes.process.syscalls import Variables
+from neorion.iris.adapters.runtimes.process.task import main
+from neorion.iris.adapters.runtimes.process.task.main import Host, Ready
+
+# Python changes these for itself; a program gets them as the kernel made them.
+_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
+_SMALL_BYTES = 1 << 14
+
+
+def open_log(place: Place) -> int:
+    return os.open(place.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def spawns(job: Job) -> bool:
+    """A bare program needs no copy of this interpreter: a third of the work of a fork."""
+    return bool(job.argv) and not job.prepares and not job.limited
+
+
+def spawn(job: Job, host: Host, log: int) -> int:
+    """Its orphans become children of the fork server while it still runs, known by their mark (`tree.owner`)."""
+    work = host.files.attempt(job.attempt).work
+    found = environ.variables(job, work)
+    # This process has one thread: its directory is free to be lent to the program for a moment.
+    os.chdir(work)
+    try:
+        path = environ.program(job.argv, found)
+        pid = os.posix_spawn(
+            path,
+            job.argv,
+            found,
+            file_actions=[(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)],
+            setsid=True,
+            setsigdef=_SIGNALS,
+        )
+    except OSError as error:
+        raise environ.unrunnable(job.argv, error) from error
+    finally:
+        os.chdir("/")
+    return pid
+
+
+def ready(job: Job, host: Host, group: str) -> Ready:
+    """Makes everything that the attempt's process will find; `group` is what it joins."""
+    place = host.files.attempt(job.attempt)
+    found = environ.variables(job, place.work)
+    function = b"" if job.argv else _small(job.function)
+    log = open_log(place)
+    one = Ready(job, place, found, Variables(found), function, group, log)
+    if not job.prepares:
+        return one
+    try:
+        started, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        os.close(log)
+        raise
+    return replace(one, begun=begun, started=started)
+
+
+@lru_cache(maxsize=8)
+def _small(path: str) -> bytes:
+    """What the tasks of a job have in common, read once for all: the file never changes, because it is named by its content.
+
+    Nothing where there is much of it, or where it cannot be read: then each task sees for itself.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        found = os.read(fd, _SMALL_BYTES)
+    finally:
+        os.close(fd)
+    return found if len(found) < _SMALL_BYTES else b""
+
+
+def fork(one: Ready, host: Host) -> int | NotStarted:
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return _no_more(error)
+    if pid == 0:
+        main.run_attempt(one, host)
+    return pid
+
+
+def fork_pool(host: Host, group: str, log: int) -> tuple[int, socket.socket]:
+    ours, theirs = socket.socketpair()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        raise _no_more(error) from error
+    if pid == 0:
+        main.run_pool(host, group, theirs, log)
+    theirs.close()
+    return pid, ours
+
+
+def _no_more(error: OSError) -> NotStarted:
+    return NotStarted(NOT_RUNNABLE, f"The worker cannot make another process: {error.strerror}.")

@@ -1,0 +1,114 @@
+"""The log of an attempt: appended to by the task itself, and kept from growing over the disk."""
+
+# ruff: noqa: PTH116, PTH123 -- see `files`: plain names, plain calls
+
+import errno
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path, PurePath
+
+from neorion.iris.adapters.runtimes.process import syscalls
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# What a log may take up: enough for days of training output, and a hundred of them fit on a small disk.
+LOG_BYTES_MAX = 64 << 20
+# How long a busy writer is left alone between two looks at its log; 1 GB/s overshoots by one more cap at most.
+PAUSE_NS = 50_000_000
+_NOT_WATCHED = -1
+_MARK = re.compile(rb"\[\d+ bytes dropped: the log passed \d+ bytes\]\n")
+
+
+def kept_from(path: PurePath) -> int:
+    """The offset of the first byte after the line that says what was dropped: 0 until the log has passed its cap."""
+    with Path(path).open("rb") as file:
+        try:
+            start = os.lseek(file.fileno(), 0, os.SEEK_DATA)
+        except OSError:
+            return 0
+        file.seek(start)
+        head = file.read(2 * os.fstat(file.fileno()).st_blksize)
+        if not start:
+            return 0
+        # Between the hole and its mark, `trim` has still to write that.
+        mark = _MARK.search(head)
+        return start + (mark.end() if mark else len(head) - len(head.lstrip(b"\0")))
+
+
+def trim(path: str, most: int = LOG_BYTES_MAX) -> None:
+    """Drops the older part of a log that takes up more than `most`, and says at that place how much is gone.
+
+    What stays keeps its offset, so that whoever follows the log by offset goes on undisturbed.
+    """
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return
+    if status.st_size <= most or status.st_blocks * 512 <= most:
+        return
+    with open(path, "r+b") as file:
+        end = status.st_size - most // 2
+        mark = f"\n[{end} bytes dropped: the log passed {most} bytes]\n".encode()
+        try:
+            syscalls.punch(file.fileno(), end - len(mark))
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            # A file system without holes keeps nothing of the old, and the writers go on at the beginning.
+            file.truncate(0)
+            mark = f"[{status.st_size} bytes dropped: the log passed {most} bytes]\n".encode()
+            end = len(mark)
+        os.pwrite(file.fileno(), mark, end - len(mark))
+
+
+class Caps:
+    """Looks after the logs of running attempts without looking at those that nobody writes to."""
+
+    def __init__(self, later: Callable[[int, Callable[[], None]], object]) -> None:
+        """`later` runs something after so many nanoseconds."""
+        self._later = later
+        self._modifications = syscalls.Modifications()
+        self._paths: dict[int, str] = {}
+        self._watches: dict[str, int] = {}
+
+    @property
+    def fd(self) -> int:
+        return self._modifications.fd
+
+    def add(self, path: str) -> None:
+        self._watches[path] = _NOT_WATCHED
+        # Most tasks that end at once are never looked at.
+        self._pause(path)
+
+    def remove(self, path: str) -> None:
+        watch = self._watches.pop(path, None)
+        if watch is None:
+            return
+        if watch != _NOT_WATCHED:
+            self._paths.pop(watch, None)
+            self._modifications.unwatch(watch)
+        with suppress(OSError):
+            trim(path)
+
+    def read(self) -> None:
+        for watch in self._modifications.read():
+            path = self._paths.pop(watch, None)
+            if path is not None:
+                self._watches[path] = _NOT_WATCHED
+                self._pause(path)
+
+    def _pause(self, path: str) -> None:
+        self._later(PAUSE_NS, lambda: self._look(path))
+
+    def _look(self, path: str) -> None:
+        if self._watches.get(path) == _NOT_WATCHED:
+            try:
+                # Watched before it is measured: a write in between is seen by one or the other.
+                watch = self._watches[path] = self._modifications.watch(path)
+                self._paths[watch] = path
+                trim(path)
+            except OSError as error:
+                log.warning("a log is not watched", path=path, why=error.strerror)

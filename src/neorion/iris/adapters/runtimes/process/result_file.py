@@ -1,0 +1,157 @@
+"""The result file: what a function returned or raised.
+
+A head of fixed size says which of both it is and how long its parts are, so that whoever stores, moves or shows a result
+never unpickles it. Behind the head stand a text for people (the traceback of an error) and the pickle.
+"""
+
+# ruff: noqa: PTH104, PTH123 -- see `files`: plain names, plain calls
+
+import os
+import pickle
+import traceback
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
+from neorion.iris.model.pickling import dump, dumps, error_dumps
+from neorion.iris.model.result_format import HEAD, MAGIC, Status
+from neorion.keel.base import Invalid, Terminal
+
+_NOHEAD = bytes(HEAD.size)
+_VALUE = int(Status.VALUE)
+# A file appears under its name only when it is whole.
+UNFINISHED = ".unfinished"
+# Empty if it is there (`spares`): ext4 would flush a file that is truncated, written and closed.
+_MAKING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+# Most functions return nothing or little: that needs no cloudpickle and no buffers, whose pages would have to be copied.
+_SMALL = {type(None), bool, int, float}
+# A traceback longer than this helps nobody: its end, where the error is, is kept.
+TEXT_BYTES_MAX = 256 << 10
+
+# Work of so long is worth a flush to the disk; after a power cut, shorter work is run again sooner than it was flushed.
+FLUSH_NS = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a result file. `text` is the traceback of an error, and empty for a value."""
+
+    status: Status
+    text: str
+    pickle_bytes: int
+
+
+def worth_flushing(began_ns: int) -> bool:
+    return boottime_ns() - began_ns >= FLUSH_NS
+
+
+def write_value(path: str, value: object, *, flush: bool) -> bool:
+    """Writes the value, or the error of pickling it; says whether it was the value."""
+    if type(value) in _SMALL and not flush:
+        _write_small(path, pickle.dumps(value))
+        return True
+    with _unfinished(path) as out:
+        out.write(_NOHEAD)
+        try:
+            dump(value, out)
+        except BaseException as error:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
+            failure = Terminal(
+                "runtime.unpicklable",
+                f"The value of type {type(value).__qualname__} cannot be pickled: {_one_line(error)}",
+                hint="return plain data, or write it to storage and return where it is",
+            )
+            well = _write_error(out, failure, _text_of(error))
+        else:
+            well = _write_head(out, Status.VALUE, 0)
+        _sync(out, flush=flush)
+    os.rename(path + UNFINISHED, path)
+    return well
+
+
+def write_error(path: str, error: BaseException, *, flush: bool) -> None:
+    with _unfinished(path) as out:
+        _write_error(out, error, _text_of(error))
+        _sync(out, flush=flush)
+    os.rename(path + UNFINISHED, path)
+
+
+def read_head(path: PurePath) -> Head:
+    """Invalid where the file is not a whole result."""
+    with Path(path).open("rb") as file:
+        return _read_head(file, path)
+
+
+def load(path: PurePath) -> object:
+    """The value; an error is raised as the task raised it, with the task's traceback as a note. Unpickles: trusts the task."""
+    with Path(path).open("rb") as file:
+        head = _read_head(file, path)
+        found: object = pickle.load(file)  # noqa: S301 -- the caller owns the task
+    if head.status is Status.VALUE:
+        return found
+    assert isinstance(found, BaseException)  # noqa: S101 -- only errors are written with this status
+    found.add_note(f"In the task:\n{head.text}")
+    raise found
+
+
+def _read_head(file: BinaryIO, path: PurePath) -> Head:
+    start = file.read(HEAD.size)
+    if len(start) == HEAD.size:
+        magic, status, text_bytes, pickle_bytes = HEAD.unpack(start)
+        whole = os.fstat(file.fileno()).st_size == HEAD.size + text_bytes + pickle_bytes
+        if magic == MAGIC and whole:
+            return Head(Status(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes)
+    raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="run the task again")
+
+
+def _write_small(path: str, data: bytes) -> None:
+    fd = os.open(path + UNFINISHED, _MAKING, 0o600)
+    os.write(fd, HEAD.pack(MAGIC, _VALUE, 0, len(data)) + data)
+    os.close(fd)
+    os.rename(path + UNFINISHED, path)
+
+
+def _unfinished(path: str) -> BinaryIO:
+    return open(os.open(path + UNFINISHED, _MAKING, 0o600), "wb")
+
+
+def _write_error(out: BinaryIO, error: BaseException, text: bytes) -> bool:
+    out.seek(0)
+    out.truncate()
+    out.write(_NOHEAD + text + _pickled(error))
+    return _write_head(out, Status.ERROR, len(text))
+
+
+def _write_head(out: BinaryIO, status: Status, text_bytes: int) -> bool:
+    size = out.tell()
+    out.seek(0)
+    out.write(HEAD.pack(MAGIC, status, text_bytes, size - HEAD.size - text_bytes))
+    return status is Status.VALUE
+
+
+def _sync(out: BinaryIO, *, flush: bool) -> None:
+    if flush:
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _pickled(error: BaseException) -> bytes:
+    """The error's own pickle if it comes back as an error, otherwise one that says what it was."""
+    try:
+        return error_dumps(error)
+    except BaseException as failure:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
+        why = _one_line(failure)
+    stand_in = Terminal(
+        "runtime.unpicklable",
+        f"The task raised {_one_line(error)}",
+        hint=f"the error itself cannot be pickled: {why}",
+    )
+    return dumps(stand_in)
+
+
+def _one_line(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[0].strip()[:500]
+
+
+def _text_of(error: BaseException) -> bytes:
+    return "".join(traceback.format_exception(error)).encode(errors="replace")[-TEXT_BYTES_MAX:]

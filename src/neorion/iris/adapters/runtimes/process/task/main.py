@@ -1,0 +1,317 @@
+"""What happens in a new process between the fork and the end of its task. Nothing here runs in the fork server itself.
+
+Every line run here copies the pages that it touches, four microseconds each: the plainest call is the right one.
+"""
+
+# ruff: noqa: PTH102, PTH123 -- see `files`: plain names, plain calls
+
+import atexit
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+from types import TracebackType
+from typing import Any, NoReturn
+
+import msgspec
+
+from neorion.iris.adapters.runtimes.process import cgroups, environ, result_file, syscalls
+from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, Built, NotStarted
+from neorion.iris.adapters.runtimes.process.forkserver import at_fork
+from neorion.iris.adapters.runtimes.process.layout import Files, Place
+from neorion.iris.adapters.runtimes.process.protocol import Job, frame, jobs
+from neorion.keel.base import Error
+
+_SIGCHLD = int(signal.SIGCHLD)
+_FDS_MAX = os.sysconf("SC_OPEN_MAX")
+_READ_BYTES = 1 << 16
+# Whose frames stand between the start of a process and what the user wrote.
+_CALLERS = (__name__, "neorion.iris.model.map_task")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a child knows of the fork server it comes from."""
+
+    pid: int
+    files: Files
+    groups: cgroups.Groups | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An attempt as the fork server has made it ready. `begun`, where it is not -1, is told that the task itself begins."""
+
+    job: Job
+    place: Place
+    found: dict[str, str]
+    variables: syscalls.Variables
+    # The pickle of its function where that is small, and the same for many.
+    function: bytes
+    group: str
+    log: int
+    begun: int = -1
+    # The other end of `begun`, which stays with the fork server.
+    started: int = -1
+
+
+def run_attempt(one: Ready, host: Host) -> NoReturn:
+    """A process for one attempt."""
+    code = NOT_RUNNABLE
+    try:
+        _enter(host, one.log, one.begun)
+        code = _task(one, host)
+    except NotStarted as refusal:
+        _refuse(one.place, refusal)
+    except BaseException:  # noqa: BLE001 -- the last line of defence of a process that must end here
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(code)
+
+
+def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
+    """A process for one attempt after the other. All of them share its directory, its modules and what they leave behind."""
+    try:
+        _enter(host, log, line.fileno())
+        home = f"{host.files.pools}/{group}"
+        os.mkdir(home)
+        os.chdir(home)
+        at_fork.give()
+        codec = jobs()
+        pool = _Pool(host, group, home, line)
+        while data := line.recv(_READ_BYTES):
+            for job in codec.feed(data):
+                pool.run(job)
+    except BaseException:  # noqa: BLE001 -- as above
+        traceback.print_exc()
+    finally:
+        _wind_up()
+        os._exit(NOT_RUNNABLE)
+
+
+# What a pool's process says before each task; exit codes are never negative.
+RUNNING = -1
+
+
+class _Pool:
+    """What the attempts of a pool's process share."""
+
+    def __init__(self, host: Host, group: str, home: str, line: socket) -> None:
+        self._host = host
+        self._group = group
+        self._home = home
+        self._line = line
+        self._load = _Loader()
+        self._built: Built | None = None
+        self._ready = False
+
+    def run(self, job: Job) -> None:
+        place = self._host.files.attempt(job.attempt)
+        _redirect(place.log)
+        if not self._ready:
+            self._prepare(job, place)
+        self._line.sendall(frame([RUNNING]))
+        os.environ.clear()
+        os.environ.update(environ.variables(job, self._home, self._built))
+        code = _call(job, place, lambda: self._load(job.function))
+        _flush()
+        self._line.sendall(frame([code]))
+
+    def _prepare(self, job: Job, place: Place) -> None:
+        try:
+            _limit(job, self._host, self._group if job.limited else "")
+            sys.path.insert(0, self._home)
+            if job.prepares:
+                self._built = _prepare(job, self._host, self._home)
+        except (NotStarted, OSError) as error:
+            _refuse(place, error if isinstance(error, NotStarted) else NotStarted(NOT_RUNNABLE, str(error)))
+            os._exit(NOT_RUNNABLE)
+        self._ready = True
+
+
+def _enter(host: Host, log: int, keep: int) -> None:
+    """Leaves everything of the fork server behind: its session, its signal handlers, its files."""
+    syscalls.die_with_parent(host.pid)
+    syscalls.adopt_orphans()
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    syscalls.reset_signal(_SIGCHLD)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.closerange(3, max(keep, 3))
+    os.closerange(max(keep + 1, 3), _FDS_MAX)
+
+
+def _task(one: Ready, host: Host) -> int:
+    job, place, found, variables = one.job, one.place, one.found, one.variables
+    built: Built | None = None
+    try:
+        os.chdir(place.work)
+        _limit(job, host, one.group)
+        sys.path.insert(0, place.work)
+        if one.begun >= 0:
+            built = _prepare(job, host, place.work)
+    except OSError as error:
+        raise NotStarted(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
+    if built is not None:
+        found = environ.variables(job, place.work, built)
+        variables = syscalls.Variables(found)
+    path = environ.program(job.argv, found) if job.argv else ""
+    if one.begun >= 0:
+        os.write(one.begun, b"!")
+        os.close(one.begun)
+    if path:
+        _execute(path, job.argv, found)
+    variables.put()
+    at_fork.give()
+    code = _call(job, place, lambda: _function(one))
+    _wind_up()
+    return code
+
+
+def _function(one: Ready) -> Any:  # noqa: ANN401 -- whatever the user pickled
+    return pickle.loads(one.function) if one.function else _unpickle(one.job.function)  # noqa: S301 -- the task's own function, in the task's own process
+
+
+def _limit(job: Job, host: Host, group: str) -> None:
+    if group and host.groups is not None:
+        host.groups.join(group)
+    elif host.groups is None and job.limited:
+        cgroups.join_limits(job.asked)
+
+
+def _prepare(job: Job, host: Host, work: str) -> Built | None:
+    # Zip files and subprocesses are not every task's business, and each module loaded earlier is copied at each fork.
+    from neorion.iris.adapters.runtimes.process.task.setup import prepare  # noqa: PLC0415 -- as said
+
+    try:
+        return prepare(job, host.files, Path(work))
+    except Error as error:
+        raise NotStarted(NOT_RUNNABLE, error.sentence) from error
+
+
+def _execute(path: str, argv: list[str], found: dict[str, str]) -> NoReturn:
+    # Python ignores these two; programs expect them to be as the kernel made them.
+    syscalls.reset_signal(signal.SIGPIPE)
+    syscalls.reset_signal(signal.SIGXFSZ)
+    try:
+        os.execve(path, argv, found)  # noqa: S606 -- running what users ask for is what this is for
+    except OSError as error:
+        raise environ.unrunnable(argv, error) from error
+
+
+class _Loader:
+    """The function of a job, kept for the next attempt: its file never changes, because it is named by its content."""
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._function: Callable[..., object] = _Loader
+
+    def __call__(self, path: str) -> Callable[..., object]:
+        if path != self._path:
+            self._path, self._function = path, _unpickle(path)
+        return self._function
+
+
+def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
+    fd = os.open(path, os.O_RDONLY)
+    start = os.read(fd, _READ_BYTES)
+    if len(start) < _READ_BYTES:
+        os.close(fd)
+        return pickle.loads(start)  # noqa: S301 -- as above
+    os.lseek(fd, 0, os.SEEK_SET)
+    # A pickle is read in large pieces anyway.
+    with open(fd, "rb", buffering=0) as file:
+        return pickle.load(file)  # noqa: S301 -- as above
+
+
+def _call(job: Job, place: Place, load: Callable[[], Callable[..., object]]) -> int:
+    began = syscalls.boottime_ns()
+    value: object = None
+    error: BaseException | None = None
+    code = 0
+    try:
+        function = load()
+        if job.input:
+            args, kwargs = _unpickle(job.input)
+            value = function(*args, **kwargs)
+        else:
+            value = function()
+    except SystemExit as ending:
+        code = _exit_code(ending)
+        error = ending if code else None
+    except BaseException as raised:  # noqa: BLE001 -- all of them are the caller's to see
+        raised.__traceback__ = _from_the_users_own(raised.__traceback__)
+        traceback.print_exception(raised)
+        code, error = 1, raised
+    flush = result_file.worth_flushing(began)
+    try:
+        if error is not None:
+            result_file.write_error(place.result, error, flush=flush)
+        elif not result_file.write_value(place.result, value, flush=flush):
+            sys.stderr.write(result_file.read_head(Path(place.result)).text)
+            return 1
+    except OSError:
+        traceback.print_exc()
+        return 1
+    return code
+
+
+def _from_the_users_own(raised: TracebackType | None) -> TracebackType | None:
+    """All of it where nothing of the user's own ran, as when the function could not be called."""
+    found = raised
+    while found is not None and found.tb_frame.f_globals.get("__name__") in _CALLERS:
+        found = found.tb_next
+    return found or raised
+
+
+def _exit_code(ending: SystemExit) -> int:
+    """As the interpreter itself reads `sys.exit(...)`."""
+    match ending.code:
+        case None:
+            return 0
+        case int(code):
+            return code & 0xFF
+        case message:
+            sys.stderr.write(f"{message}\n")
+            return 1
+
+
+def _redirect(log: str) -> None:
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
+
+
+def _refuse(place: Place, refusal: NotStarted) -> None:
+    sys.stderr.write(f"{refusal.sentence}\n")
+    with open(place.refusal, "wb") as file:
+        file.write(msgspec.msgpack.encode((refusal.code, refusal.sentence)))
+
+
+def _wind_up() -> None:
+    """The end of an interpreter, without its cost: threads are joined, exit handlers run, output is flushed."""
+    if threading.active_count() > 1:
+        threading._shutdown()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- as multiprocessing ends its processes
+    # The first is that of `logging`, which has something to do where the task has handlers.
+    if atexit._ncallbacks() > 1 or logging._handlerList:  # noqa: SLF001  # pyright: ignore -- there are no public names
+        atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- as above
+    _flush()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            # A full disk or a task that closed the stream: nothing is left to say it with.
+            continue

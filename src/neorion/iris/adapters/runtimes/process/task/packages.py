@@ -1,0 +1,34 @@
+"""Python packages of tasks: installed once for each list, side by side, and shared by every attempt that asks for the same."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from neorion.iris.adapters.runtimes.process.task.build_cache import alone, key_of
+from neorion.keel.base import Invalid
+
+
+def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str]) -> Path:
+    """The directory with these packages. Whoever comes first installs, the others wait for it; a failure is not kept."""
+    done = cache / key_of(wanted)
+    if done.is_dir():
+        return done
+    with alone(done):
+        if done.is_dir():
+            return done
+        unfinished = done.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        command = [sys.executable, "-P", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+        command += ["--target", str(unfinished), "--", *wanted]
+        code = subprocess.run(command, check=False).returncode  # noqa: S603 -- the order's own packages
+        if code != 0:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise Invalid(
+                "runtime.packages",
+                f"The packages {', '.join(wanted)[:200]} could not be installed. The log ends:\n{last_lines()}",
+                hint="try the same list with: pip install --target",
+            )
+        unfinished.rename(done)
+    return done

@@ -1,0 +1,215 @@
+"""What `iris run` does: pack, submit, follow, and end as the command ended."""
+
+import signal
+from collections.abc import AsyncIterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from neorion.iris.cli import env_file
+from neorion.iris.cli.commands.run import Wanted
+from neorion.iris.cli.exit_status import exit_code, why
+from neorion.iris.cli.humanize import amounts, resources, size
+from neorion.iris.cli.log_follower import TASKS_MAX, Follow
+from neorion.iris.cli.log_format import Show, shown
+from neorion.iris.client import AsyncIrisClient, Options
+from neorion.iris.client.blob_transfer import PART_BYTES
+from neorion.iris.client.bundle import Bundle, bundle
+from neorion.iris.client.job_names import made_name
+from neorion.iris.client.options import Payload, spec_of
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Invalid, NotFound
+from neorion.keel.cli import Exit
+from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.cli.kit.progress import progress
+from neorion.keel.clock import SystemClock, SystemIds
+
+# An offset past every end: the answer then brings a blob's size and none of its bytes.
+_PAST_THE_END: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job as it was, or would be, submitted."""
+
+    name: str
+    id: str
+    command: list[str]
+    replicas: int
+    resources: dict[str, object]
+    bundle: str
+    bundle_files: int
+    bundle_bytes: int
+
+
+_SUBMITTED: Final[Table[Submitted]] = Table(
+    (
+        Column("JOB", lambda it: it.name),
+        Column("ID", lambda it: it.id),
+        Column("COMMAND", lambda it: " ".join(it.command)),
+        Column("TASKS", lambda it: it.replicas),
+        Column("RESOURCES", lambda it: resources(it.resources)),
+        Column("BUNDLE", lambda it: f"{size(it.bundle_bytes)}, files: {it.bundle_files}"),
+    ),
+    name=lambda it: it.name,
+)
+
+
+async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: Wanted) -> int:
+    # First, because a folder takes longer to pack than a mistake to find.
+    spec = _spec(client, command, wanted)
+    packed = bundle(Path.cwd(), wanted["exclude"]) if wanted["bundle"] else Bundle(b"", "", 0)
+    if spec.environment is not None:
+        spec.environment.bundle = packed.digest
+    request = pb.SubmitRequest(
+        spec=spec, key=wanted["key"] or SystemIds().secret(), dry_run=wanted["dry_run"]
+    )
+    if packed.digest and not wanted["dry_run"]:
+        await _send(client, out, packed, request)
+    if wanted["dry_run"] or wanted["detach"]:
+        answer = await client.calls.submit(request)
+        out.say("It would be accepted." if wanted["dry_run"] else f"submitted {answer.name}")
+        out.show_one(_submitted(answer, spec, packed), _SUBMITTED)
+        return Exit.OK
+    # From here on a signal is about the job.
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        return await _Attached(client, out, request).run(spec.replicas, signals)
+
+
+class _Attached:
+    """Follows a job to its end. The first signal cancels it, a second one leaves it to itself."""
+
+    def __init__(self, client: AsyncIrisClient, out: Output, request: pb.SubmitRequest) -> None:
+        self._client = client
+        self._out = out
+        self._request = request
+        self._caught: list[int] = []
+        # Once it is submitted.
+        self._following: Follow | None = None
+
+    async def run(self, replicas: int, signals: AsyncIterable[signal.Signals]) -> int:
+        ended = pb.Job()
+        if replicas > TASKS_MAX:
+            self._out.warn(
+                f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task"
+            )
+        try:
+            with shown(self._out, several=replicas > 1) as show:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._listen, signals, group)
+                    ended = await self._follow(show, group)
+                    group.cancel_scope.cancel()
+        except* BrokenPipeError:
+            # As if it ran here, where its next word would end it.
+            self._caught[:] = [signal.SIGPIPE]
+            if self._following is not None:
+                await self._following.cancel()
+        if ended.state not in ("", "succeeded"):
+            self._out.say(why(ended).sentence)
+        return 128 + self._caught[0] if self._caught else exit_code(ended)
+
+    async def _follow(self, show: Show, group: TaskGroup) -> pb.Job:
+        job = await self._client.calls.submit(self._request)
+        self._following = Follow(self._client, job.id, show, self._out.say, name=job.name)
+        self._out.say(f"submitted {job.name} ({job.id})")
+        if self._caught:
+            group.start_soon(self._cancel)
+        return await self._following.run()
+
+    async def _listen(self, signals: AsyncIterable[signal.Signals], group: TaskGroup) -> None:
+        async for number in signals:
+            if self._caught:
+                break
+            self._caught.append(number)
+            # Beside this, which is to hear the second one.
+            group.start_soon(self._cancel)
+        group.cancel_scope.cancel()
+
+    async def _cancel(self) -> None:
+        if self._following is None:
+            self._out.say("cancelling it once it is submitted")
+        else:
+            self._out.say(f"cancelling {self._following.name}")
+            await self._following.cancel()
+
+
+def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted) -> pb.JobSpec:
+    every = {name: wanted[name] for name in ("gpu", "cpu", "memory", "disk")}
+    options = Options(
+        resources={name: amount for name, amount in every.items() if amount is not None},
+        env=_variables(wanted),
+        packages=wanted["packages"],
+        setup=wanted["setup"],
+        require=wanted["require"],
+        prefer=wanted["prefer"],
+        spread=wanted["spread"] or "",
+        priority=wanted["priority"] or "",
+        timeout=wanted["timeout"] or 0,
+        scheduling_timeout=wanted["scheduling_timeout"] or 0,
+        max_failed_tasks=wanted["max_failed_tasks"],
+        ports=wanted["ports"],
+    )
+    if wanted["retries"] is not None:
+        options["retries"] = wanted["retries"]
+    if wanted["preemption_retries"] is not None:
+        options["preemption_retries"] = wanted["preemption_retries"]
+    spec = spec_of(
+        command,
+        client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds(), wanted["key"] or "")),
+        options,
+        Payload(),
+    )
+    spec.replicas = wanted["replicas"]
+    spec.gang = wanted["gang"] or ""
+    return spec
+
+
+def _variables(wanted: Wanted) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in wanted["env_file"]:
+        found |= env_file.variables(path)
+    for pair in wanted["env"]:
+        name, said, value = pair.partition("=")
+        if not said:
+            raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="write --env KEY=VALUE")
+        found[name] = value
+    return found
+
+
+async def _send(client: AsyncIrisClient, out: Output, packed: Bundle, request: pb.SubmitRequest) -> None:
+    """A bundle the controller has is not sent again, nor one for a job that it will not take."""
+    told = f"bundle of {size(len(packed.body))}, files: {packed.files}"
+    try:
+        await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
+    except NotFound:
+        await client.admitted(request)
+        await _upload(client, out, packed)
+        out.say(f"{told}, sent")
+    else:
+        out.say(f"{told}, unchanged")
+
+
+async def _upload(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
+    if len(packed.body) <= PART_BYTES:
+        await client.put_blob(packed.digest, packed.body)
+        return
+    # What takes more than one message may take a while on a slow line.
+    with progress(out, "bundle, KiB", SystemClock(), len(packed.body) // 1024) as shown_so_far:
+        await client.put_blob(packed.digest, packed.body, lambda count: shown_so_far.advance(count // 1024))
+
+
+def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> Submitted:
+    argv = list(spec.entry.value.argv) if spec.entry and spec.entry.field == "command" else []
+    return Submitted(
+        name=answer.name,
+        id=answer.id,
+        command=argv,
+        replicas=spec.replicas,
+        resources=amounts(spec.resources),
+        bundle=packed.digest,
+        bundle_files=packed.files,
+        bundle_bytes=len(packed.body),
+    )

@@ -1,0 +1,67 @@
+"""Times, amounts and states as people read them."""
+
+from typing import Final
+
+from neorion.iris.client.job_names import size
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import Duration, Instant, Quantity
+from neorion.keel.cli.kit import Tone
+
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60))
+TONES: Final = {
+    "running": Tone.GOOD,
+    "succeeded": Tone.GOOD,
+    "ready": Tone.GOOD,
+    "READY": Tone.GOOD,
+    "pending": Tone.WARNING,
+    "silent": Tone.WARNING,
+    "failed": Tone.BAD,
+    "lost": Tone.BAD,
+    "FAILED": Tone.BAD,
+}
+
+
+def moment(ms: int) -> Instant | None:
+    """A time as the wire writes it; 0 is not yet."""
+    return Instant(ms * 1_000_000) if ms else None
+
+
+def ago(now: Instant, then: Instant | None) -> str:
+    """The largest unit is enough to see what is old: "3m ago"."""
+    return f"{_short(now.since(then))} ago" if then else ""
+
+
+def lasted(began: Instant | None, ended: Instant | None) -> str:
+    return _short(ended.since(began)) if began and ended else ""
+
+
+def counts(by_state: dict[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in by_state.items())
+
+
+def amounts(found: pb.Resources | None) -> dict[str, object]:
+    """Resources for machines, in the units of Kubernetes; only what there is."""
+    r = found or pb.Resources()
+    every: dict[str, object] = {
+        "cpu": Quantity(r.cpu_milli * 1_000_000),
+        "memory": Quantity.of(r.memory_bytes),
+        "disk": Quantity.of(r.disk_bytes),
+        "gpu": f"{r.gpu_variant}:{r.gpus}" if r.gpu_variant else r.gpus,
+    }
+    return {name: amount for name, amount in every.items() if amount}
+
+
+def resources(found: dict[str, object]) -> str:
+    """The same for people: sizes rounded to what one looks at."""
+    return ", ".join(
+        f"{name} {size(amount.whole) if name in ('memory', 'disk') and isinstance(amount, Quantity) else amount}"
+        for name, amount in found.items()
+    )
+
+
+def _short(span: Duration) -> str:
+    seconds = span.ns // 1_000_000_000
+    for name, unit in _UNITS:
+        if seconds >= unit:
+            return f"{seconds // unit}{name}"
+    return f"{seconds}s"

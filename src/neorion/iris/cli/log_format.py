@@ -1,0 +1,74 @@
+"""Logs on their way to a person or a program: as they are, with the task's number, or as JSON."""
+
+import codecs
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from neorion.iris.cli.log_follower import TASKS_MAX, Lines
+from neorion.iris.client import AsyncIrisClient
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.keel.base import NotFound
+from neorion.keel.cli import Format
+from neorion.keel.cli.kit import Column, Output, Table
+
+Show = Callable[[int, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Some of what a task wrote."""
+
+    task: int
+    text: str
+
+
+_WRITTEN: Final[Table[Written]] = Table(
+    (Column("TASK", lambda it: it.task), Column("TEXT", lambda it: it.text)), name=lambda it: str(it.task)
+)
+
+
+@contextmanager
+def shown(out: Output, *, several: bool) -> Generator[Show]:
+    """A function for what tasks write. Of several tasks, lines carry their task's number."""
+    decoders: dict[int, codecs.IncrementalDecoder] = {}
+    emit = out.watch(_WRITTEN)
+
+    def decoded(index: int, text: bytes) -> str:
+        decoder = decoders.setdefault(index, codecs.getincrementaldecoder("utf-8")("replace"))
+        return decoder.decode(text)
+
+    if out.shared.output in (Format.JSON, Format.YAML):
+        yield lambda index, text: emit(Written(index, decoded(index, text)))
+    elif several:
+        lines = Lines(lambda text: out.log(text.decode(errors="replace")))
+        yield lines.show
+        lines.close()
+    else:
+        yield lambda index, text: out.log(decoded(index, text))
+
+
+async def past(client: AsyncIrisClient, request: pb.LogsRequest, show: Show) -> int:
+    """Shows what is there now of one attempt, or the tail of it that is asked for; returns how far that goes."""
+    end = 0
+    async for chunk in client.calls.logs(request):
+        end = chunk.offset + len(chunk.text)
+        show(request.task, chunk.text)
+    return end
+
+
+async def tasks_of(client: AsyncIrisClient, out: Output, job: str, only: int | None) -> list[pb.Task]:
+    """The tasks whose logs are meant."""
+    tasks = await client.tasks(job)
+    if only is not None:
+        if only >= len(tasks):
+            raise NotFound(
+                "iris.no_task",
+                f"{job} has tasks 0 to {len(tasks) - 1}.",
+                hint=f"see them with: iris task list {job}",
+            )
+        return [tasks[only]]
+    if len(tasks) > TASKS_MAX:
+        out.warn(f"Only the first {TASKS_MAX} of {len(tasks)} tasks are shown; choose one with --task.")
+    return tasks[:TASKS_MAX]

@@ -1,0 +1,50 @@
+"""A command's conversation with the controller: open, ask, close; and what to say when nobody answers."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from neorion.iris.client import AsyncIrisClient
+from neorion.iris.client.endpoint import Home, home
+from neorion.keel.base import Retry, Unauthenticated
+from neorion.keel.cli.kit import Output
+from neorion.keel.run import only_error
+
+T = TypeVar("T")
+
+
+def ask(
+    out: Output,
+    controller: str,
+    question: Callable[[AsyncIrisClient], Awaitable[T]],
+    place: Home | None = None,
+) -> T:
+    """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
+
+    async def converse() -> T:
+        async with AsyncIrisClient.at(place or home(controller, None, "", out.env)) as client:
+            return await question(client)
+
+    try:
+        return anyio.run(converse)
+    except BaseExceptionGroup as group:
+        raise _told(only_error(group), controller) from None
+    except (Retry, Unauthenticated) as error:
+        raise _told(error, controller) from None
+
+
+def _told(error: BaseException, controller: str) -> BaseException:
+    if isinstance(error, Retry) and error.code == "rpc.unreachable":
+        return Retry(
+            "iris.unreachable",
+            f"No controller answers at {controller}.",
+            hint="start one here: iris cluster start --local --detach; or name another: --controller URL",
+        )
+    if isinstance(error, Unauthenticated) and error.code == "rpc.no_token":
+        return Unauthenticated(
+            "iris.token",
+            f"The controller at {controller} wants to know who you are.",
+            hint="set IRIS_TOKEN to your token; whoever runs the controller gives you one",
+        )
+    return error

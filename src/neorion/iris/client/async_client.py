@@ -1,0 +1,261 @@
+"""The client: every verb, for asyncio. `IrisClient` has the same verbs without it."""
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, Literal, Self, Unpack, overload
+
+import anyio
+from anyio.to_thread import run_sync
+
+from neorion.iris.client.connection import AsyncJob, Connection
+from neorion.iris.client.endpoint import Home, home, own_home, task_home
+from neorion.iris.client.job_names import made_name
+from neorion.iris.client.map_results import Chunks, Outcomes
+from neorion.iris.client.options import (
+    GIVEN_MAX,
+    MapOptions,
+    Options,
+    Payload,
+    Work,
+    check_call,
+    check_function,
+    check_options,
+    check_replicas,
+    spec_of,
+)
+from neorion.iris.client.progress import Progress, telling
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.map_task import Each
+from neorion.keel.base import Error, Invalid
+from neorion.keel.clock import SystemIds
+from neorion.keel.rpc import connect
+
+# A map that is left alone is cancelled, if the controller can be reached so soon.
+_FAREWELL_S: Final = 5.0
+
+
+class AsyncIrisClient(Connection):
+    """Talks to one controller. Use it as an async context manager, or close it when done."""
+
+    @classmethod
+    def remote(cls, url: str | None = None, *, token: str | None = None, user: str = "") -> Self:
+        """What is not said comes from `IRIS_CONTROLLER` and `IRIS_TOKEN`, or from a controller of this user on this machine.
+
+        Inside of a task these are the task's own, and jobs submitted here become its children.
+        """
+        return cls.at(home(url, token, user, os.environ))
+
+    @classmethod
+    def current(cls) -> Self:
+        """For code inside of a task: the task's own cluster. What it submits are child jobs, which end with the task."""
+        return cls.at(task_home(os.environ))
+
+    @classmethod
+    @asynccontextmanager
+    async def local(cls, workers: int = 2) -> AsyncGenerator[Self]:
+        """A controller and workers of its own on this machine, which end with this client."""
+        from neorion.iris.client.local_cluster import Embedded  # noqa: PLC0415 -- most clients start no cluster
+
+        embedded = Embedded(workers)
+        try:
+            await run_sync(embedded.__enter__)
+            async with cls.at(own_home(embedded.url, os.environ), embedded.check) as client:
+                yield client
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_sync(embedded.__exit__, None, None, None)
+
+    @classmethod
+    def at(cls, place: Home, check: Callable[[], None] = lambda: None) -> Self:
+        return cls(connect(place.url, ids=SystemIds(), token=place.token), place.prefix, check)
+
+    async def submit(
+        self,
+        work: Work,
+        name: str,
+        *,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        replicas: int = 1,
+        **options: Unpack[Options],
+    ) -> AsyncJob:
+        """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
+        payload = Payload()
+        spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
+        return await self.send(spec, payload, options.get("key", ""))
+
+    async def gang(
+        self,
+        work: Work,
+        name: str,
+        *,
+        replicas: int,
+        within: str = "slice",
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncJob:
+        """Tasks that start together or not at all, on workers that share their `within`."""
+        payload = Payload()
+        spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
+        spec.gang = within
+        return await self.send(spec, payload, options.get("key", ""))
+
+    def _spec(
+        self,
+        work: Work,
+        name: str,
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        replicas: int,
+        options: Options,
+        payload: Payload,
+    ) -> pb.JobSpec:
+        check_options(options, Options)
+        check_replicas(replicas)
+        spec = spec_of(work, self.path(name), options, payload)
+        spec.replicas = replicas
+        if callable(work):
+            check_call(work, *given)
+        if any(given):
+            if not callable(work):
+                raise Invalid(
+                    "iris.arguments", "Only a function takes arguments.", hint="put them into the command"
+                )
+            if replicas > GIVEN_MAX:
+                raise Invalid(
+                    "iris.arguments",
+                    f"{replicas} tasks cannot be given arguments; {GIVEN_MAX} can.",
+                    hint="put the arguments into the function: functools.partial(function, …)",
+                )
+            spec.inputs = [payload.pickled(given, "An argument")] * replicas
+        return spec
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Any],
+        name: str = "",
+        *,
+        as_completed: Literal[False] = False,
+        progress: Progress = False,
+        **options: Unpack[MapOptions],
+    ) -> Coroutine[Any, Any, list[Any]]: ...
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Any],
+        name: str = "",
+        *,
+        as_completed: Literal[True],
+        progress: Progress = False,
+        **options: Unpack[MapOptions],
+    ) -> AsyncGenerator[tuple[int, Any]]: ...
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Any],
+        name: str = "",
+        *,
+        as_completed: bool = False,
+        progress: Progress = False,
+        **options: Unpack[MapOptions],
+    ) -> Coroutine[Any, Any, list[Any]] | AsyncGenerator[tuple[int, Any]]:
+        """The function over every item, on warm workers; values in the order of the items.
+
+        `as_completed` gives pairs of an item's number and its value instead, each as soon as it is there. An item that is
+        an `Args` is several arguments. Left before its end, by an error or by Ctrl-C, the map is cancelled.
+        """
+        everything = list(items)
+        eager = as_completed or bool(progress)
+        pairs = self._map(function, everything, name, options, eager=eager)
+        told = telling(pairs, len(everything), progress)
+        return told if as_completed else _in_order(told, len(everything))
+
+    async def start_map(
+        self,
+        function: Callable[..., Any],
+        items: list[Any],
+        name: str = "",
+        **options: Unpack[MapOptions],
+    ) -> AsyncJob:
+        """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
+        return await self.hand_in(await self._prepare_map(function, items, name, options))
+
+    async def _prepare_map(
+        self, function: Callable[..., Any], items: list[Any], name: str, options: MapOptions
+    ) -> pb.SubmitRequest:
+        check_options(options, MapOptions)
+        check_function(function)
+        payload = Payload()
+        chunks = Chunks.of(len(items), options.get("chunk", 0))
+        keep_errors = options.get("return_exceptions", False)
+        work = Each(function, keep_errors=keep_errors)
+        key = options.get("key", "")
+        spec = spec_of(work, self.path(name or made_name("map", self._ids, key)), options, payload)
+        spec.replicas, spec.warm = len(chunks), True
+        if keep_errors:
+            # A task that dies costs its own items, not those of the others.
+            spec.max_failed_tasks = len(chunks)
+        nothing: dict[str, Any] = {}
+        spec.inputs = payload.pickled_each(
+            (((part.start, items[part.start : part.stop]), nothing) for part in chunks), "An item"
+        )
+        return await self.prepare(spec, payload, key)
+
+    async def _map(
+        self,
+        function: Callable[..., Any],
+        items: list[Any],
+        name: str,
+        options: MapOptions,
+        *,
+        eager: bool,
+    ) -> AsyncGenerator[tuple[int, Any]]:
+        if not items:
+            return
+        request = await self._prepare_map(function, items, name, options)
+        try:
+            job = await self.hand_in(request)
+        except anyio.get_cancelled_exc_class():
+            # Whether it arrived nobody knows: handed in once more it has a name to be cancelled by.
+            await self._abandon(lambda: self.hand_in(request))
+            raise
+        chunks = Chunks.of(len(items), options.get("chunk", 0))
+        outcomes = Outcomes(chunks, self.get_blob, options.get("return_exceptions", False))
+        ended = False
+        try:
+            async with (
+                aclosing(self.ends(job.id, eager=eager)) as ends,
+                aclosing(outcomes.of(ends)) as found,
+            ):
+                async for pairs in found:
+                    for pair in pairs:
+                        yield pair
+            ended = True
+        finally:
+            if not ended:
+                await self._abandon(lambda: _known(job))
+
+    async def _abandon(self, find: Callable[[], Awaitable[AsyncJob]]) -> None:
+        """Nobody waits for it any more; what has ended already is not minded."""
+        with anyio.move_on_after(_FAREWELL_S, shield=True):
+            try:
+                await self.cancel(await find())
+            except Error:
+                return
+
+
+async def _known(job: AsyncJob) -> AsyncJob:
+    return job
+
+
+async def _in_order(pairs: AsyncGenerator[tuple[int, Any]], total: int) -> list[Any]:
+    values: list[Any] = [None] * total
+    async for number, value in pairs:
+        values[number] = value
+    return values

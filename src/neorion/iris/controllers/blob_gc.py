@@ -1,0 +1,32 @@
+"""Blobs that no job names: sent for a job that never came, or left by a crash. They go when they have been so for a while."""
+
+from neorion.iris.controllers.blob_store import Blobs
+from neorion.iris.controllers.blob_upload import Arrivals
+from neorion.iris.controllers.job_gc import digests_of
+from neorion.iris.model import Digest
+from neorion.iris.state import Book
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+
+class Orphans:
+    """Seen without a job at one tick and at the next, a blob is deleted: its age is at least the time between both."""
+
+    def __init__(self, book: Book, blobs: Blobs, arrivals: Arrivals) -> None:
+        self._book = book
+        self._blobs = blobs
+        self._arrivals = arrivals
+        self._before: set[Digest] = set()
+
+    async def tick(self) -> None:
+        self._arrivals.expire()
+        known = await self._blobs.known()
+        # Read after the rows: a job that came in between is seen with the blobs it names.
+        named = {digest for job in self._book.jobs.values() for digest in digests_of(self._book, job)}
+        orphans = [digest for digest in known if digest not in named]
+        doomed = [digest for digest in orphans if digest in self._before]
+        spared = await self._blobs.sweep(doomed) if doomed else []
+        self._before = set(orphans).difference(doomed).union(spared)
+        if gone := len(doomed) - len(spared):
+            log.info("orphan blobs deleted", count=gone)

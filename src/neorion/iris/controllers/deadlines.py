@@ -1,0 +1,41 @@
+"""Tasks that waited longer than they may are given up, at the very moment."""
+
+from collections.abc import Callable
+
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.lifecycle import Lives
+from neorion.iris.decide import Timed, deadlines
+from neorion.iris.model import JobId, TaskState
+from neorion.keel.base import Duration
+
+
+class Deadlines:
+    """Knows when the next wait is over. `wake` turns its loop; it is set when the loop is made."""
+
+    def __init__(self, deck: Deck, lives: Lives) -> None:
+        self._deck = deck
+        self._lives = lives
+        self.wake: Callable[[], None] = lambda: None
+
+    def stirred(self, job: JobId, index: int | None) -> None:
+        """A task that begins to wait may be the next whose time is over."""
+        book = self._deck.book
+        if index is not None and job in book.impatient and book.tasks[job][index].state is TaskState.PENDING:
+            self.wake()
+
+    async def tick(self) -> Duration | None:
+        """Gives up who is late; returns how long it is until the next one will be."""
+        book, now = self._deck.book, self._deck.clock.now()
+        waiting = [
+            Timed(job, task.index, book.jobs[job].spec.limits, task.since)
+            for job in book.impatient
+            for task in book.tasks[job]
+            if task.state is TaskState.PENDING
+        ]
+        found = deadlines(waiting, now)
+        for late in found.over:
+            task = book.tasks[late.job][late.task]
+            # The first one given up ends its whole job.
+            if task.state is TaskState.PENDING:
+                self._lives.give_up(task)
+        return None if found.wake_at is None else found.wake_at.since(now)

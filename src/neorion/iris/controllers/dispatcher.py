@@ -1,0 +1,110 @@
+"""Orders on their way to workers: what each is to start and to stop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from neorion.iris.controllers.blob_store import Blobs
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.task_env import variables_of
+from neorion.iris.model import AttemptId, AttemptState, Digest, WorkerId, wire
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.record import Attempt
+from neorion.iris.model.spec import Call
+
+# A worker takes in this many starts at once; the rest follow in the next message.
+BATCH_MAX = 256
+
+
+class _Line:
+    """What one worker has not been told yet."""
+
+    def __init__(self) -> None:
+        self.start: dict[AttemptId, None] = {}
+        self.stop: dict[AttemptId, None] = {}
+        self.news = asyncio.Event()
+        self.closed = False
+
+
+class Dispatch:
+    """One line per connected worker. A worker that connects is told everything it should know, then each change.
+
+    Told twice is harmless: a worker starts an attempt once. Nothing is told before it is durable: whoever calls `start`
+    or `stop` has waited for that.
+    """
+
+    def __init__(self, deck: Deck, blobs: Blobs) -> None:
+        self._journal = deck.journal
+        self._book = deck.book
+        self._blobs = blobs
+        self._lines: dict[WorkerId, _Line] = {}
+
+    def start(self, attempt: Attempt) -> None:
+        if (line := self._lines.get(attempt.worker)) is not None:
+            line.start[attempt.id] = None
+            line.news.set()
+
+    def stop(self, attempt: Attempt) -> None:
+        if (line := self._lines.get(attempt.worker)) is not None:
+            line.start.pop(attempt.id, None)
+            line.stop[attempt.id] = None
+            line.news.set()
+
+    def hang_up(self, worker: WorkerId) -> None:
+        """The worker's stream ends; if it lives, it joins again."""
+        if (line := self._lines.pop(worker, None)) is not None:
+            line.closed = True
+            line.news.set()
+
+    async def orders(self, worker: WorkerId) -> AsyncIterator[pb.OrderBatch]:
+        self.hang_up(worker)
+        line = self._lines[worker] = _Line()
+        for view in self._book.placed[worker].values():
+            attempt = self._book.attempts[view.attempt]
+            if attempt.state is AttemptState.ASSIGNED:
+                line.start[attempt.id] = None
+            elif attempt.state is AttemptState.STOPPING:
+                line.stop[attempt.id] = None
+        try:
+            # The book is ahead of the store, and this read the book.
+            await self._journal.durable()
+            while not line.closed:
+                if line.start or line.stop:
+                    yield await self._batch(line)
+                else:
+                    line.news.clear()
+                    await line.news.wait()
+        finally:
+            if self._lines.get(worker) is line:
+                del self._lines[worker]
+
+    async def _batch(self, line: _Line) -> pb.OrderBatch:
+        wanted = [self._book.attempts.get(attempt) for attempt in list(line.start)[:BATCH_MAX]]
+        stops = list(line.stop)
+        for attempt in list(line.start)[:BATCH_MAX]:
+            del line.start[attempt]
+        line.stop.clear()
+        starts = [
+            await self._start(one) for one in wanted if one is not None and one.state is AttemptState.ASSIGNED
+        ]
+        return pb.OrderBatch(start=starts, stop=list[str](stops))
+
+    async def _start(self, attempt: Attempt) -> pb.Start:
+        job = self._book.jobs[attempt.job]
+        spec = job.spec
+        chosen = spec.inputs[attempt.index] if spec.inputs else Digest("")
+        needed = [spec.entry.function] if isinstance(spec.entry, Call) else []
+        if chosen:
+            needed.append(chosen)
+        small = [(digest, self._blobs.cached(digest)) for digest in needed]
+        return pb.Start(
+            attempt=attempt.id,
+            entry=wire.entry_message(spec.entry),
+            input=chosen,
+            environment=wire.environment_message(spec.environment),
+            variables=variables_of(self._book, attempt),
+            resources=wire.resources_message(spec.resources),
+            # A process that has opened its GPUs keeps them: it is shared only by those who have the same.
+            pool="/".join((job.id, *map(str, attempt.gpus))) if spec.warm else "",
+            run_limit_ms=spec.limits.run.ns // 1_000_000 if spec.limits.run else 0,
+            blobs=[pb.Blob(digest=digest, body=body) for digest, body in small if body is not None],
+        )

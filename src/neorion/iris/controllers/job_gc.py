@@ -1,0 +1,77 @@
+"""Ended jobs are kept for a while, then let go with their logs and their blobs."""
+
+from collections.abc import Iterator
+
+from neorion.iris.controllers.blob_store import Blobs
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.log_store import LogShelf
+from neorion.iris.model import Digest
+from neorion.iris.model.record import Job
+from neorion.iris.model.spec import Call
+from neorion.iris.state import Book, attempts_of_job
+from neorion.keel.base import Duration
+from neorion.keel.store import Store
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Every kept job is in memory: this many of a few tasks each are some tens of megabytes.
+KEEP_JOBS = 10_000
+
+
+class Retention:
+    """Forgets jobs that ended long ago, and the oldest of those that are too many."""
+
+    def __init__(self, deck: Deck, store: Store, blobs: Blobs, shelf: LogShelf, keep_for: Duration) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._store = store
+        self._blobs = blobs
+        self._shelf = shelf
+        self._keep_for = keep_for
+        # Blobs named by jobs that are gone.
+        self._doomed: dict[Digest, None] = {}
+
+    async def tick(self) -> None:
+        for job in self._past():
+            await self._forget(job)
+        if self._doomed:
+            named = {digest for job in self._book.jobs.values() for digest in digests_of(self._book, job)}
+            doomed = [digest for digest in self._doomed if digest not in named]
+            self._doomed = dict.fromkeys(await self._blobs.sweep(doomed))
+
+    def _past(self) -> list[Job]:
+        """Those to forget, the oldest first; one of which something still stops is kept until it has."""
+        ended = [(job.ended, job) for job in self._book.jobs.values() if job.ended is not None]
+        ended.sort(key=lambda pair: pair[0].ns)
+        limit = self._deck.clock.now() - self._keep_for
+        surplus = len(ended) - KEEP_JOBS
+        busy = {attempt.job for attempt in self._book.attempts.values()}
+        return [
+            job
+            for number, (when, job) in enumerate(ended)
+            if (when < limit or number < surplus) and job.id not in busy
+        ]
+
+    async def _forget(self, job: Job) -> None:
+        attempts = await attempts_of_job(self._store, job.id)
+        if job.id not in self._book.jobs:
+            return
+        self._doomed.update(dict.fromkeys(digests_of(self._book, job)))
+        self._doomed.update((one.ending.result, None) for one in attempts if one.ending.result)
+        self._book.drop_job(job.id)
+        self._shelf.forget(job.id)
+        log.info("job forgotten", job=job.id, name=job.spec.name)
+
+
+def digests_of(book: Book, job: Job) -> Iterator[Digest]:
+    """Every blob that a job names."""
+    spec = job.spec
+    if isinstance(spec.entry, Call):
+        yield spec.entry.function
+    if spec.environment.bundle:
+        yield spec.environment.bundle
+    yield from spec.inputs
+    for task in book.tasks[job.id]:
+        if task.ending.result:
+            yield task.ending.result

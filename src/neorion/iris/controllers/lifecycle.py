@@ -1,0 +1,266 @@
+"""The one place where jobs, tasks and attempts move. Each move is checked by its table and noted in the journal."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from msgspec.structs import replace
+
+from neorion.iris.controllers.context import Deck
+from neorion.iris.decide.lifecycle import Ending as AttemptEnd
+from neorion.iris.decide.lifecycle import (
+    Rest,
+    Rules,
+    Spent,
+    TaskCounts,
+    Verdict,
+    after_end,
+    after_wait,
+    cause_of,
+    job_state,
+)
+from neorion.iris.model import (
+    ATTEMPT,
+    JOB,
+    TASK,
+    AttemptId,
+    AttemptState,
+    Cause,
+    EndKind,
+    JobId,
+    JobState,
+    StopCause,
+    TaskState,
+    WorkerId,
+)
+from neorion.iris.model.record import Attempt, Ending, Job, Task
+from neorion.iris.model.spec import JobSpec
+from neorion.keel.base import Instant
+
+_ENDS = {
+    EndKind.LOST: AttemptState.LOST,
+    EndKind.STOPPED: AttemptState.STOPPED,
+}
+# Ends that only what has begun can have.
+_RAN = frozenset({EndKind.EXIT, EndKind.SIGNAL, EndKind.OUT_OF_MEMORY, EndKind.TIMED_OUT})
+
+# How a worker's reports move an attempt: forward.
+_AHEAD = {
+    AttemptState.ASSIGNED: (AttemptState.BUILDING, AttemptState.RUNNING),
+    AttemptState.BUILDING: (AttemptState.RUNNING,),
+}
+
+
+@dataclass(slots=True)
+class Moves:
+    """What those outside have to hear: attempts to start and to stop, attempts and jobs that are over, workers given up."""
+
+    starts: list[Attempt] = field(default_factory=list[Attempt])
+    stops: list[Attempt] = field(default_factory=list[Attempt])
+    over: list[Attempt] = field(default_factory=list[Attempt])
+    ended: list[JobId] = field(default_factory=list[JobId])
+    lost: list[WorkerId] = field(default_factory=list[WorkerId])
+
+
+class Lives:
+    """Moves records from state to state as the rules of `decide.lifecycle` say.
+
+    What moved is collected until `take` is called. Whoever carries that outside waits for the journal first.
+    """
+
+    def __init__(self, deck: Deck) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = Moves()
+        self.moved = asyncio.Event()
+
+    def take(self) -> Moves:
+        """What moved since the last time."""
+        moves, self._moves = self._moves, Moves()
+        self.moved.clear()
+        return moves
+
+    def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...], meet: str) -> None:
+        """A place was found for a task."""
+        now = self._deck.clock.now()
+        task = self._book.tasks[job][index]
+        attempt = Attempt(
+            id=self._deck.ids.new(AttemptId),
+            job=job,
+            index=index,
+            number=task.tries + 1,
+            worker=worker,
+            assigned=now,
+            ports=ports,
+            gpus=self._free_gpus(worker, self._book.jobs[job].spec.resources.gpus),
+            meet=meet,
+            secret=self._deck.ids.secret(),
+        )
+        self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
+        self._book.put_attempt(attempt)
+        self._settle(job)
+        self._moves.starts.append(attempt)
+        self.moved.set()
+
+    def _free_gpus(self, worker: WorkerId, count: int) -> tuple[int, ...]:
+        """Tasks that share a worker do not share its GPUs; who is stopping still holds its own."""
+        if not count:
+            return ()
+        placed = self._book.placed[worker]
+        held = {gpu for attempt in placed for gpu in self._book.attempts[attempt].gpus}
+        free = (gpu for gpu in range(self._book.workers[worker].total.gpus) if gpu not in held)
+        return tuple(islice(free, count))
+
+    def progress(self, attempt: Attempt, state: AttemptState) -> None:
+        """The worker builds it, or runs it."""
+        if state not in _AHEAD.get(attempt.state, ()):
+            # It is being stopped, or the report is older than one that overtook it.
+            return
+        now = self._deck.clock.now()
+        self._book.put_attempt(replace(attempt, state=state, started=attempt.started or now))
+        if state is AttemptState.RUNNING:
+            self._count_start(attempt, now)
+
+    def stop(self, attempt: Attempt, why: StopCause) -> None:
+        """Its worker is told to end it; until that is done it holds its place."""
+        if attempt.state is AttemptState.STOPPING:
+            self._book.put_attempt(replace(attempt, doom=why))
+            return
+        ATTEMPT.check(attempt.id, attempt.state, AttemptState.STOPPING)
+        stopping = replace(attempt, state=AttemptState.STOPPING, doom=why)
+        self._book.put_attempt(stopping)
+        self._moves.stops.append(stopping)
+        self.moved.set()
+
+    def end(self, attempt: Attempt, kind: EndKind, ending: Ending) -> None:
+        """An attempt is over. If it is the one that counts, its task and its job move on."""
+        well = kind is EndKind.EXIT and ending.code == 0
+        state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
+        elsewhere = kind is EndKind.NO_ROOM and self._book.shun(attempt.job, attempt.worker)
+        begun = attempt.state is not AttemptState.ASSIGNED
+        end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
+        ATTEMPT.check(attempt.id, attempt.state, state)
+        told, now, started = replace(ending, cause=cause_of(end)), self._deck.clock.now(), attempt.started
+        if kind in _RAN and attempt.state in _AHEAD:
+            # Over before its worker had told that it began: that was a moment ago.
+            started = started or now
+            self._count_start(attempt, now)
+        self._book.put_attempt(
+            replace(attempt, state=state, started=started, ended=now, ending=told, secret="")
+        )
+        self._deck.meters.ended("succeeded" if well else kind.value)
+        self._moves.over.append(attempt)
+        self.moved.set()
+        # Whatever it submitted ends with it: if it is tried again, it submits the same again.
+        for child in list(self._book.brood.get(attempt.id, ())):
+            self.cancel(child, Cause.JOB_OVER)
+        # Its place is free now, and that may be what others wait for.
+        self._deck.wake()
+        task = self._book.tasks[attempt.job][attempt.index]
+        if task.attempt != attempt.id or task.state is not TaskState.RUNNING:
+            return
+        spec = self._book.jobs[attempt.job].spec
+        verdict = after_end(_rules(spec), self._spent(spec, task), self._counts(task.job), end)
+        if verdict is not None:
+            self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
+
+    def _count_start(self, attempt: Attempt, now: Instant) -> None:
+        waited = now.since(self._book.jobs[attempt.job].submitted).seconds
+        self._deck.meters.started(max(0.0, waited) if attempt.number == 1 else None)
+
+    def lose(self, worker: WorkerId, why: str) -> None:
+        """Everything on a worker that has certainly ended its tasks."""
+        for view in list(self._book.placed[worker].values()):
+            self.end(self._book.attempts[view.attempt], EndKind.LOST, Ending(message=why))
+        self._moves.lost.append(worker)
+        self.moved.set()
+
+    def cancel(self, job: JobId, cause: Cause) -> list[JobId]:
+        """A job and everything submitted from within it. Returns those that had not ended."""
+        family = [job]
+        for here in family:
+            family += self._book.children.get(here, {})
+        found = [here for here in family if not self._book.jobs[here].state.ended]
+        # Children first, so that each ends for the cause given here and not because its parent ended.
+        for here in reversed(found):
+            self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Ending(cause=cause))
+            self._settle(here)
+        return found
+
+    def give_up(self, task: Task) -> None:
+        """The task waited longer than it may."""
+        rules = _rules(self._book.jobs[task.job].spec)
+        verdict = after_wait(rules, self._counts(task.job))
+        self._carry_out(verdict, task, Ending(cause=verdict.cause))
+
+    def _carry_out(self, verdict: Verdict, task: Task, ending: Ending) -> None:
+        self._move_task(
+            task,
+            verdict.task,
+            failures=task.failures + verdict.paid.failures,
+            losses=task.losses + verdict.paid.losses,
+            ending=ending,
+        )
+        match verdict.rest:
+            case Rest.AGAIN:
+                self._end_rest(task.job, TaskState.PENDING, StopCause.GANG, Ending(cause=Cause.GANG_RESTART))
+            case Rest.CANCEL:
+                self._end_rest(
+                    task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER)
+                )
+            case Rest.STAY:
+                pass
+        self._settle(task.job, verdict.job)
+
+    def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Ending) -> None:
+        for task in list(self._book.live_tasks(job)):
+            attempt = self._book.attempts.get(task.attempt)
+            if attempt is not None:
+                self.stop(attempt, why)
+            if task.state is not state:
+                self._move_task(task, state, ending=ending)
+
+    def _move_task(self, task: Task, state: TaskState, **changes: object) -> None:
+        TASK.check(f"{task.job}/{task.index}", task.state, state)
+        self._book.put_task(replace(task, state=state, since=self._deck.clock.now(), **changes))
+
+    def _settle(self, job_id: JobId, state: JobState | None = None) -> None:
+        """The job's state as it follows from its tasks, or as a verdict says."""
+        job = self._book.jobs[job_id]
+        state = state or job_state(_rules(job.spec), self._counts(job_id))
+        if state is job.state or job.state.ended:
+            return
+        JOB.check(job.id, job.state, state)
+        now = self._deck.clock.now()
+        if not state.ended:
+            self._book.put_job(replace(job, state=state))
+            return
+        self._book.put_job(replace(job, state=state, ended=now, ending=self._job_ending(job)))
+        self._moves.ended.append(job_id)
+        self.moved.set()
+        # Whatever was kept for it, or was to be bought for it, is not needed any more.
+        self._deck.wake()
+        for child in self._book.children.get(job_id, {}):
+            self.cancel(child, Cause.JOB_OVER)
+
+    def _job_ending(self, job: Job) -> Ending:
+        """That of the first task that failed; for people, without the value."""
+        tasks = self._book.tasks[job.id]
+        worst = next((task for task in tasks if task.state is TaskState.FAILED), None)
+        worst = worst or next((task for task in tasks if task.state is TaskState.CANCELLED), None)
+        return replace(worst.ending, result="", result_bytes=0) if worst else Ending()
+
+    def _counts(self, job: JobId) -> TaskCounts:
+        counts = self._book.counts[job]
+        return TaskCounts(**{state.value: count for state, count in counts.items()})
+
+    def _spent(self, spec: JobSpec, task: Task) -> Spent:
+        """A gang pays as one."""
+        tasks: Iterable[Task] = self._book.tasks[task.job] if spec.placement.gang else (task,)
+        tasks = list(tasks)
+        return Spent(sum(one.failures for one in tasks), sum(one.losses for one in tasks))
+
+
+def _rules(spec: JobSpec) -> Rules:
+    return Rules(spec.budget, bool(spec.placement.gang), spec.max_failed_tasks)

@@ -1,0 +1,34 @@
+"""Carries what moved to those outside, once it is durable: orders to workers, bells to those who wait, ends to logs."""
+
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.dispatcher import Dispatch
+from neorion.iris.controllers.lifecycle import Lives
+from neorion.iris.controllers.log_store import LogShelf
+
+
+class Herald:
+    """A task of its own: a caller that goes away while the disk is slow must not take its news with it."""
+
+    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch, shelf: LogShelf) -> None:
+        self._deck = deck
+        self._lives = lives
+        self._dispatch = dispatch
+        self._shelf = shelf
+
+    async def run(self) -> None:
+        while True:
+            await self._lives.moved.wait()
+            moves = self._lives.take()
+            await self._deck.journal.durable()
+            for attempt in moves.starts:
+                self._dispatch.start(attempt)
+                self._deck.curtains.ring(attempt.job)
+            for attempt in moves.stops:
+                self._dispatch.stop(attempt)
+            for attempt in moves.over:
+                self._shelf.close(attempt.id)
+            for worker in moves.lost:
+                self._dispatch.hang_up(worker)
+            for job in moves.ended:
+                self._deck.bells.ring(job)
+                self._deck.curtains.ring(job)

@@ -1,0 +1,201 @@
+"""What workers say: they join, they report, they fall silent."""
+
+from msgspec.structs import replace
+
+from neorion.iris.controllers.blob_store import Blobs
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.lifecycle import Lives
+from neorion.iris.model import (
+    WORKER,
+    AttemptId,
+    AttemptState,
+    EndKind,
+    JobId,
+    SliceId,
+    SliceState,
+    WorkerId,
+    WorkerState,
+    wire,
+)
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.lease import Lease
+from neorion.iris.model.record import Attempt, Ending, Worker
+from neorion.iris.model.usage import Usage
+from neorion.iris.ports import Phase
+from neorion.keel.base import Denied, Invalid, NotFound
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+
+class Reports:
+    """Keeps the workers' records and turns their reports into moves."""
+
+    def __init__(self, deck: Deck, lives: Lives, blobs: Blobs, lease: Lease) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._lives = lives
+        self._blobs = blobs
+        self.lease = lease
+        # Monotonic; a restarted controller has just heard from everybody it remembers.
+        now = deck.clock.monotonic()
+        self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
+        # For people to look at, and worth no write: the next look is seconds away.
+        self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
+        # Attempts for whose files their workers have no room; a worker tells them again when it comes back.
+        self._stuck: dict[AttemptId, JobId] = {}
+
+    def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
+        """The same worker again if it is known and not given up, a new one otherwise."""
+        known = self._book.workers.get(worker_id)
+        self._deck.wake()
+        if known is not None and known.state is not WorkerState.LOST:
+            self._hear(known)
+            return self._renew(self._book.workers[known.id], request)
+        worker = Worker(
+            id=self._deck.ids.new(WorkerId),
+            slice=SliceId(request.slice),
+            host=request.host,
+            total=wire.resources(request.total),
+            attributes={**request.attributes, "slice": request.slice},
+            joined=self._deck.clock.now(),
+        )
+        self._book.put_worker(worker)
+        self._heard[worker.id] = self._deck.clock.monotonic()
+        log.info("worker joined", worker=worker.id, slice=worker.slice)
+        return worker
+
+    def _renew(self, worker: Worker, request: pb.JoinRequest) -> Worker:
+        """A worker that came back may have become another size."""
+        now = replace(
+            worker,
+            slice=SliceId(request.slice),
+            host=request.host,
+            total=wire.resources(request.total),
+            attributes={**request.attributes, "slice": request.slice},
+        )
+        if now != worker:
+            self._book.put_worker(now)
+        return now
+
+    async def take(self, request: pb.ReportRequest) -> list[str]:
+        """Applies a report; returns the attempts in it that nobody here knows any more."""
+        worker = self._book.workers.get(WorkerId(request.worker))
+        if worker is None or worker.state is WorkerState.LOST:
+            raise NotFound(
+                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
+            )
+        _check(request)
+        self._hear(worker)
+        if request.look is not None:
+            self._looks[worker.id] = {
+                AttemptId(attempt): wire.usage(seen) for attempt, seen in request.look.usage.items()
+            }
+        unknown: list[str] = []
+        for seen in request.seen:
+            ending = await self._ending(seen) if self._known(worker, seen) else Ending()
+            # Once more, because the world may have moved while a large result was written.
+            attempt = self._known(worker, seen)
+            if attempt is None:
+                unknown.append(seen.attempt)
+            elif seen.phase == Phase.WAITING:
+                self._wait(attempt)
+            elif seen.phase == Phase.ENDED:
+                used = replace(attempt, usage=wire.usage(seen.usage))
+                self._lives.end(used, EndKind(seen.kind), ending)
+            else:
+                state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
+                self._lives.progress(attempt, state)
+        return unknown
+
+    def stuck(self, job: JobId) -> Attempt | None:
+        """An attempt of this job that waits for room on its worker's disk."""
+        found = (self._book.attempts.get(attempt) for attempt, its in self._stuck.items() if its == job)
+        return next((one for one in found if one is not None and one.state is AttemptState.ASSIGNED), None)
+
+    def _wait(self, attempt: Attempt) -> None:
+        self._stuck = {one: job for one, job in self._stuck.items() if one in self._book.attempts}
+        self._stuck[attempt.id] = attempt.job
+        self._book.stirred(attempt.job, attempt.index)
+
+    def usage(self, attempt: Attempt) -> Usage:
+        """At its worker's last look, or in all if it has ended."""
+        if attempt.state.ended:
+            return attempt.usage
+        return self._looks.get(attempt.worker, {}).get(attempt.id, attempt.usage)
+
+    def watch(self) -> None:
+        """Finds the workers that fell silent."""
+        now = self._deck.clock.monotonic()
+        for worker in list(self._book.workers.values()):
+            quiet = now - self._heard[worker.id]
+            if quiet >= self.lease.lost_after.seconds and worker.state is WorkerState.SILENT:
+                self.lose(worker, f"silent for {quiet:.1f} s")
+            elif quiet >= self.lease.silent_after.seconds and worker.state is WorkerState.READY:
+                self._move(worker, WorkerState.SILENT)
+
+    def lose(self, worker: Worker, why: str) -> None:
+        """Its tasks have certainly ended. One that somebody wanted to go is no loss, however it was noticed."""
+        if wished := self._wished(worker):
+            self.let_go(worker, wished)
+            return
+        log.warning("worker lost", worker=worker.id, slice=worker.slice, why=why)
+        self._drop(worker, "lost")
+
+    def let_go(self, worker: Worker, why: str) -> None:
+        log.info("worker let go", worker=worker.id, slice=worker.slice, why=why)
+        self._drop(worker, why)
+
+    def _drop(self, worker: Worker, what: str) -> None:
+        self._move(worker, WorkerState.LOST)
+        self._lives.lose(worker.id, f"its worker was {what}")
+        self._book.drop_worker(worker.id)
+        del self._heard[worker.id]
+        self._looks.pop(worker.id, None)
+        self._deck.wake()
+
+    def _wished(self, worker: Worker) -> str:
+        """What was done to it on purpose; nothing of one that was lost."""
+        piece = self._book.slices.get(worker.slice)
+        if piece is not None and piece.state is SliceState.DELETING and not piece.message:
+            return "given back"
+        return "revoked" if worker.revoked else ""
+
+    def _known(self, worker: Worker, seen: pb.Seen) -> Attempt | None:
+        attempt = self._book.attempts.get(AttemptId(seen.attempt))
+        return attempt if attempt is not None and attempt.worker == worker.id else None
+
+    def _hear(self, worker: Worker) -> None:
+        self._heard[worker.id] = self._deck.clock.monotonic()
+        if worker.state is WorkerState.SILENT:
+            self._move(worker, WorkerState.READY)
+            self._deck.wake()
+
+    def _move(self, worker: Worker, state: WorkerState) -> None:
+        WORKER.check(worker.id, worker.state, state)
+        self._book.put_worker(replace(worker, state=state))
+
+    async def _ending(self, seen: pb.Seen) -> Ending:
+        if seen.result is None:
+            return Ending(code=seen.code, message=seen.message)
+        digest = wire.digest(seen.result.digest)
+        if seen.result.body:
+            try:
+                await self._blobs.put(digest, seen.result.body)
+            except Denied as error:
+                # Where values are kept nobody lets us in: an end without its value, so that the other ends are heard.
+                seen.kind, seen.code = EndKind.EXIT, 1
+                return Ending(code=seen.code, message=error.sentence)
+        return Ending(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)
+
+
+def _check(request: pb.ReportRequest) -> None:
+    """A report is taken whole or not at all."""
+    phases, kinds = [phase.value for phase in Phase], [kind.value for kind in EndKind]
+    for seen in request.seen:
+        if seen.phase not in phases or (seen.phase == Phase.ENDED and seen.kind not in kinds):
+            raise Invalid(
+                "iris.report",
+                f"The report speaks of {seen.phase[:40]!r} and {seen.kind[:40]!r}.",
+                hint="bring worker and controller to the same version",
+            )

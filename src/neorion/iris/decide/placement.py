@@ -1,0 +1,93 @@
+"""Finding places for the tasks of one job in what is free now, and taking them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from heapq import heapify, heappop, heapreplace
+
+from neorion.iris.decide.worker_table import Kind, Pool, Row, Turns, value_of
+from neorion.iris.model import JobView
+
+# A worker and how many of the tasks it takes.
+Seats = list[tuple[int, int]]
+
+
+class Waiting:
+    """A job on its way through one pass: `left` of its waiting tasks have found no place yet."""
+
+    __slots__ = ("job", "kind", "left", "turns")
+
+    def __init__(self, job: JobView, kind: Kind) -> None:
+        self.job = job
+        self.kind = kind
+        self.left = len(job.waiting)
+        self.turns: Turns | None = None
+
+
+def take_seats(pool: Pool, waiting: Waiting, most: int) -> Seats:
+    """Takes places for up to `most` tasks, on one worker unless they spread; for a gang, for all of its tasks or none."""
+    kind = waiting.kind
+    if kind.placement.gang:
+        return _take_for_gang(pool, kind, waiting.left)
+    if kind.placement.spread:
+        if waiting.turns is None:
+            beside = [pool.index[worker] for worker in waiting.job.beside if worker in pool.index]
+            waiting.turns = _turns(pool, kind.rows, beside, kind.placement.spread)
+        return _take_spread(pool, kind, kind.rows, waiting.turns, most)
+    if kind.weightless:
+        if kind.turns is None:
+            kind.turns = _weightless_turns(pool, kind)
+        seats = _take_spread(pool, kind, kind.rows, kind.turns, most)
+        if seats:
+            return seats
+    seat = pool.settle(kind, kind.row, most)
+    return [seat] if seat[1] else []
+
+
+def _take_for_gang(pool: Pool, kind: Kind, tasks: int) -> Seats:
+    for at in range(kind.starts.get(tasks, 0), len(kind.rows)):
+        seats = pool.seats(kind, kind.rows[at], tasks)
+        if not seats:
+            kind.starts[tasks] = at + 1
+            continue
+        spread = kind.placement.spread
+        if spread:
+            rows = pool.divide(kind.rows[at].spots, spread, others=True)
+            return _take_spread(pool, kind, rows, _turns(pool, rows, (), spread), tasks)
+        for spot, placed in seats:
+            pool.take(kind, spot, placed)
+        return seats
+    return []
+
+
+def _take_spread(pool: Pool, kind: Kind, rows: list[Row], turns: Turns, most: int) -> Seats:
+    seats: Seats = []
+    while turns and len(seats) < most:
+        has, at = turns[0]
+        seat = pool.settle(kind, rows[at], 1)
+        if seat[1]:
+            seats.append(seat)
+            heapreplace(turns, (has + 1, at))
+        else:
+            heappop(turns)
+    return seats
+
+
+def _turns(pool: Pool, rows: list[Row], beside: Iterable[int], key: str) -> Turns:
+    has: dict[str, int] = {}
+    for spot in beside:
+        value = value_of(pool.workers[spot], key) or ""
+        has[value] = has.get(value, 0) + 1
+    # A row that was full for another job of this kind is full for this one.
+    if not has:
+        return [(0, at) for at, row in enumerate(rows) if row.at < len(row.spots)]
+    turns = [(has.get(row.value, 0), at) for at, row in enumerate(rows) if row.at < len(row.spots)]
+    heapify(turns)
+    return turns
+
+
+def _weightless_turns(pool: Pool, kind: Kind) -> Turns:
+    """Whatever runs on a worker counts: there is nothing else to tell how busy it is."""
+    has = Counter(run.worker for run in pool.running)
+    turns = [(has[pool.workers[row.spots[0]].id], at) for at, row in enumerate(kind.rows)]
+    heapify(turns)
+    return turns

@@ -1,0 +1,284 @@
+"""Making room: who is stopped so that a job of a higher band can start.
+
+A victim is stopped only if the pusher then fits whole. Victims of the lowest band go first, the youngest first, and a gang
+goes whole. What is being freed already counts as room, so nobody is stopped twice for one need.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add, attrgetter, gt, le
+
+from neorion.iris.decide.worker_table import Amounts, Kind, Pool, amounts, count
+from neorion.iris.model import Band, JobId, RunningView, WorkerId
+
+# How many places are compared for the fewest victims: the search stays short however large the cluster is.
+PLACES_MAX = 8
+# A pass stops tasks for so many starts at most; the next pass goes on. It bounds both the time and the upheaval of one.
+PUSHES_MAX = 256
+
+_NOTHING: Amounts = (0, 0, 0, 0)
+# Batch work goes first; only if that is not enough, what is interactive.
+_FLOORS = (Band.BATCH, Band.INTERACTIVE)
+
+
+class Victim:
+    """What is stopped together: one attempt, or every attempt of a gang. `rank` orders them, the first to go first."""
+
+    __slots__ = ("attempts", "band", "parts", "rank")
+
+    def __init__(self, runs: Sequence[RunningView], spots: Mapping[WorkerId, int]) -> None:
+        self.band = runs[0].band
+        self.attempts = sorted(run.attempt for run in runs)
+        self.rank = (-self.band, -max(run.started.ns for run in runs), self.attempts[0])
+        self.parts: dict[int, list[int]] = {}
+        for run in runs:
+            spot = spots.get(run.worker)
+            if spot is not None:
+                _sum_into(self.parts, spot, amounts(run.resources))
+
+
+class Room:
+    """Room for a job, and who is stopped for it."""
+
+    __slots__ = ("seats", "stopping", "victims")
+
+    def __init__(self, seats: list[tuple[int, int]], victims: list[Victim], stopping: int) -> None:
+        self.seats = seats
+        self.victims = victims
+        self.stopping = stopping
+
+
+class Crowd:
+    """Everything that runs, as what could be freed: by stopping it, or because it is stopping already."""
+
+    def __init__(self, pool: Pool, running: Iterable[RunningView], band: Band) -> None:
+        """`band` is the highest that pushes: what is not below it need not be looked at."""
+        self._pool = pool
+        self._freeing: dict[int, list[int]] = {}
+        self._stopping: dict[int, int] = {}
+        # Who could be stopped on each worker; most workers are never looked at, so victims are made when one is.
+        self._runs: dict[int, list[RunningView]] = {}
+        self._on: dict[int, list[Victim]] = {}
+        # Per lowest band that may be stopped, what stopping all of it would free, on the workers that have any of it.
+        self._potential: dict[Band, dict[int, list[int]]] = {floor: {} for floor in _FLOORS if floor > band}
+        self._gangs = self._count(running, band)
+        # The most of anything that one worker could have then: who asks for more need not look further.
+        self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
+        self._starts: dict[tuple[Kind, Band], int] = {}
+        self._pushes = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether the pass has stopped enough."""
+        return self._pushes >= PUSHES_MAX
+
+    def make_room(self, kind: Kind, tasks: int, band: Band) -> Room | None:
+        """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
+        trial = self._cheapest(self._freed(kind), kind, tasks, None)
+        for floor in self._potential:
+            if trial is None and floor > band:
+                trial = self._cheapest(self._pushable(kind, floor), kind, tasks, floor)
+        if trial is None:
+            kind.hopeless = tasks
+            return None
+        self._pushes += 1
+        for victim in trial.victims:
+            self._stop(victim)
+        seats = trial.seats()
+        for spot, placed in seats:
+            self._claim(kind, spot, placed)
+        return Room(seats, trial.victims, sum(self._stopping.get(spot, 0) for spot, _ in seats))
+
+    def _cheapest(
+        self, places: Iterable[Sequence[int]], kind: Kind, tasks: int, floor: Band | None
+    ) -> "Trial | None":
+        best: Trial | None = None
+        seen = 0
+        for spots in places:
+            trial = Trial(kind, tasks, {spot: self._there(spot) for spot in spots})
+            if not trial.choose(self._candidates(spots, floor)):
+                continue
+            if best is None or trial.price < best.price:
+                best = trial
+            seen += 1
+            # Nobody asks for less than one victim who gets by without any.
+            if best.price <= 1 or seen == PLACES_MAX:
+                break
+        return best
+
+    def _freed(self, kind: Kind) -> Iterator[Sequence[int]]:
+        """Places that will have room without stopping anybody else."""
+        if kind.placement.gang:
+            for row in kind.rows:
+                if any(spot in self._freeing for spot in row.spots):
+                    yield row.spots
+            return
+        free, needs = self._pool.free, kind.needs
+        fitting = {
+            spot
+            for spot, more in self._freeing.items()
+            # Cores are what is mostly missing: the rest is seldom looked at.
+            if free[spot][0] + more[0] >= needs[0] and all(map(le, needs, self._there(spot)))
+        }
+        for spot in kind.row.spots if fitting else ():
+            if spot in fitting:
+                yield (spot,)
+
+    def _pushable(self, kind: Kind, floor: Band) -> Iterator[Sequence[int]]:
+        """Places where stopping everybody down to `floor` would make room for one task at least."""
+        potential, needs = self._potential[floor], kind.needs
+        if kind.placement.gang:
+            yield from (row.spots for row in kind.rows if not potential.keys().isdisjoint(row.spots))
+            return
+        if any(map(gt, needs, self._most[floor])):
+            return
+        spots, fruitful = kind.row.spots, False
+        for at in range(self._starts.get((kind, floor), 0), len(spots)):
+            spot = spots[at]
+            more = potential.get(spot)
+            if more is not None and all(map(le, needs, map(add, self._there(spot), more))):
+                fruitful = True
+                yield (spot,)
+            elif not fruitful:
+                # Stopping moves room from what could be freed to what is being freed: the sum hardly ever grows.
+                self._starts[kind, floor] = at + 1
+
+    def _candidates(self, spots: Sequence[int], floor: Band | None) -> Sequence[Victim]:
+        if floor is None:
+            return ()
+        if len(spots) == 1:
+            return [victim for victim in self._victims(spots[0]) if victim.band >= floor]
+        found = {
+            victim.rank: victim for spot in spots for victim in self._victims(spot) if victim.band >= floor
+        }
+        return [found[rank] for rank in sorted(found)]
+
+    def _victims(self, spot: int) -> list[Victim]:
+        """Who can be stopped on a worker, the first to go first."""
+        found = self._on.get(spot)
+        if found is None:
+            there = self._runs.get(spot, ())
+            found = [Victim((run,), self._pool.index) for run in there if not run.gang]
+            found += dict.fromkeys(self._gangs[run.job] for run in there if run.gang)
+            found.sort(key=attrgetter("rank"))
+            self._on[spot] = found
+        return found
+
+    def _there(self, spot: int) -> list[int]:
+        freeing = self._freeing.get(spot, _NOTHING)
+        return list(map(add, self._pool.free[spot], freeing))
+
+    def _stop(self, victim: Victim) -> None:
+        for spot, part in victim.parts.items():
+            self._victims(spot).remove(victim)
+            _sum_into(self._freeing, spot, part)
+            self._stopping[spot] = self._stopping.get(spot, 0) + 1
+            for floor, potential in self._potential.items():
+                if victim.band >= floor:
+                    _grow(potential[spot], [-amount for amount in part])
+
+    def _claim(self, kind: Kind, spot: int, tasks: int) -> None:
+        """Takes from what is being freed first; only the rest is missing for others now."""
+        free, freeing = self._pool.free[spot], self._freeing.get(spot, [0, 0, 0, 0])
+        for dimension, need in enumerate(kind.needs):
+            later = min(need * tasks, freeing[dimension])
+            freeing[dimension] -= later
+            free[dimension] -= need * tasks - later
+
+    def _tops(self, sums: dict[int, list[int]]) -> Amounts:
+        tops = [-1, -1, -1, -1]
+        for spot, more in sums.items():
+            tops = list(map(max, tops, map(add, self._there(spot), more)))
+        return tops
+
+    def _count(self, running: Iterable[RunningView], band: Band) -> dict[JobId, Victim]:
+        """Sorts what runs by worker and sums it up; returns the gangs, which are stopped whole wherever they run."""
+        index, runs = self._pool.index, self._runs
+        gangs: dict[JobId, list[RunningView]] = {}
+        for run in running:
+            if not run.stopping and run.band <= band:
+                continue
+            if run.gang and not run.stopping:
+                gangs.setdefault(run.job, []).append(run)
+            spot = index.get(run.worker)
+            if spot is None:
+                continue
+            if run.stopping:
+                _sum_into(self._freeing, spot, amounts(run.resources))
+                self._stopping[spot] = self._stopping.get(spot, 0) + 1
+            elif spot in runs:
+                runs[spot].append(run)
+            else:
+                runs[spot] = [run]
+        for floor, sums in self._potential.items():
+            for spot, there in runs.items():
+                parts = [amounts(run.resources) for run in there if run.band >= floor]
+                if parts:
+                    sums[spot] = list(map(sum, zip(*parts, strict=True)))
+        return {job: Victim(runs, index) for job, runs in gangs.items()}
+
+
+class Trial:
+    """What if these were stopped: how many of the tasks would then fit on these workers."""
+
+    def __init__(self, kind: Kind, tasks: int, there: dict[int, list[int]]) -> None:
+        self._kind = kind
+        self._tasks = tasks
+        self._there = there
+        self._rooms = {spot: count(kind.needs, have, tasks) for spot, have in there.items()}
+        self._room = sum(self._rooms.values())
+        self.victims: list[Victim] = []
+
+    @property
+    def price(self) -> int:
+        return sum(len(victim.attempts) for victim in self.victims)
+
+    def choose(self, candidates: Iterable[Victim]) -> bool:
+        """Adds victims until there is room, then lets go whom it does not take, the dearest first."""
+        chosen: list[Victim] = []
+        for victim in candidates:
+            if self._room >= self._tasks:
+                break
+            self._shift(victim, 1)
+            chosen.append(victim)
+        if self._room < self._tasks:
+            return False
+        for victim in reversed(chosen):
+            self._shift(victim, -1)
+            if self._room < self._tasks:
+                self._shift(victim, 1)
+                self.victims.append(victim)
+        return True
+
+    def seats(self) -> list[tuple[int, int]]:
+        left, seats = self._tasks, list[tuple[int, int]]()
+        for spot, room in self._rooms.items():
+            placed = min(room, left)
+            if placed:
+                seats.append((spot, placed))
+                left -= placed
+        return seats
+
+    def _shift(self, victim: Victim, sign: int) -> None:
+        for spot, part in victim.parts.items():
+            have = self._there.get(spot)
+            if have is not None:
+                _grow(have, part if sign > 0 else [-amount for amount in part])
+                room = count(self._kind.needs, have, self._tasks)
+                self._room += room - self._rooms[spot]
+                self._rooms[spot] = room
+
+
+def _sum_into(sums: dict[int, list[int]], spot: int, part: Amounts) -> None:
+    row = sums.get(spot)
+    if row is None:
+        sums[spot] = list(part)
+    else:
+        _grow(row, part)
+
+
+def _grow(row: list[int], part: Amounts) -> None:
+    cpu, memory, disk, gpus = part
+    row[0] += cpu
+    row[1] += memory
+    row[2] += disk
+    row[3] += gpus

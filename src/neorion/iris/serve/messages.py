@@ -1,0 +1,74 @@
+"""Records as clients see them: everybody that they are and how they fare, their owners also what they say."""
+
+from msgspec.structs import replace
+
+from neorion.iris.model import wire
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.record import Attempt, Ending, Job, Task
+from neorion.iris.model.spec import Command
+from neorion.iris.serve.authorization import owns
+from neorion.iris.serve.services import Desk
+
+
+def shown_job(desk: Desk, job: Job) -> pb.Job:
+    own = owns(job.spec.name)
+    return pb.Job(
+        id=job.id,
+        name=job.spec.name,
+        state=job.state,
+        submitted_ms=wire.ms(job.submitted),
+        ended_ms=wire.ms(job.ended),
+        ending=_shown_ending(job.ending, own=own),
+        tasks={state.value: count for state, count in desk.deck.book.counts[job.id].items() if count},
+        reason=wire.reason_message(desk.reason(job.id)),
+        resources=wire.resources_message(job.spec.resources),
+        entry=_entry(job) if own else "",
+        band=job.spec.band.name.lower(),
+        parent=job.parent,
+        gang=job.spec.placement.gang,
+    )
+
+
+def shown_task(desk: Desk, task: Task) -> pb.Task:
+    book = desk.deck.book
+    attempt = book.attempts.get(task.attempt)
+    stuck = desk.reports.stuck(task.job) if attempt is not None else None
+    ending = task.ending
+    if stuck is not None and stuck is attempt:
+        ending = Ending(message=f"it waits for room on the disk of {stuck.worker}")
+    return pb.Task(
+        job=task.job,
+        index=task.index,
+        state=task.state,
+        attempt=task.attempt,
+        tries=task.tries,
+        failures=task.failures,
+        losses=task.losses,
+        worker=attempt.worker if attempt else "",
+        since_ms=wire.ms(task.since),
+        ending=_shown_ending(ending, own=owns(book.jobs[task.job].spec.name)),
+        usage=wire.usage_message(desk.reports.usage(attempt)) if attempt else None,
+    )
+
+
+def shown_attempt(desk: Desk, job: Job, attempt: Attempt) -> pb.Attempt:
+    return pb.Attempt(
+        id=attempt.id,
+        number=attempt.number,
+        state=attempt.state,
+        worker=attempt.worker,
+        assigned_ms=wire.ms(attempt.assigned),
+        started_ms=wire.ms(attempt.started),
+        ended_ms=wire.ms(attempt.ended),
+        ending=_shown_ending(attempt.ending, own=owns(job.spec.name)),
+        usage=wire.usage_message(desk.reports.usage(attempt)),
+    )
+
+
+def _entry(job: Job) -> str:
+    entry = job.spec.entry
+    return " ".join(entry.argv) if isinstance(entry, Command) else "a Python function"
+
+
+def _shown_ending(ending: Ending, *, own: bool) -> pb.Ending:
+    return wire.ending_message(ending if own else replace(ending, message="", result="", result_bytes=0))

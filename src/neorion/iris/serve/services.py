@@ -1,0 +1,97 @@
+"""What the services share: the controller's parts, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from neorion.iris.controllers.audit_log import Audit
+from neorion.iris.controllers.blob_gc import Orphans
+from neorion.iris.controllers.blob_store import Blobs
+from neorion.iris.controllers.blob_upload import Arrivals
+from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.deadlines import Deadlines
+from neorion.iris.controllers.dispatcher import Dispatch
+from neorion.iris.controllers.job_gc import Retention
+from neorion.iris.controllers.job_watch import Watchers
+from neorion.iris.controllers.lifecycle import Lives
+from neorion.iris.controllers.log_store import LogShelf
+from neorion.iris.controllers.publisher import Herald
+from neorion.iris.controllers.scheduler import Scheduler
+from neorion.iris.controllers.worker_reports import Reports
+from neorion.iris.controllers.worker_tokens import Badges
+from neorion.iris.decide import beyond_cap, feasible
+from neorion.iris.model import Caps, JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
+from neorion.keel.base import Instant, Invalid
+from neorion.keel.store import Store
+
+
+@dataclass(slots=True)
+class Desk:
+    """One controller. `shapes` are the workers that its scale groups could bring."""
+
+    deck: Deck
+    store: Store
+    lives: Lives
+    deadlines: Deadlines
+    dispatch: Dispatch
+    herald: Herald
+    scheduler: Scheduler
+    reports: Reports
+    blobs: Blobs
+    arrivals: Arrivals
+    orphans: Orphans
+    shelf: LogShelf
+    retention: Retention
+    badges: Badges
+    audit: Audit
+    watchers: Watchers
+    started: Instant
+    shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
+    caps: Caps = field(default=Caps())
+    # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
+    scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
+
+    async def look_after_workers(self) -> None:
+        """Finds workers that fell silent."""
+        self.reports.watch()
+
+    def reason(self, job: JobId) -> Reason | None:
+        """Why some of its tasks wait, or None if none does."""
+        book = self.deck.book
+        if not book.counts[job][TaskState.PENDING]:
+            stuck = self.reports.stuck(job)
+            return Reason(WaitCode.WORKER_DISK, subject=stuck.worker) if stuck else None
+        reason = self.scaling_reason(job) or self.scheduler.reasons.get(job)
+        if reason is not None:
+            return reason
+        waiting = (task for task in book.live_tasks(job) if task.state is TaskState.PENDING)
+        settling = sum(task.attempt in book.attempts for task in waiting)
+        return Reason(WaitCode.SETTLING, best=settling) if settling else None
+
+    def look_at_reasons(self) -> None:
+        """Tells those who watch a job when it waits for another reason."""
+        self.watchers.look(self.reason)
+
+    def look_at_meters(self) -> None:
+        """Brings the gauges up to date, for somebody who asks for them."""
+        book = self.deck.book
+        found = (self.reason(job) for job in book.waiting())
+        self.deck.meters.look(book, (reason.code for reason in found if reason is not None))
+
+    def check_feasible(self, spec: JobSpec) -> None:
+        """Refuses at once what could never run here."""
+        user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
+        self._refuse(beyond_cap(self.caps.of(user), user, spec.resources, together))
+        book = self.deck.book
+        present = {w.id: WorkerShape(w.total, w.attributes) for w in book.workers.values()}
+        # What scale groups have made is among what they may make, and is not counted twice.
+        by_hand = [
+            shape for worker, shape in present.items() if book.workers[worker].slice not in book.slices
+        ]
+        offers = [offer for offer in ([*self.shapes, *by_hand], [*present.values()]) if offer]
+        refusals = [feasible(spec.resources, spec.placement, spec.replicas, offer) for offer in offers]
+        if refusals and None not in refusals:
+            self._refuse(refusals[0])
+
+    def _refuse(self, reason: Reason | None) -> None:
+        if reason is not None:
+            raise Invalid("iris.infeasible", reason.sentence, hint=reason.hint)

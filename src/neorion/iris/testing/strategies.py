@@ -1,0 +1,195 @@
+"""Hypothesis strategies for views: small, crowded clusters in which everything meets everything."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from hypothesis import strategies as st
+
+from neorion.iris.model import (
+    AttemptId,
+    Band,
+    Cap,
+    Caps,
+    ClusterView,
+    GroupView,
+    JobId,
+    JobView,
+    Patience,
+    Placement,
+    Resources,
+    RunningView,
+    SliceId,
+    SliceState,
+    SliceView,
+    Trouble,
+    TroubleKind,
+    WorkerId,
+    WorkerShape,
+    WorkerView,
+)
+from neorion.iris.testing.builders import ago, placement
+from neorion.keel.base import Duration
+
+_USERS = ("ada", "bob", "eve")
+# Few sizes, so that tasks compete for the same room, and uneven ones, so that something is left over.
+_SIZES = (
+    Resources(1000, 1),
+    Resources(2000, 1, 1),
+    Resources(1000, 1, 0, 1),
+    Resources(1000, 0, 0, 2, "A100"),
+    Resources(0, 0, 0, 4, "H100"),
+    Resources(),
+)
+_TOTALS = (Resources(4000, 4, 2), Resources(4000, 4, 2, 4, "A100"), Resources(4000, 6, 2, 4, "H100"))
+_ATTRIBUTES: tuple[dict[str, str], ...] = ({"zone": "a"}, {"zone": "a", "spot": "yes"}, {"zone": "b"}, {})
+_PLACEMENTS = (
+    Placement(),
+    placement(gang="slice"),
+    placement(gang="zone"),
+    placement("!spot", gang="zone", spread="worker"),
+    placement("zone=a"),
+    placement("!spot", prefers=["zone=b"]),
+    placement("zone in a,b", spread="zone"),
+    placement(spread="worker"),
+)
+
+_CAPS = (
+    Caps(),
+    Caps(users={"ada": Cap(tasks=2)}),
+    Caps(users={"bob": Cap(tasks=3), "eve": Cap(tasks=1)}),
+    Caps(Cap(gpus=4), {"ada": Cap(cpu_milli=3000)}),
+    Caps(Cap(memory=2), {"eve": Cap()}),
+)
+
+
+def _one_of_each(*choices: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
+    """One number that stands for a choice of each: far fewer draws than one for each of them."""
+
+    def chosen(number: int) -> list[Any]:
+        picked: list[Any] = []
+        for options in choices:
+            number, at = divmod(number, len(options))
+            picked.append(options[at])
+        return picked
+
+    return st.integers(0, prod(map(len, choices)) - 1).map(chosen)
+
+
+def workers(most: int = 4) -> st.SearchStrategy[list[WorkerView]]:
+    """Empty workers, two to a slice."""
+
+    def made(parts: list[list[Any]]) -> list[WorkerView]:
+        return [
+            WorkerView(WorkerId(f"w{number}"), SliceId(f"s{number // 2}"), attributes, total, total)
+            for number, (total, attributes) in enumerate(parts)
+        ]
+
+    return st.lists(_one_of_each(_TOTALS, _ATTRIBUTES), min_size=1, max_size=most).map(made)
+
+
+def jobs(most: int = 6) -> st.SearchStrategy[list[JobView]]:
+    """Jobs of every kind; half of them have waited long enough to keep a place."""
+    parts = _one_of_each(_USERS, tuple(Band), _SIZES, _PLACEMENTS, ("11m", "1s", "12m", "2s"), (2, 3, 1, 4))
+
+    def made(drawn: list[list[Any]]) -> list[JobView]:
+        return [
+            JobView(JobId(f"job-{number}"), user, band, asks, where, ago(since), range(tasks))
+            for number, (user, band, asks, where, since, tasks) in enumerate(drawn)
+        ]
+
+    return st.lists(parts, min_size=2, max_size=most).map(made)
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, capped: bool = True) -> ClusterView:
+    """A cluster in which what runs really fits, some of it is stopping, and some gangs are about to start anew."""
+    there = draw(workers())
+    waiting = draw(jobs())
+    free = [worker.free for worker in there]
+    runs: list[RunningView] = []
+    for number, part in enumerate(draw(st.lists(_RUNS, min_size=2 * len(there), max_size=5 * len(there)))):
+        spot: int = part[0] % len(there)
+        run = _run(number, there[spot].id, part[1:])
+        if run.resources.fits(replace(free[spot], gpu_variant=run.resources.gpu_variant)):
+            free[spot] -= run.resources
+            runs.append(run)
+    caps = draw(st.sampled_from(_CAPS)) if capped else Caps()
+    return ClusterView(
+        [replace(worker, free=left) for worker, left in zip(there, free, strict=True)], waiting, runs, caps
+    )
+
+
+_RUNS = _one_of_each(
+    range(4),
+    ("", "", "", "gang-1", "gang-2", "job-0"),
+    _SIZES,
+    tuple(Band),
+    ("1m", "2m", "3m"),
+    (False, False, False, True),
+)
+
+
+def _run(number: int, worker: WorkerId, part: list[Any]) -> RunningView:
+    """Runs of a gang are of one band, as they are of one job; job-0, if it waits, is a gang that starts anew."""
+    gang, holds, band, since, stopping = part
+    return RunningView(
+        AttemptId(f"attempt-{number}"),
+        JobId(gang or f"run-{number}"),
+        worker,
+        "bob" if gang else _USERS[number % 3],
+        Band.BATCH if gang else band,
+        holds,
+        bool(gang),
+        ago(since),
+        stopping,
+    )
+
+
+# Most are ready and many of those idle, or hardly any would ever be given back.
+_SLICES = _one_of_each(
+    (SliceState.READY,) * 4 + tuple(SliceState), ("3h", "45m", "15m"), ("31m", "20m", None, "11m", "1m")
+)
+_GROUPS = _one_of_each(
+    _TOTALS,
+    _ATTRIBUTES,
+    (1, 2, 3),
+    (0, 1, 2),
+    (2, 3, 6),
+    (1, 2),
+    (None, None, *((kind, times, at) for kind in TroubleKind for times in (1, 4) for at in ("10s", "9m"))),
+)
+
+
+@st.composite
+def groups(draw: st.DrawFn, most: int = 3) -> list[GroupView]:
+    """Scale groups in every state, some of them with more slices than they may have."""
+    found: list[GroupView] = []
+    for number, part in enumerate(draw(st.lists(_GROUPS, min_size=1, max_size=most))):
+        total, attributes, per_slice, least, limit, priority, trouble = part
+        slices = [
+            _slice(f"slice-{number}-{index}", *drawn)
+            for index, drawn in enumerate(draw(st.lists(_SLICES, max_size=4)))
+        ]
+        found.append(
+            GroupView(
+                f"group-{number}",
+                priority,
+                least,
+                WorkerShape(total, attributes, per_slice, limit),
+                Patience(),
+                slices,
+                None if trouble is None else Trouble(trouble[0], trouble[1], ago(trouble[2])),
+            )
+        )
+    return found
+
+
+def _slice(name: str, state: SliceState, age: str, idle: str | None) -> SliceView:
+    """One that is ready was ready a minute after it was made, and is idle since then at the longest."""
+    created = ago(age)
+    if state is not SliceState.READY:
+        return SliceView(SliceId(name), state, created)
+    ready = created + Duration.of(minutes=1)
+    return SliceView(SliceId(name), state, created, ready, None if idle is None else max(ready, ago(idle)))

@@ -1,0 +1,390 @@
+"""The worker: takes orders from the controller, hands them to the runtime, and reports what became of them."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+
+from neorion.iris.model import AttemptId, Digest, wire
+from neorion.iris.model.gen import iris_pb as pb
+from neorion.iris.model.gen.iris_client import JobServiceClient, WorkerServiceClient
+from neorion.iris.model.spec import Call
+from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
+from neorion.iris.worker import blob_transfer
+from neorion.iris.worker.blob_cache import BlobCache
+from neorion.iris.worker.deferred_starts import NO_ROOM, Unbegun
+from neorion.iris.worker.history import AttemptHistory
+from neorion.iris.worker.identity import Identity, read_text, write_text
+from neorion.iris.worker.log_shipper import LogShipper
+from neorion.iris.worker.usage_monitor import Lookout
+from neorion.keel.base import (
+    Conflict,
+    Denied,
+    Duration,
+    Error,
+    Invalid,
+    NoCapacity,
+    NotFound,
+    Retry,
+    Unauthenticated,
+)
+from neorion.keel.clock import Clock, Rng
+from neorion.keel.rpc import Channel
+from neorion.keel.run import Backoff, only_error
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Longer than a lease: whoever does not answer within it is asked anew, on a new connection.
+CALL_TIMEOUT = Duration.of(seconds=10)
+# Results up to this size ride along with the report of the attempt's end.
+INLINE_BYTES_MAX = 1024 * 1024
+# A message to the controller holds 4 MiB: this much and one report more.
+REPORT_BYTES_MAX = 2 * 1024 * 1024
+_ROOM_EVERY = Duration.of(seconds=10)
+_STOP_GRACE = Duration.of(seconds=10)
+_RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
+
+
+class Worker:
+    """One worker's life, over as many connections and restarts as it takes: the folder remembers who it is.
+
+    The lease runs from the moment a report is *sent*: whatever the network does to the answer, the controller's clock of
+    this worker started later than ours. Heartbeats go beside everything else: neither a large result on its way nor a
+    slow disk at the other end may cost the lease.
+    """
+
+    def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
+        self._channel = channel
+        self._calls = channel.client(WorkerServiceClient)
+        self._jobs = channel.client(JobServiceClient)
+        self._address = channel.address
+        self._runtime = runtime
+        self._clock = clock
+        self._rng = rng
+        self._name = folder / "worker"
+        self._badge = folder / "worker.badge"
+        self._boot = folder / "boot"
+        self._cache = BlobCache(folder / "blobs", lambda digest: blob_transfer.fetch(self._jobs, digest))
+        self._logs = LogShipper(runtime, self._calls, clock)
+        self._lookout = Lookout(runtime, clock)
+        # What the runtime said, then what of it is ready to be sent.
+        self._news: dict[AttemptId, Seen] = {}
+        self._changed = asyncio.Event()
+        self._outbox: dict[AttemptId, tuple[Seen, pb.Seen]] = {}
+        self._ready = asyncio.Event()
+        self._history = AttemptHistory()
+        # Ends whose values the controller has no room for, and orders that this disk has no room for.
+        self._unkept: dict[AttemptId, Seen] = {}
+        self._unbegun = Unbegun(clock)
+        self._obeying = anyio.Lock()
+        self._leased_until = 0.0
+        self._trouble = ""
+        self.id = ""
+
+    async def run(self, identity: Identity) -> None:
+        # After the machine has started anew it is another worker: what it had begun it may have forgotten, and an order for
+        # that must not come back to it.
+        same = read_text(self._boot) == self._runtime.boot
+        self.id = (identity.worker or read_text(self._name)) if same else ""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch)
+            failures = 0
+            while True:
+                began = self._clock.monotonic()
+                try:
+                    await self._session(identity)
+                except* Error as errors:
+                    # A session that lasted starts with a clean record.
+                    lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
+                    failures = 1 if lasted else failures + 1
+                    wait = _RECONNECT.wait(failures, self._rng)
+                    self._tell(str(only_error(errors)))
+                    await self._clock.sleep(wait)
+
+    def _tell(self, why: str) -> None:
+        """Once for each reason, until the controller is back: it may be away for weeks."""
+        if why != self._trouble:
+            self._trouble = why
+            log.warning("lost touch with the controller", why=why)
+
+    async def _watch(self) -> None:
+        async for changes in self._runtime.changes():
+            self._hear(changes)
+
+    def _hear(self, changes: Iterable[Seen]) -> None:
+        for seen in changes:
+            if seen.phase is Phase.ENDED:
+                self._history.record_end(seen)
+            self._news[seen.attempt] = seen
+            self._logs.hear(seen)
+        self._changed.set()
+
+    async def _session(self, identity: Identity) -> None:
+        sent = self._clock.monotonic()
+        joined = await self._join(
+            pb.JoinRequest(
+                slice=identity.slice,
+                host=identity.host,
+                total=wire.resources_message(identity.total),
+                attributes=identity.attributes,
+                worker=self.id,
+            )
+        )
+        if joined.worker != self.id:
+            await self._begin_anew(joined)
+        self._channel.show(joined.token or None)
+        log.info("joined", worker=self.id)
+        self._trouble = ""
+        await self._renew(sent, joined)
+        # All that runs here, so that the controller finds its attempts again or tells us to end them.
+        seen = await self._runtime.seen()
+        self._outbox.clear()
+        self._unkept.clear()
+        self._unbegun.clear()
+        self._hear(seen)
+        known = {one.attempt for one in seen}
+        gone = End(EndKind.LOST, message="its worker has forgotten it")
+        begun = [AttemptId(attempt) for attempt in joined.begun]
+        self._hear(Seen(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._obey)
+            group.start_soon(self._logs.run, self.id)
+            group.start_soon(self._lookout.run)
+            group.start_soon(self._prepare)
+            group.start_soon(self._report)
+            group.start_soon(self._try_again)
+            await self._beat(joined)
+
+    async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
+        """As the worker it was, if the controller still knows that one; otherwise with the token it was started with."""
+        badge = read_text(self._badge) if self.id else ""
+        if badge:
+            self._channel.show(badge)
+            with suppress(Unauthenticated):
+                return await self._calls.join(request)
+        self._channel.show(None)
+        return await self._calls.join(request)
+
+    async def _begin_anew(self, joined: pb.JoinResponse) -> None:
+        """Whoever this worker was before, its attempts were given up, and may run elsewhere by now."""
+        for seen in await self._runtime.seen():
+            if seen.phase is not Phase.ENDED:
+                await self._runtime.stop(seen.attempt, Duration(0))
+        # The name first: an old name must never be taken for one of this boot.
+        write_text(self._badge, joined.token)
+        write_text(self._name, joined.worker)
+        write_text(self._boot, self._runtime.boot)
+        self.id = joined.worker
+
+    async def _obey(self) -> None:
+        async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
+            async with self._obeying:
+                await self._start_all(batch.start)
+                for attempt in batch.stop:
+                    await self._stop(AttemptId(attempt))
+        raise Retry("iris.orders_ended", "The controller closed the stream of orders.")
+
+    async def _start_all(self, starts: Iterable[pb.Start]) -> None:
+        """All at once: the runtime forks best when it is asked for many, and none waits for another's answer."""
+        async with anyio.create_task_group() as group:
+            for start in starts:
+                group.start_soon(self._start, start)
+
+    async def _try_again(self) -> None:
+        """What there was no room for, on this disk or on the controller's: room comes when something else goes."""
+        while True:
+            await self._clock.sleep(_ROOM_EVERY)
+            if self._unkept:
+                self._hear(list(self._unkept.values()))
+            if starts := self._unbegun.starts():
+                async with self._obeying:
+                    await self._start_all(starts)
+
+    async def _beat(self, joined: pb.JoinResponse) -> None:
+        while True:
+            await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
+            sent = self._clock.monotonic()
+            try:
+                await self._calls.report(pb.ReportRequest(worker=self.id, look=self._lookout.news()))
+            except Retry as error:
+                # A busy server has refused this one report. The next may still come within the lease.
+                if error.code != "rpc.busy" or sent >= self._leased_until:
+                    raise
+            else:
+                await self._renew(sent, joined)
+
+    async def _renew(self, sent: float, joined: pb.JoinResponse) -> None:
+        self._leased_until = max(self._leased_until, sent + joined.lease_ms / 1000)
+        left = self._leased_until - self._clock.monotonic()
+        if left > 0:
+            await self._runtime.renew(Duration.of(seconds=left))
+
+    async def _prepare(self) -> None:
+        """Beside the reports: a large result takes longer to send than a lease lasts."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._news:
+                attempt = next(iter(self._news))
+                seen = self._news.pop(attempt)
+                if self._history.settled(attempt):
+                    # The runtime tells again what it tells, when it is found again; this was settled.
+                    await self._forget(attempt)
+                    continue
+                try:
+                    self._outbox[attempt] = (seen, await self._message(seen))
+                except NoCapacity as error:
+                    self._put_off(seen, error)
+                self._ready.set()
+
+    async def _report(self) -> None:
+        """Renews no lease: that is the heartbeat's, and the runtime need not be told with every report."""
+        while True:
+            await self._ready.wait()
+            self._ready.clear()
+            while batch := self._batch():
+                await self._send(batch)
+
+    async def _send(self, batch: list[tuple[Seen, pb.Seen]]) -> None:
+        messages = [message for _, message in batch]
+        try:
+            answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
+        except NoCapacity as error:
+            # For one of them; the others are told without it.
+            for one in batch if len(batch) > 1 else ():
+                await self._send([one])
+            if len(batch) == 1:
+                self._put_off(batch[0][0], error)
+            return
+        await self._settle([seen for seen, _ in batch], answer)
+
+    def _put_off(self, seen: Seen, error: NoCapacity) -> None:
+        if seen.attempt not in self._unkept:
+            log.warning("an end waits for room for its value", attempt=seen.attempt, why=error.sentence)
+        self._unkept[seen.attempt] = seen
+
+    def _batch(self) -> list[tuple[Seen, pb.Seen]]:
+        """Taken for good: if the report fails, the next session begins with all that the runtime knows."""
+        batch: list[tuple[Seen, pb.Seen]] = []
+        size = 0
+        while self._outbox and size < REPORT_BYTES_MAX:
+            batch.append(self._outbox.pop(next(iter(self._outbox))))
+            size += len(batch[-1][1].to_binary())
+        return batch
+
+    async def _settle(self, told: Iterable[Seen], answer: pb.ReportResponse) -> None:
+        """What the controller has recorded is forgotten; what it does not know is ended first."""
+        unknown = set(answer.forget)
+        over: list[AttemptId] = []
+        for seen in told:
+            if seen.phase is Phase.ENDED:
+                over.append(seen.attempt)
+                self._history.settle(seen.attempt)
+                self._unkept.pop(seen.attempt, None)
+                self._logs.forget(seen.attempt)
+                self._lookout.forget(seen.attempt)
+                self._cache.let_go(seen.attempt)
+            elif seen.attempt in unknown:
+                self._unbegun.take(seen.attempt)
+                await self._kill(seen.attempt)
+        await self._forget(*over)
+
+    async def _forget(self, *attempts: AttemptId) -> None:
+        """Not what is being started: the runtime would take the order for a new one, and run the attempt again."""
+        if free := [attempt for attempt in attempts if not self._history.starting(attempt)]:
+            await self._runtime.forget(*free)
+
+    async def _kill(self, attempt: AttemptId) -> None:
+        with suppress(NotFound):
+            await self._runtime.stop(attempt, Duration(0))
+
+    async def _start(self, start: pb.Start) -> None:
+        """Starts it unless it has ended, whenever that becomes known: fetching its files may take long."""
+        attempt = AttemptId(start.attempt)
+        if self._history.settled(attempt):
+            return
+        with self._history.start(attempt):
+            await self._start_once(attempt, start)
+        if self._history.settled(attempt):
+            await self._forget(attempt)
+
+    async def _start_once(self, attempt: AttemptId, start: pb.Start) -> None:
+        since = self._unbegun.take(attempt)
+        try:
+            order = await self._order(attempt, start)
+            if self._history.ended(attempt):
+                # Reported again: an end that the runtime does not know is lost when a session breaks.
+                self._hear(self._history.unsettled(attempt))
+            else:
+                await self._runtime.start(order)
+        except Retry as error:
+            if error.code not in NO_ROOM:
+                raise
+            if seen := self._unbegun.put(start, since, error, self.id):
+                self._hear([seen])
+        except Conflict as error:
+            # Out of touch for too long: the next session begins with a lease and with the same order.
+            raise Retry("iris.no_lease", error.sentence) from error
+        except Error as error:
+            # It can never start here: that is an end like any other.
+            self._hear([Seen(attempt, Phase.ENDED, End(EndKind.NOT_STARTED, message=error.sentence))])
+
+    async def _stop(self, attempt: AttemptId) -> None:
+        self._unbegun.take(attempt)
+        try:
+            await self._runtime.stop(attempt, _STOP_GRACE)
+        except NotFound:
+            # Orders come in their order, so one that is not here now will not be.
+            self._hear([Seen(attempt, Phase.ENDED, End(EndKind.STOPPED, message="it had not begun"))])
+
+    async def _order(self, attempt: AttemptId, start: pb.Start) -> Order:
+        self._cache.keep((Digest(blob.digest), blob.body) for blob in start.blobs)
+        entry = wire.entry(start.entry)
+        environment = wire.environment(start.environment)
+        return Order(
+            attempt=attempt,
+            entry=entry,
+            environment=environment,
+            # Where tasks find the controller: as this worker does.
+            variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
+            resources=wire.resources(start.resources),
+            bundle=await self._cache.path(environment.bundle, attempt) if environment.bundle else None,
+            function=await self._cache.path(entry.function, attempt) if isinstance(entry, Call) else None,
+            input=await self._cache.path(wire.digest(start.input), attempt) if start.input else None,
+            pool=start.pool,
+            run_limit=Duration(start.run_limit_ms * 1_000_000) if start.run_limit_ms else None,
+        )
+
+    async def _message(self, seen: Seen) -> pb.Seen:
+        message = pb.Seen(attempt=seen.attempt, phase=seen.phase)
+        if seen.end is not None:
+            message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
+            message.log = await self._logs.rest(self.id, seen.attempt)
+            message.usage = self._lookout.at_the_end(seen.attempt, seen.end)
+            if seen.end.result is not None:
+                try:
+                    await self._enclose(message, Path(seen.end.result))
+                except FileNotFoundError:
+                    message.kind, message.message = EndKind.LOST, "its result is gone"
+                except (Invalid, Denied) as error:
+                    if isinstance(error, Unauthenticated) or error.code == "iris.blob_part":
+                        # The next session sends it again, from its beginning.
+                        raise
+                    # Refused for good: that is this attempt's end, and not the worker's.
+                    message.kind, message.code, message.message = EndKind.EXIT, 1, error.sentence
+        return message
+
+    async def _enclose(self, message: pb.Seen, result: Path) -> None:
+        """A small result goes along; a large one goes ahead."""
+        message.result_bytes = result.stat().st_size
+        if message.result_bytes <= INLINE_BYTES_MAX:
+            body = result.read_bytes()
+            message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
+            return
+        digest = await blob_transfer.digest_of(result)
+        await blob_transfer.send(self._jobs, digest, result)
+        message.result = pb.Blob(digest=digest)

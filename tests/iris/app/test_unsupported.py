@@ -1,0 +1,80 @@
+"""What a cluster file says is done, or refused by name."""
+
+from pathlib import Path
+
+import pytest
+
+from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.app.cluster import local_file
+from neorion.iris.app.unsupported import check_served
+from neorion.keel.base import Invalid
+from neorion.keel.config import load, loads
+
+FILES = Path(__file__).parent.parent / "cluster_files"
+GROUP = """
+controller: { local: {} }
+scale_groups:
+  g:
+    accelerator_type: cpu
+    resources: { cpu: 1, ram: 1GB }
+    max_slices: 1
+    slice_template: { local: {} }
+"""
+
+
+def test_the_local_cluster_asks_for_nothing_that_is_not_served():
+    check_served(local_file(2))
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("platform.label_prefix", "platform: { local: {}, label_prefix: mine }"),
+        (
+            "defaults.bootstrap.runtime",
+            "platform: { local: {} }\ndefaults: { bootstrap: { runtime: containerd } }",
+        ),
+        (
+            "defaults.bootstrap.cache_dir",
+            "platform: { local: {} }\ndefaults: { bootstrap: { cache_dir: /x } }",
+        ),
+        (
+            "defaults.bootstrap.task_image",
+            "platform: { local: {} }\ndefaults: { bootstrap: { task_image: x } }",
+        ),
+    ],
+)
+def test_what_is_not_served_is_refused_by_name(key: str, text: str):
+    with pytest.raises(Invalid, match=key):
+        check_served(loads(f"{text}{GROUP}", ClusterFile, {}))
+
+
+def test_what_is_served_is_not_refused():
+    text = """
+platform: { local: { stop_grace: 1s } }
+defaults: { bootstrap: { docker_image: "worker:1", worker_port: 10002, env_vars: { A: b } } }
+storage: { database: "postgresql://x", bundle_prefix: /var/blobs }
+limits: { cpu: 8, memory: 8Gi, gpus: 1, running_tasks: 3 }
+retention: { jobs: 1h }
+"""
+    check_served(loads(f"{text}{GROUP}", ClusterFile, {}))
+
+
+@pytest.mark.parametrize("name", ["coreweave", "coreweave-test", "kubernetes"])
+def test_files_for_worker_pods_are_served(name: str):
+    check_served(load(FILES / f"{name}.yaml", ClusterFile, {}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "key"),
+    [
+        ("worker_port: 10001", "runtime: containerd", "runtime: containerd is not supported"),
+        ("worker_port: 10001", "runtime: kubernetes", "runtime: kubernetes is not supported"),
+        ("worker_port: 10001", "cache_dir: /mnt/local", "cache_dir"),
+        ("namespace: iris", "node_pools: per_group", "node_pools: per_group"),
+    ],
+)
+def test_what_worker_pods_cannot_do_yet_is_refused_by_name(before: str, after: str, key: str):
+    text = (FILES / "coreweave.yaml").read_text().replace(before, after)
+    with pytest.raises(Invalid, match=key):
+        check_served(loads(text, ClusterFile, {}))
