@@ -29,9 +29,9 @@ from neorion.keel.base import Instant, NoCapacity
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.store import Store, migrations_in, open_store
 from neorion.navarch import state as navarch_state
-from neorion.navarch.agent.memory import Papers, Wallet
 from neorion.navarch.agent.outbox import Outbox
-from neorion.navarch.app.plane import MIGRATIONS
+from neorion.navarch.agent.state_dir import Papers, Wallet
+from neorion.navarch.app.control_plane import MIGRATIONS
 from neorion.navarch.model import NodeId, RepairStep
 from neorion.navarch.model import record as navarch_record
 from neorion.navarch.state import codec as navarch_codec

@@ -30,11 +30,11 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import serve
 from neorion.keel.store import open_store
-from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.judge import ProcessJudge
-from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
-from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.adapters.null import NoDemand, NoScheduler
+from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.controllers.context import World
 from neorion.navarch.model import Node, NodeId, NodeState, Place, PoolSpec, PoolState
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling, Timing

@@ -24,7 +24,7 @@ print("done")
 JUDGE = """
 import anyio
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.judge import ProcessJudge
+from neorion.navarch.adapters.policy_engine import ProcessJudge
 async def main():
     async with ProcessJudge({"default": default_policy()}) as judge:
         await judge.judge("default", [{"event": {}}])

@@ -10,7 +10,7 @@ from neorion.keel.clock import SystemIds
 from neorion.keel.config import SecretFile, write_secret
 from neorion.keel.rpc import Principal, Route, Tokens, serve
 from neorion.keel.rpc.app import App
-from neorion.navarch.app.serving import _token as operator_token
+from neorion.navarch.app.server import _token as operator_token
 from tests.keel.rpc.test_http import Answer, read_answer
 from tests.keel.rpc.world import health
 

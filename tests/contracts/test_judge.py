@@ -9,7 +9,7 @@ import pytest
 
 from neorion.keel.base import NotFound
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.judge import InlineJudge, ProcessJudge
+from neorion.navarch.adapters.policy_engine import InlineJudge, ProcessJudge
 from neorion.navarch.decide.policy import Past, Policy, Rule, situation
 from neorion.navarch.model import EventKind, Health, HealthEvent
 from neorion.navarch.ports import Judge

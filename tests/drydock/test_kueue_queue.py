@@ -17,7 +17,7 @@ from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.control import Informers
 from neorion.navarch.adapters.kube import KubeDemand, has_kueue
-from neorion.navarch.adapters.kube.kinds import WORKLOAD
+from neorion.navarch.adapters.kube.kueue_types import WORKLOAD
 from neorion.navarch.model import Demand
 from tests.drydock.workloads import apply, job, queue
 

@@ -18,7 +18,7 @@ from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import NODE, POD, Pod
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.navarch.adapters.config_file import ConfigFile
-from neorion.navarch.app.serving import serving
+from neorion.navarch.app.server import serving
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.model.gen import navarch_pb as pb
 from tests.kube.navarch_nodes import PATIENCE_S

@@ -21,7 +21,7 @@ from neorion.keel.kube import Added, Api, Modified, Select, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NODE, Node
 from neorion.navarch.adapters.config_file import ConfigFile
-from neorion.navarch.app.serving import serving
+from neorion.navarch.app.server import serving
 from tests.capacity.clouds.node_pools import H100
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(480)]

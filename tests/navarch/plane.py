@@ -12,11 +12,11 @@ from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from neorion.keel.rpc import Channel, MemoryTransport, connect
 from neorion.keel.store import InlineLane, MemoryDisk, open_store
 from neorion.keel.telemetry.metrics import Metrics
-from neorion.navarch.act.deck import World
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.judge import InlineJudge
-from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
-from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.adapters.null import NoDemand, NoScheduler
+from neorion.navarch.adapters.policy_engine import InlineJudge
+from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.controllers.context import World
 from neorion.navarch.model import Node, NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import AgentServiceClient, FleetServiceClient

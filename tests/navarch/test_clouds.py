@@ -7,7 +7,7 @@ import pytest
 from neorion.keel.base import Invalid
 from neorion.keel.config import load
 from neorion.navarch.adapters.config_file import ConfigFile
-from neorion.navarch.app.serving import serving
+from neorion.navarch.app.server import serving
 from neorion.navarch.model import Node, NodeState
 from tests.capacity.clouds.compute_engine import PROJECT, compute_engine
 from tests.capacity.clouds.ec2 import IMAGE, ec2

@@ -11,7 +11,7 @@ from neorion.keel.store import MemoryDisk
 from neorion.navarch.model import Node, NodeId, NodeState, Repair, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Scaling
-from neorion.navarch.serve.keys import TOKEN_LIFE, Keys
+from neorion.navarch.serve.authentication import TOKEN_LIFE, Keys
 from neorion.navarch.testing import spec
 from tests.navarch.plane import JOIN, OPERATOR, Running, running
 

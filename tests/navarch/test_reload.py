@@ -12,7 +12,7 @@ from neorion.keel.http.client import Request, fetch
 from neorion.keel.rpc import http_transport
 from neorion.keel.run.process import only_error
 from neorion.navarch.app.reload import Reloader, Source
-from neorion.navarch.app.serving import Serving, serving
+from neorion.navarch.app.server import Serving, serving
 from neorion.navarch.decide.policy import Past, situation
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import node

@@ -13,7 +13,7 @@ from neorion.navarch.model import Health, NodeId, NodeState, RepairId, RepairSte
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import FleetServiceClient
 from neorion.navarch.model.spec import Scaling
-from neorion.navarch.serve.keys import Keys
+from neorion.navarch.serve.authentication import Keys
 from neorion.navarch.testing import spec
 from tests.navarch.plane import JOIN, OPERATOR, Running, running
 

@@ -4,8 +4,8 @@ from random import Random  # noqa: TID251 -- its type alone: the world makes it
 
 from neorion.keel.base import Duration
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.app.plane import Rhythm
-from neorion.navarch.app.simulation.scene import Scene, Troubles
+from neorion.navarch.app.control_plane import Rhythm
+from neorion.navarch.app.simulation.scenario import Scene, Troubles
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.model.spec import Amount, Budget, HealthRules, Offer, Scaling, Spending, Strategy, Timing
 

@@ -14,13 +14,13 @@ from neorion.keel.base import Duration, Finding, Instant, Severity
 from neorion.keel.rpc import Channel, connect
 from neorion.keel.sim import Host, World
 from neorion.keel.store import Event, InlineLane, MemoryDisk, Store, open_store
-from neorion.navarch.act.deck import World as Outside
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.judge import InlineJudge
-from neorion.navarch.adapters.nobody import NoDemand
+from neorion.navarch.adapters.null import NoDemand
+from neorion.navarch.adapters.policy_engine import InlineJudge
 from neorion.navarch.adapters.probes import FakeProbe
 from neorion.navarch.agent import Agent, Identity
-from neorion.navarch.app.plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.controllers.context import World as Outside
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.policy import Policy, Rule
 from neorion.navarch.model import Health, Node, NodeId, NodeState, PoolSpec

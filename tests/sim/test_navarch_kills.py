@@ -8,10 +8,10 @@ import pytest
 
 from neorion.keel.base import Duration
 from neorion.keel.sim import Crash, Limits, World, simulate
-from neorion.navarch.app.simulation.laws import Laws
-from neorion.navarch.app.simulation.nature import ILLS
-from neorion.navarch.app.simulation.scene import Scene, Troubles
-from neorion.navarch.app.simulation.stage import Stage
+from neorion.navarch.app.simulation.failure_modes import ILLS
+from neorion.navarch.app.simulation.invariants import Laws
+from neorion.navarch.app.simulation.scenario import Scene, Troubles
+from neorion.navarch.app.simulation.simulated_fleet import Stage
 from neorion.navarch.model import PoolSpec, RepairStep
 from neorion.navarch.model.spec import Offer, Scaling
 from tests.sim.navarch_scenes import POLICIES

@@ -9,10 +9,10 @@ import pytest
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.sim import Limits, World, explore
-from neorion.navarch.act.buying import Buyer
-from neorion.navarch.act.reports import Reports
-from neorion.navarch.act.sweep import Sweep
-from neorion.navarch.app.simulation.play import play
+from neorion.navarch.app.simulation.runner import play
+from neorion.navarch.controllers.agent_reports import Reports
+from neorion.navarch.controllers.garbage_collection import Sweep
+from neorion.navarch.controllers.provisioning import Buyer
 from neorion.navarch.decide import repair
 from neorion.navarch.decide.policy import Policy
 from neorion.navarch.model import Health, Hold

@@ -24,7 +24,7 @@ from neorion.navarch.adapters.bootstrap import SshOutfitter
 from neorion.navarch.adapters.bootstrap.host_key import private_key, public_key, startup_script
 from neorion.navarch.model import NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.setup import filled
+from neorion.navarch.model.setup_template import filled
 from neorion.navarch.model.spec import Bootstrap
 from neorion.navarch.ports import Door
 from neorion.navarch.testing import spec

@@ -8,7 +8,7 @@ import pytest
 from neorion.keel.base import Error
 from neorion.keel.config import InvalidConfig, loads
 from neorion.navarch.adapters.config_file import ConfigFile, pool_specs
-from neorion.navarch.app.outfit import outfitter, reachable
+from neorion.navarch.app.bootstrapper import outfitter, reachable
 
 FILE = """
 server: {{ address: "{address}", external_address: "{external}" }}

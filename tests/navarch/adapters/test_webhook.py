@@ -10,8 +10,8 @@ from aiohttp import web
 
 from neorion.keel.base import Denied, Duration, Error, Invalid, Retry
 from neorion.keel.clock import SystemClock
+from neorion.navarch.adapters.fanout import SeveralSchedulers
 from neorion.navarch.adapters.notify import Webhook, WebhookSettings, webhook
-from neorion.navarch.adapters.several import SeveralSchedulers
 from neorion.navarch.model import NodeState
 from neorion.navarch.ports import Scheduler
 from neorion.navarch.testing import node

@@ -18,7 +18,7 @@ from neorion.navarch.model import EventKind, HealthEvent, Node, NodeId, NodeStat
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Timing
 from neorion.navarch.ports import Gpu
-from neorion.navarch.serve.keys import TOKEN_LIFE
+from neorion.navarch.serve.authentication import TOKEN_LIFE
 from neorion.navarch.testing import spec
 from tests.navarch.plane import JOIN, Running, running
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from neorion.navarch.adapters.probes.gpu_reading import Sign
 from neorion.navarch.adapters.probes.infiniband import DOWN_S, HOUR_S, SYMBOLS_MAX, Fabric, Port, read
-from neorion.navarch.adapters.probes.reading import Sign
 
 ONE = "mlx5_0/1"
 

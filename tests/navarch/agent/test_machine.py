@@ -14,10 +14,10 @@ import pytest
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Denied, Duration, Retry, Terminal
 from neorion.keel.clock import SystemClock
-from neorion.navarch.adapters.probes import machine as probes_machine
-from neorion.navarch.adapters.probes import treatment
+from neorion.navarch.adapters.probes import gpu_reset
+from neorion.navarch.adapters.probes import host as probes_machine
+from neorion.navarch.adapters.probes.host import MachineProbe, Places
 from neorion.navarch.adapters.probes.kmsg import KernelLog, parse
-from neorion.navarch.adapters.probes.machine import MachineProbe, Places
 from neorion.navarch.model import EventKind, HealthEvent
 from tests.navarch.nvml.stand_in import Machine
 
@@ -198,7 +198,7 @@ async def test_the_machine_is_rebooted_by_its_own_program(machine: Watched, monk
 async def test_a_reset_that_fails_says_why(
     machine: Watched, monkeypatch: pytest.MonkeyPatch, body: str, code: str, said: str
 ):
-    monkeypatch.setattr(treatment, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(gpu_reset, "PATIENCE_S", 0.5)
     program(machine.folder, "nvidia-smi", body, monkeypatch)
     with pytest.raises(Terminal) as failed:
         await machine.allow(Remedy.RESET_GPU).treat(Remedy.RESET_GPU, 3)

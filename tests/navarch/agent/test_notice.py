@@ -14,7 +14,7 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.probes import FakeProbe
-from neorion.navarch.adapters.probes.notice import SERVICES, Foretold
+from neorion.navarch.adapters.probes.spot_notice import SERVICES, Foretold
 from neorion.navarch.decide.policy import Past, compiled, judge, situation
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import NOW, node

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.navarch.cli.records import steps_in
+from neorion.navarch.cli.tables import steps_in
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import HealthRules
 from neorion.navarch.testing import spec

@@ -8,9 +8,9 @@ import pytest
 
 from neorion.keel.cli import run
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.judge import ProcessJudge
+from neorion.navarch.adapters.policy_engine import ProcessJudge
 from neorion.navarch.cli import app
-from neorion.navarch.cli.judging import Story, compared, policy_of, recorded
+from neorion.navarch.cli.policy_replay import Story, compared, policy_of, recorded
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb

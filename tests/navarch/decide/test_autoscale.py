@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.decide.autoscale import Scene, advise
-from neorion.navarch.decide.pack import filled, pack
-from neorion.navarch.decide.size import target
+from neorion.navarch.decide.gpu_packing import filled, pack
+from neorion.navarch.decide.pool_size import target
 from neorion.navarch.model import Demand, Gang, PoolState, Wish
 from neorion.navarch.model.spec import (
     Autoscaler,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from neorion.navarch.decide.size import seated, seats
+from neorion.navarch.decide.pool_size import seated, seats
 from neorion.navarch.model import Node, NodeId, NodeState, Origin, Place, Pulse, RepairStep, Roll
 from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair, spec
 

@@ -5,6 +5,6 @@ What it looks at stands behind the probe port. It decides nothing: it reports, a
 
 from neorion.navarch.agent.agent import Agent
 from neorion.navarch.agent.identity import Identity
-from neorion.navarch.agent.memory import Memory
+from neorion.navarch.agent.state_dir import Memory
 
 __all__ = ["Agent", "Identity", "Memory"]

@@ -15,7 +15,7 @@ from neorion.keel.run import Backoff, retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.agent import messages
 from neorion.navarch.agent.identity import Identity
-from neorion.navarch.agent.memory import Memory
+from neorion.navarch.agent.state_dir import Memory
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import AgentServiceClient

@@ -53,8 +53,8 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.keel.rpc import Channel, ClientTls, connect  # noqa: PLC0415 -- as above
     from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
-    from neorion.navarch.adapters.probes.machine import MachineProbe, Places  # noqa: PLC0415 -- as above
-    from neorion.navarch.adapters.probes.notice import SERVICES, Foretold  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.host import MachineProbe, Places  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.spot_notice import SERVICES, Foretold  # noqa: PLC0415 -- as above
     from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
     from neorion.navarch.ports import Probe  # noqa: PLC0415 -- as above
 

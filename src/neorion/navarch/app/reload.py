@@ -17,10 +17,10 @@ from neorion.keel.config import load
 from neorion.keel.run import Crew, Loop, Pace
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
-from neorion.navarch.adapters.judge import ProcessJudge
-from neorion.navarch.app.in_use import check_in_use
-from neorion.navarch.app.outfit import outfitter, reachable
-from neorion.navarch.app.plane import Plane
+from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.app.bootstrapper import outfitter, reachable
+from neorion.navarch.app.control_plane import Plane
+from neorion.navarch.app.removal_guard import check_in_use
 from neorion.navarch.model import PoolSpec
 
 log = logger(__name__)

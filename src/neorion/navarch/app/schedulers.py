@@ -17,9 +17,9 @@ from neorion.keel.rpc import http_transport
 from neorion.keel.run import Crew
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, WebhookModel
-from neorion.navarch.adapters.iris_queue import IrisDemand, IrisSettings
-from neorion.navarch.adapters.nobody import NoDemand, NoScheduler
-from neorion.navarch.adapters.several import SeveralSchedulers
+from neorion.navarch.adapters.fanout import SeveralSchedulers
+from neorion.navarch.adapters.iris_demand import IrisDemand, IrisSettings
+from neorion.navarch.adapters.null import NoDemand, NoScheduler
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.ports import DemandSource, Scheduler
 

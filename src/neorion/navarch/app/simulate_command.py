@@ -22,8 +22,7 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     from neorion.keel.cli.exit_codes import Exit  # noqa: PLC0415 -- as above
     from neorion.keel.cli.kit import Column, Table  # noqa: PLC0415 -- as above
     from neorion.keel.config import load  # noqa: PLC0415 -- as above
-    from neorion.navarch.app.simulation.page import page  # noqa: PLC0415 -- as above
-    from neorion.navarch.app.simulation.play import measured  # noqa: PLC0415 -- as above
+    from neorion.navarch.app.simulation.html_report import page  # noqa: PLC0415 -- as above
     from neorion.navarch.app.simulation.report import (  # noqa: PLC0415 -- as above
         Line,
         Side,
@@ -32,6 +31,7 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
         summary,
         to_json,
     )
+    from neorion.navarch.app.simulation.runner import measured  # noqa: PLC0415 -- as above
     from neorion.navarch.app.simulation.scenario_file import ScenarioFile  # noqa: PLC0415 -- as above
 
     file = load(scenario, ScenarioFile, out.env)

@@ -20,34 +20,51 @@ app = App(
     env_prefix="NAVARCH",
     distribution="neorion",
 )
-app.mount("pool", "neorion.navarch.cli.pool:pool", help="See pools and change their size.", heading=_FLEET)
-app.mount("node", "neorion.navarch.cli.node:node", help="See nodes and take them in and out.", heading=_FLEET)
+app.mount(
+    "pool", "neorion.navarch.cli.commands.pool:pool", help="See pools and change their size.", heading=_FLEET
+)
+app.mount(
+    "node",
+    "neorion.navarch.cli.commands.node:node",
+    help="See nodes and take them in and out.",
+    heading=_FLEET,
+)
 app.mount(
     "explain",
-    "neorion.navarch.cli.words:explain",
+    "neorion.navarch.cli.commands.explain:explain",
     help="Say what a node or a pool does, why, and what comes next.",
     heading=_WORDS,
 )
-app.mount("plan", "neorion.navarch.cli.words:plan", help="Say what would be done now.", heading=_WORDS)
-app.mount("doctor", "neorion.navarch.cli.words:doctor", help="Look for what should not be.", heading=_WORDS)
+app.mount(
+    "plan", "neorion.navarch.cli.commands.explain:plan", help="Say what would be done now.", heading=_WORDS
+)
+app.mount(
+    "doctor",
+    "neorion.navarch.cli.commands.explain:doctor",
+    help="Look for what should not be.",
+    heading=_WORDS,
+)
 app.mount(
     "watch",
-    "neorion.navarch.cli.watch:watch",
+    "neorion.navarch.cli.commands.watch:watch",
     help="Tell what happens in the fleet, until interrupted.",
     heading=_WORDS,
 )
 app.mount(
     "policy",
-    "neorion.navarch.cli.policy:policy",
+    "neorion.navarch.cli.commands.policy:policy",
     help="Try a health policy before it is in force.",
     heading=_WORDS,
 )
 app.mount(
-    "validate", "neorion.navarch.cli.validate:validate", help="Check a configuration file.", heading=_PLANE
+    "validate",
+    "neorion.navarch.cli.commands.validate:validate",
+    help="Check a configuration file.",
+    heading=_PLANE,
 )
 app.mount(
     "serve",
-    "neorion.navarch.app.commands:serve",
+    "neorion.navarch.app.serve_command:serve",
     help="Run the control plane until it is told to stop.",
     heading=_PLANE,
 )

@@ -3,6 +3,6 @@
 Uses the public RPC alone.
 """
 
-from neorion.navarch.client.aio import NavarchClient
+from neorion.navarch.client.async_client import NavarchClient
 
 __all__ = ["NavarchClient"]

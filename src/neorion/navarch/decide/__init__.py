@@ -19,11 +19,11 @@ from neorion.navarch.decide.actions import (
     WantNodes,
 )
 from neorion.navarch.decide.budget import BudgetUse, budgets_used
-from neorion.navarch.decide.cause import Incident, incidents
-from neorion.navarch.decide.check import violations
-from neorion.navarch.decide.choose import places
 from neorion.navarch.decide.explain import explain_node, explain_pool
 from neorion.navarch.decide.health import diagnose, recovered
+from neorion.navarch.decide.incidents import Incident, incidents
+from neorion.navarch.decide.invariants import violations
+from neorion.navarch.decide.offering import places
 from neorion.navarch.decide.plan import plan
 
 __all__ = [

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from neorion.keel.base import Instant
-from neorion.navarch.decide.pack import Packed, pack
+from neorion.navarch.decide.gpu_packing import Packed, pack
 from neorion.navarch.decide.window import is_open
 from neorion.navarch.model import Demand
 from neorion.navarch.model.spec import Autoscaler, Composite, Mode, Predictive, Queue, Reactive, Scheduled

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import PoolPlan
-from neorion.navarch.decide.cause import incidents
-from neorion.navarch.decide.size import seats
+from neorion.navarch.decide.incidents import incidents
+from neorion.navarch.decide.pool_size import seats
 from neorion.navarch.model import Hold, HoldCode, Node, NodeState, Origin, PoolView, Repair, RepairStep
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.decide import life, repair, size
+from neorion.navarch.decide import node_lifecycle, pool_size, repair
 from neorion.navarch.decide.actions import Action, PoolPlan
-from neorion.navarch.decide.choose import until
+from neorion.navarch.decide.offering import until
 from neorion.navarch.model import Hold, NodeState, PoolView, RepairStep
 
 # A moment after a limit, so that the next look finds it passed.
@@ -17,12 +17,12 @@ def plan(view: PoolView, now: Instant) -> PoolPlan:
 
     But successors that repairs have just begun to seek are bought before anything else could take their places.
     """
-    found: list[Action | Hold] = [*life.live(view, now), *repair.needed(view, now)]
+    found: list[Action | Hold] = [*node_lifecycle.live(view, now), *repair.needed(view, now)]
     advanced = tuple(repair.advance(view, now))
     found += advanced
     found += repair.begin(view, now)
-    goal = size.target(view, now)
-    found += size.resize(view, goal, repair.seekers(view, advanced), now)
+    goal = pool_size.target(view, now)
+    found += pool_size.resize(view, goal, repair.seekers(view, advanced), now)
     actions = tuple(one for one in found if not isinstance(one, Hold))
     holds = tuple(one for one in found if isinstance(one, Hold))
     return PoolPlan(actions, holds, goal.wish, _wake_at(view, holds, now))

@@ -1,7 +1,7 @@
 """Health policies: rules in CEL over an event, its node and the node's recent past. The first rule that matches decides.
 
 Evaluating is pure and without a limit of its own: whoever evaluates somebody's rules does it where time and memory are
-limited (`neorion.navarch.adapters.judge`).
+limited (`neorion.navarch.adapters.policy_engine`).
 """
 
 from collections.abc import Mapping, Sequence

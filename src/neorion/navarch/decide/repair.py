@@ -13,9 +13,9 @@ from neorion.navarch.decide.actions import (
     StepRepair,
 )
 from neorion.navarch.decide.budget import admit, begun
-from neorion.navarch.decide.cause import common_causes
-from neorion.navarch.decide.choose import places, until
-from neorion.navarch.decide.ladder import next_remedy, resting
+from neorion.navarch.decide.incidents import common_causes
+from neorion.navarch.decide.offering import places, until
+from neorion.navarch.decide.repair_ladder import next_remedy, resting
 from neorion.navarch.model import (
     EventKind,
     Health,

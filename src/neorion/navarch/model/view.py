@@ -11,8 +11,8 @@ from msgspec import Struct
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
+from neorion.navarch.model.node_index import Roll
 from neorion.navarch.model.record import Node, Origin, Place, PoolState, Purchase, Repair, Trouble
-from neorion.navarch.model.roll import Roll
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NodeState
 

@@ -7,7 +7,7 @@ from neorion.capacity.node import Claim
 from neorion.keel.base import Finding, Instant, Invalid, did_you_mean
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.health import EventKind, HealthEvent
-from neorion.navarch.model.reason import Hold
+from neorion.navarch.model.hold import Hold
 from neorion.navarch.model.record import Node, Place, Repair
 from neorion.navarch.model.view import Pulse
 

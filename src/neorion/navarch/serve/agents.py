@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Final
 
 from neorion.keel.base import Duration
-from neorion.navarch.act.reports import Registration
-from neorion.navarch.act.tick import Fleet
+from neorion.navarch.controllers.agent_reports import Registration
+from neorion.navarch.controllers.fleet_controller import Fleet
 from neorion.navarch.model import Node, RepairStep, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentService
 from neorion.navarch.ports import Gpu
-from neorion.navarch.serve.keys import TOKEN_LIFE, Keys, check_speaks_for, digest_of, speaking_node
+from neorion.navarch.serve.authentication import TOKEN_LIFE, Keys, check_speaks_for, digest_of, speaking_node
 
 # More than one order at a time is not given.
 REFUSALS_MAX: Final = 16

@@ -3,9 +3,9 @@
 from neorion.keel.base import NotFound, did_you_mean
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
-from neorion.navarch.act.orders import Asker, Orders
-from neorion.navarch.act.sweep import Sweep
-from neorion.navarch.act.tick import Fleet
+from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.garbage_collection import Sweep
+from neorion.navarch.controllers.operator_actions import Asker, Orders
 from neorion.navarch.decide import explain_node, explain_pool, violations
 from neorion.navarch.model import Health, Node, NodeState, PoolSpec, wire
 from neorion.navarch.model.gen import navarch_pb as pb

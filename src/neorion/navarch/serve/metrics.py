@@ -2,7 +2,7 @@
 
 from neorion.keel.base import Duration
 from neorion.keel.telemetry.metrics import Metrics
-from neorion.navarch.act.tick import Fleet
+from neorion.navarch.controllers.fleet_controller import Fleet
 from neorion.navarch.decide import budgets_used
 from neorion.navarch.model import Health, Node, NodeState, Purchase, Repair, RepairStep
 

@@ -3,8 +3,8 @@
 Keeps records and answers questions about them. Which record should come next is not decided here.
 """
 
-from neorion.navarch.state.book import Book, Shelf
 from neorion.navarch.state.codec import Installation, Line
+from neorion.navarch.state.fleet_state import Book, Shelf
 from neorion.navarch.state.journal import Journal
 from neorion.navarch.state.load import events_of, installation, load, purchase_of, story_of
 

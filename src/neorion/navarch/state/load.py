@@ -15,8 +15,8 @@ from neorion.navarch.model import (
     Repair,
     Trouble,
 )
-from neorion.navarch.state.book import PURCHASES_FOR, Book
 from neorion.navarch.state.codec import Installation, Line, R, decode, encode, from_text
+from neorion.navarch.state.fleet_state import PURCHASES_FOR, Book
 from neorion.navarch.state.journal import HEALTH, STORY
 
 

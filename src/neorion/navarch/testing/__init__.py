@@ -3,6 +3,6 @@
 No room of navarch imports this.
 """
 
-from neorion.navarch.testing.build import NOW, ailment, later, node, nodes, pool_view, repair, spec
+from neorion.navarch.testing.builders import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 __all__ = ["NOW", "ailment", "later", "node", "nodes", "pool_view", "repair", "spec"]

@@ -3,8 +3,8 @@
 Reads what people wrote and turns it into the model's values. Nothing is decided here, and no file but those named is read.
 """
 
+from neorion.navarch.adapters.config_file.convert import pool_specs
 from neorion.navarch.adapters.config_file.file import ConfigFile
 from neorion.navarch.adapters.config_file.policies import PolicyFile, default_policy, policies_of
-from neorion.navarch.adapters.config_file.specs import pool_specs
 
 __all__ = ["ConfigFile", "PolicyFile", "default_policy", "policies_of", "pool_specs"]

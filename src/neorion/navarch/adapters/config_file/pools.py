@@ -8,7 +8,7 @@ from pydantic import Field
 from neorion.keel.base import did_you_mean
 from neorion.keel.config import DurationField, Model, NameField, Problem
 from neorion.navarch.adapters.config_file.autoscalers import AnyAutoscaler, WindowModel, one_name
-from neorion.navarch.model.setup import VARIABLES, variables_in
+from neorion.navarch.model.setup_template import VARIABLES, variables_in
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])(\.[0-9]+)?%$")]

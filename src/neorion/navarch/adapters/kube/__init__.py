@@ -4,8 +4,8 @@ Which Kubernetes node is which node of the fleet is decided in `roster`, what is
 whether a node goes or stays.
 """
 
+from neorion.navarch.adapters.kube.demand import KubeDemand, has_kueue
 from neorion.navarch.adapters.kube.drain import DrainRules, LocalData
-from neorion.navarch.adapters.kube.queue import KubeDemand, has_kueue
 from neorion.navarch.adapters.kube.scheduler import KubeScheduler
 
 __all__ = ["DrainRules", "KubeDemand", "KubeScheduler", "LocalData", "has_kueue"]

@@ -15,9 +15,9 @@ from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.kube.drain import DrainRules, sentence
 from neorion.navarch.adapters.kube.evictor import Evictor
-from neorion.navarch.adapters.kube.hand import Hand
-from neorion.navarch.adapters.kube.roster import Roster
-from neorion.navarch.adapters.kube.signs import Signs, signs
+from neorion.navarch.adapters.kube.node_index import Roster
+from neorion.navarch.adapters.kube.node_marks import Signs, signs
+from neorion.navarch.adapters.kube.node_writer import Hand
 from neorion.navarch.model import Node, NodeId, NodeState, Origin
 from neorion.navarch.ports import Drain
 

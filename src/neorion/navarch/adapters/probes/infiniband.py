@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from neorion.navarch.adapters.probes.reading import Sign
+from neorion.navarch.adapters.probes.gpu_reading import Sign
 from neorion.navarch.model import EventKind
 
 # One more of any of these is a fault of the link or its cable.

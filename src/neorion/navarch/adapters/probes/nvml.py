@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import pynvml  # pyright: ignore[reportMissingTypeStubs] -- the binding has none
 
 from neorion.keel.base import Retry
-from neorion.navarch.adapters.probes.reading import Reading
+from neorion.navarch.adapters.probes.gpu_reading import Reading
 from neorion.navarch.ports import Gpu
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from statistics import fmean
 import msgspec
 from msgspec import Struct
 
-from neorion.navarch.app.simulation.ledger import Result, Spread
+from neorion.navarch.app.simulation.measurements import Result, Spread
 
 
 class Side(Struct, frozen=True):

@@ -9,9 +9,9 @@ from pydantic import Field
 from neorion.keel.base import Duration, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem, load
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
-from neorion.navarch.app.plane import Rhythm
-from neorion.navarch.app.simulation.nature import ILLS
-from neorion.navarch.app.simulation.scene import Blow, Scene, Troubles
+from neorion.navarch.app.control_plane import Rhythm
+from neorion.navarch.app.simulation.failure_modes import ILLS
+from neorion.navarch.app.simulation.scenario import Blow, Scene, Troubles
 
 Rate = Annotated[float, Field(ge=0, le=1_000)]
 Chance = Annotated[float, Field(ge=0, lt=1)]

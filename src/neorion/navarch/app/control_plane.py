@@ -1,0 +1,213 @@
+"""The control plane: one store, one book, its loops, and one port."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from neorion.capacity.prices import PriceBook
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock, Ids, Rng
+from neorion.keel.rpc import ANYONE, App, Limits, Request, Response, Route, Service
+from neorion.keel.run import Crew, Loop, Pace, Watch
+from neorion.keel.run.loop import unwatched
+from neorion.keel.store import Store, migrations_in
+from neorion.keel.telemetry import logger
+from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
+from neorion.navarch.app.removal_guard import check_in_use
+from neorion.navarch.controllers.context import Deck, World
+from neorion.navarch.controllers.demand import Surveyor
+from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.garbage_collection import Sweep
+from neorion.navarch.controllers.operator_actions import Orders
+from neorion.navarch.controllers.pricing import Market
+from neorion.navarch.controllers.retention import Retention
+from neorion.navarch.model import PoolSpec
+from neorion.navarch.model.gen.navarch_connect import (
+    AgentServiceASGIApplication,
+    FleetServiceASGIApplication,
+)
+from neorion.navarch.serve.agents import Agents
+from neorion.navarch.serve.authentication import JOIN, NODE, OPERATOR, Keys
+from neorion.navarch.serve.fleet import Operators
+from neorion.navarch.serve.metrics import FleetMetrics
+from neorion.navarch.state import Book, Journal, installation, load
+
+log = logger(__name__)
+
+SCHEMA = "neorion.navarch.state.schema"
+MIGRATIONS = migrations_in(SCHEMA)
+# Clouds tell their prices in a second or two; nobody waits longer than this for one that does not.
+PRICES_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often each loop turns by itself. Wakes do the work: `tick` only bounds how long a lost one could matter."""
+
+    tick: Duration = field(default=Duration.of(seconds=30))
+    sweep: Duration = field(default=Duration.of(seconds=60))
+    retention: Duration = field(default=Duration.of(minutes=5))
+    # Prices change by the day and stock by the minute; more often would use up what small clouds allow.
+    market: Duration = field(default=Duration.of(minutes=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a control plane is told: its pools, its rhythm, and the tokens of those who may speak to it."""
+
+    specs: dict[str, PoolSpec]
+    token: str
+    join_token: str = ""
+    autoscale: Duration = field(default=Duration.of(seconds=30))
+    health_check: Duration = field(default=Duration.of(seconds=60))
+    rhythm: Rhythm = Rhythm()
+    # Where agents reach it.
+    address: str = ""
+    # By provider.
+    prices: Mapping[str, PriceBook] = field(default_factory=dict[str, PriceBook])
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What every process has: time, identity, chance, and the store it owns. Simulations go without metrics."""
+
+    store: Store
+    clock: Clock
+    ids: Ids
+    rng: Rng
+    metrics: Metrics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A control plane at work; `app` is what it serves."""
+
+    fleet: Fleet
+    orders: Orders
+    sweep: Sweep
+    keys: Keys
+    app: App
+
+
+@asynccontextmanager
+async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerator[Plane]:
+    """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
+    watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
+    async with Crew() as crew:
+        fleet = await _fleet(settings, world, parts, crew)
+        orders, sweep = Orders(fleet), Sweep(fleet)
+        keys = Keys(fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token)
+        fleet.deck.ticket = keys.token_of
+        app = App(
+            _services(fleet, orders, sweep, keys, settings.health_check),
+            _routes(fleet, parts.metrics),
+            ids=parts.ids,
+            authenticator=keys,
+            limits=Limits(member_roles=frozenset({NODE})),
+        )
+        await _start(settings, fleet, sweep, crew, watch)
+        try:
+            yield Plane(fleet, orders, sweep, keys, app)
+        finally:
+            crew.cancel()
+
+
+async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> Fleet:
+    journal = Journal(parts.store, parts.clock, parts.rng)
+    crew.spawn("navarch.store", parts.store.until_lost)
+    crew.spawn("navarch.journal", journal.run)
+    book = Book(journal)
+    now = parts.clock.now()
+    await load(parts.store, book, now)
+    check_in_use(book, settings.specs, world.providers)
+    deck = Deck(
+        book=book,
+        journal=journal,
+        store=parts.store,
+        world=world,
+        specs=settings.specs,
+        installation=await installation(parts.store, parts.ids),
+        clock=parts.clock,
+        ids=parts.ids,
+        rng=parts.rng,
+        started=now,
+        address=settings.address,
+    )
+    return Fleet(deck)
+
+
+async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
+    clock, rng = fleet.deck.clock, fleet.deck.rng
+    rhythm = settings.rhythm
+    turning = Loop("navarch.tick", fleet.tick, Pace(rhythm.tick), clock, rng, watch)
+    fleet.deck.wake = turning.wake
+    # Before the first tick: what it begins must not be lost.
+    await crew.start("navarch.errands", fleet.errands.run)
+    prices = Market(fleet.deck, settings.prices).tick
+    await _first(prices)
+    crew.loop(turning)
+    survey = Surveyor(fleet.deck).tick
+    crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))
+    crew.loop(Loop("navarch.market", prices, Pace(rhythm.market), clock, rng, watch))
+    crew.loop(Loop("navarch.sweep", sweep.tick, Pace(rhythm.sweep), clock, rng, watch))
+    telling = Loop("navarch.incidents", fleet.teller.tick, Pace(rhythm.tick), clock, rng, watch)
+    fleet.teller.wake = telling.wake
+    crew.loop(telling)
+    retain = Retention(fleet).tick
+    crew.loop(Loop("navarch.retention", retain, Pace(rhythm.retention), clock, rng, watch))
+
+
+async def _first(prices: Callable[[], Awaitable[None]]) -> None:
+    """Where machines are bought by price or stock, the first after a start are too; but it goes on without."""
+    with anyio.move_on_after(PRICES_S):
+        try:
+            await prices()
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the loop of the market asks again
+            log.failure("prices are not known", error)
+
+
+def _services(
+    fleet: Fleet, orders: Orders, sweep: Sweep, keys: Keys, health_check: Duration
+) -> list[Service]:
+    """Every method and who may call it. An operator's token may not speak for a node."""
+    operators = Operators(fleet, orders, sweep)
+    return [
+        Service(
+            AgentServiceASGIApplication,
+            Agents(fleet, keys, health_check),
+            {"Register": {JOIN, NODE}, "Heartbeat": {NODE}, "Report": {NODE}},
+        ),
+        Service(
+            FleetServiceASGIApplication,
+            operators,
+            {method.name: {OPERATOR} for method in operators.desc().methods},
+        ),
+    ]
+
+
+def _routes(fleet: Fleet, metrics: Metrics | None) -> list[Route]:
+    async def live(request: Request) -> Response:
+        del request
+        return Response(b"ok\n")
+
+    async def ready(request: Request) -> Response:
+        """Ready when the store takes what is noted: whoever cannot remember must not be asked."""
+        del request
+        await fleet.deck.journal.durable()
+        return Response(b"ok\n")
+
+    everybody = frozenset({ANYONE})
+    routes = [Route("GET", "/healthz", live, everybody), Route("GET", "/readyz", ready, everybody)]
+    if metrics is not None:
+        numbers = FleetMetrics(metrics, fleet)
+        fleet.deck.watch = numbers.watch
+
+        async def exposition(request: Request) -> Response:
+            del request
+            return Response(numbers.exposition(), content_type=CONTENT_TYPE)
+
+        routes.append(Route("GET", "/metrics", exposition, everybody))
+    return routes

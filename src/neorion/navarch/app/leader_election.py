@@ -1,0 +1,157 @@
+"""Several replicas, one leader: who owns the store leads. The others answer that they wait, and take over when it is free.
+
+The store's own lease is the election, so that no other authority can disagree with it: whoever lost it cannot write, and
+nothing is done in the world before it is written.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+
+from neorion.keel.base import Conflict, Duration, Retry
+from neorion.keel.clock import Clock, Ids
+from neorion.keel.rpc import ANYONE, App, Principal, Request, Response, Route, ServerTls, Service, serve
+from neorion.keel.run import Crew
+from neorion.keel.store import Store, open_store
+from neorion.keel.telemetry import logger
+from neorion.keel.telemetry.metrics import CONTENT_TYPE
+from neorion.navarch.app.control_plane import MIGRATIONS
+from neorion.navarch.model.gen.navarch_connect import (
+    AgentService,
+    AgentServiceASGIApplication,
+    FleetService,
+    FleetServiceASGIApplication,
+)
+
+log = logger(__name__)
+
+# Between two looks at a store that somebody else owns; a look at PostgreSQL waits out the owner's lease by itself.
+_LOOK_EVERY: Final = Duration.of(seconds=1)
+_ASK_AGAIN: Final = Duration.of(seconds=1)
+_GRACE: Final = Duration.of(ms=200)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the replica answers, whether it leads or waits."""
+
+    host: str
+    port: int
+    tls: ServerTls | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reign:
+    """The store is ours, and this is where we answer."""
+
+    store: Store
+    door: Door
+
+
+@asynccontextmanager
+async def reign(where: str | Path, door: Door, clock: Clock, ids: Ids) -> AsyncGenerator[Reign]:
+    """Returns when this process owns the store: at once, or after the one that does has ended."""
+    async with AsyncExitStack() as stack:
+        crew = await stack.enter_async_context(Crew())
+        stack.callback(crew.cancel)
+        waiting: _Waiting | None = None
+        while True:
+            try:
+                store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
+                break
+            except Conflict as error:
+                if error.code != "store.owned":
+                    raise
+                if waiting is None:
+                    waiting = _Waiting(ids)
+                    door = await crew.start("navarch.standby", partial(waiting.serve, door))
+                    log.info("standing by", why=error.sentence, port=door.port)
+            await clock.sleep(_LOOK_EVERY)
+        if waiting is not None:
+            await waiting.end()
+            log.info("takes over", port=door.port)
+        yield Reign(store, door)
+
+
+class _Waiting:
+    """Answers while another leads: alive, not ready, and every call is to be tried again."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._over = anyio.Event()
+        self._left = anyio.Event()
+
+    async def serve(self, door: Door, *, task_status: TaskStatus[Door]) -> None:
+        async with serve(_standby(self._ids), door.host, door.port, tls=door.tls, grace=_GRACE) as server:
+            task_status.started(replace(door, port=server.port))
+            await self._over.wait()
+        self._left.set()
+
+    async def end(self) -> None:
+        """Returns when the port is free for the leader's own answers."""
+        self._over.set()
+        await self._left.wait()
+
+
+class _NotYet:
+    """Nobody is known here: the leader knows them."""
+
+    async def authenticate(self, token: str) -> Principal | None:
+        del token
+        raise _waits()
+
+
+class _NoAgents(AgentService):
+    """Only for its table of methods."""
+
+
+class _NoOperators(FleetService):
+    """As above."""
+
+
+def _standby(ids: Ids) -> App:
+    async def live(request: Request) -> Response:
+        del request
+        return Response(b"ok\n")
+
+    async def ready(request: Request) -> Response:
+        del request
+        raise _waits()
+
+    async def metrics(request: Request) -> Response:
+        del request
+        return Response(_METRICS, content_type=CONTENT_TYPE)
+
+    everybody = frozenset({ANYONE})
+    routes = [
+        Route("GET", path, handler, everybody)
+        for path, handler in (("/healthz", live), ("/readyz", ready), ("/metrics", metrics))
+    ]
+    agents, operators = _NoAgents(), _NoOperators()
+    services = [
+        Service(AgentServiceASGIApplication, agents, {one.name: {"leader"} for one in agents.desc().methods}),
+        Service(
+            FleetServiceASGIApplication, operators, {one.name: {"leader"} for one in operators.desc().methods}
+        ),
+    ]
+    return App(services, routes, ids=ids, authenticator=_NotYet())
+
+
+_METRICS: Final = (
+    b"# HELP navarch_leader Whether this replica leads.\n# TYPE navarch_leader gauge\nnavarch_leader 0.0\n"
+)
+
+
+def _waits() -> Retry:
+    return Retry(
+        "navarch.standby",
+        "This replica waits for the leader to end.",
+        hint="ask the leader: through a Service, only replicas that are ready are asked",
+        after=_ASK_AGAIN,
+    )

@@ -1,0 +1,135 @@
+"""`navarch serve`: from a file to a control plane that answers."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+from neorion.capacity.prices import PriceBook
+from neorion.capacity.provider import Provider
+from neorion.keel.base import Duration, Invalid
+from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
+from neorion.keel.config import SecretFile, write_secret
+from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
+from neorion.keel.run import Crew
+from neorion.keel.telemetry.metrics import Metrics
+from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
+from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.app.bootstrapper import outfitter, reachable
+from neorion.navarch.app.control_plane import Parts, Plane, Settings, build
+from neorion.navarch.app.fake_clouds import Fake, fake, inhabit
+from neorion.navarch.app.leader_election import Door, reign
+from neorion.navarch.app.providers import Around, open_clouds
+from neorion.navarch.app.schedulers import Chances, schedulers
+from neorion.navarch.controllers.context import World
+from neorion.navarch.model.tokens import token_file
+
+_GRACE = Duration.of(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A control plane that answers at `address`; `token` is its operator's."""
+
+    address: str
+    token: str
+    plane: Plane
+    fakes: dict[str, Fake] = field(default_factory=dict[str, Fake])
+
+
+@asynccontextmanager
+async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> AsyncGenerator[Serving]:
+    """`folder` is where the configuration lies: relative paths in it start there."""
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    host, port = file.server.place
+    state = Path(file.server.state_dir or _state_dir(env)).expanduser()
+    state.mkdir(parents=True, exist_ok=True)
+    token = _token(env, host, state / "operator.token", ids)
+    specs = pool_specs(file)
+    fakes = {
+        name: fake(name, section, clock, rng)
+        for name, section in file.providers.items()
+        if section.kind(name) == "fake"
+    }
+    providers: dict[str, Provider] = {name: one.provider for name, one in fakes.items()}
+    settings = Settings(
+        specs=specs,
+        token=token,
+        join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
+        autoscale=file.server.autoscale_interval,
+        health_check=file.server.health_check_interval,
+        address=reachable(file),
+        prices={
+            name: PriceBook(section.kind(name), section.prices) for name, section in file.providers.items()
+        },
+    )
+    async with AsyncExitStack() as stack:
+        providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
+        where = file.server.store or state / "navarch.db"
+        door = Door(host, port, _tls(file, folder))
+        own = await stack.enter_async_context(reign(where, door, clock, ids))
+        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
+        around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
+        setup = outfitter(file, specs, folder)
+        world = World(providers, around.scheduler, around.demand, judge, setup, around.aliases)
+        plane = await stack.enter_async_context(
+            build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
+        )
+        server = await stack.enter_async_context(
+            serve(plane.app, own.door.host, own.door.port, tls=own.door.tls, grace=_GRACE)
+        )
+        inner = await stack.enter_async_context(MemoryTransport(plane.app))
+        # Last, so that it ends first: the agents in it must not speak into a transport that is gone.
+        crew = await stack.enter_async_context(Crew())
+        stack.callback(crew.cancel)
+        _leave_token(env, server.port, token)
+        for one in fakes.values():
+            crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
+        yield Serving(server.address, token, plane, fakes)
+
+
+def _tls(file: ConfigFile, folder: Path) -> ServerTls | None:
+    named = file.server
+    return ServerTls(folder / named.tls_cert, folder / named.tls_key) if named.tls_cert else None
+
+
+def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function of a token
+    def dial(token: str | None) -> Channel:
+        return connect("navarch", ids=ids, token=token, transport=transport)
+
+    return dial
+
+
+def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids) -> str:
+    """The operator's: from the environment, or made once for whoever works on this machine."""
+    given = env.get("NAVARCH_AUTH_TOKEN", "")
+    if given:
+        return given
+    local = host == "localhost" or (host.replace(".", "").replace(":", "").isalnum() and _is_loopback(host))
+    if not local:
+        raise Invalid(
+            "navarch.no_auth",
+            f"Nobody would be asked who they are on {host}.",
+            hint="set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1",
+        )
+    return SecretFile(path, ids).value
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _leave_token(env: Mapping[str, str], port: int, token: str) -> None:
+    """For clients of the same user on this machine."""
+    path = Path(token_file(env, port))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_secret(path, token)
+
+
+def _state_dir(env: Mapping[str, str]) -> str:
+    home = env.get("XDG_STATE_HOME") or f"{env.get('HOME', '/')}/.local/state"
+    return f"{home}/neorion/navarch"

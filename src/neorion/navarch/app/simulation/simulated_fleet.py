@@ -1,0 +1,125 @@
+"""One simulated fleet: the real control plane over a store in memory, fake clouds, and a crowd of agents."""
+
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.provider import Provider
+from neorion.keel.base import Duration
+from neorion.keel.sim import Host, World
+from neorion.keel.store import InlineLane, MemoryDisk, open_store
+from neorion.navarch.adapters.null import NoDemand
+from neorion.navarch.adapters.policy_engine import InlineJudge
+from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
+from neorion.navarch.app.simulation.agents import Crowd
+from neorion.navarch.app.simulation.failure_injector import Storm
+from neorion.navarch.app.simulation.fake_scheduler import Workplace
+from neorion.navarch.app.simulation.scenario import Scene
+from neorion.navarch.controllers.context import World as Outside
+from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.model import Node, Purchase, Repair
+
+_TOKEN: Final = "simulated"  # noqa: S105 -- nobody is asked for it
+
+
+class Stage:
+    """Everything of one run. `plane` is that of the present life of the control plane, None while it is away."""
+
+    def __init__(self, world: World, scene: Scene) -> None:
+        self.world = world
+        self.scene = scene
+        troubles = scene.troubles
+        self.clouds = [
+            FakeCloud(
+                world.clock,
+                world.chance(f"cloud {name}"),
+                Behaviour(
+                    boot=scene.boot,
+                    stop=scene.stop,
+                    lag=scene.lag,
+                    lost=troubles.lost,
+                    wedged=troubles.wedged,
+                ),
+                name=name,
+            )
+            for name in scene.providers
+        ]
+        self.work = Workplace(world.clock, world.chance("work"), scene.leaves_within)
+        self.crowd = Crowd(self.clouds, self._line, world.clock, world.chance("crowd"))
+        self.crowd.unfit = troubles.unfit
+        self.storm = Storm(world, self.crowd, self.clouds, scene)
+        self.plane: Plane | None = None
+        self._control = world.host("controller")
+        # Is told of every change of a node, a repair or a purchase.
+        self.watch: Callable[[Node | Repair | Purchase], None] = lambda _: None
+        self.lives = 0
+        self.disk = MemoryDisk()
+        self._judge = InlineJudge(scene.policies)
+
+    def start(self) -> None:
+        self.world.host("machines").start(self._run_machines)
+        self.world.host("controller").start(self._run_plane)
+
+    @property
+    def fleet(self) -> Fleet | None:
+        return self._line()
+
+    async def settled(self, most: Duration) -> bool:
+        """Whether, within this time, every pool has what it wants and nothing is under way."""
+        with anyio.move_on_after(most.seconds):
+            while not self.quiet():
+                await self.world.sleep(30)
+        return self.quiet()
+
+    def quiet(self) -> bool:
+        fleet = self._line()
+        if fleet is None:
+            return False
+        book = fleet.deck.book
+        alive = sum(len(cloud.alive()) for cloud in self.clouds)
+        return (
+            not book.open_repairs
+            and all(member.well for member in self.crowd.members.values())
+            and alive == len(book.nodes)
+            and all(self._complete(fleet, name) for name in self.scene.specs)
+        )
+
+    def _complete(self, fleet: Fleet, pool: str) -> bool:
+        spec, shelf = self.scene.specs[pool], fleet.deck.book.shelf(pool)
+        counts: dict[str, int] = {}
+        for node in shelf.nodes.values():
+            counts[node.state.value] = counts.get(node.state.value, 0) + 1
+        want = {"active": max(shelf.state.wanted, spec.scaling.least), "spare": spec.scaling.spares}
+        return counts == {state: count for state, count in want.items() if count}
+
+    def _line(self) -> Fleet | None:
+        return self.plane.fleet if self.plane is not None and self._control.up else None
+
+    # The hosts' programs.
+
+    async def _run_plane(self, host: Host) -> None:
+        self.plane = None
+        self.disk.crash()
+        self.lives += 1
+        providers: dict[str, Provider] = {
+            cloud.name: FakeProvider(cloud.name, cloud) for cloud in self.clouds
+        }
+        outside = Outside(providers, self.work, NoDemand(), self._judge)
+        rhythm = self.scene.rhythm
+        settings = Settings(dict(self.scene.specs), _TOKEN, autoscale=rhythm.tick, rhythm=rhythm)
+        async with (
+            open_store(self.disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineLane()) as store,
+            build(settings, outside, Parts(store, host.clock, host.ids, host.rng)) as plane,
+        ):
+            plane.fleet.deck.watch = self.watch
+            # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
+            await host.clock.sleep(Duration.of(ms=1))
+            self.plane = plane
+            await anyio.sleep_forever()
+
+    async def _run_machines(self, host: Host) -> None:
+        del host
+        every = min(spec.timing.heartbeat for spec in self.scene.specs.values())
+        await self.crowd.run(every)

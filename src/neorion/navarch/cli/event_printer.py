@@ -1,0 +1,66 @@
+"""What happens in pools, told line by line for as long as somebody listens."""
+
+from collections import deque
+from typing import Final
+
+import anyio
+
+from neorion.keel.base import Duration, Retry
+from neorion.keel.cli.kit import Output
+from neorion.keel.clock import SystemClock
+from neorion.navarch.cli.tables import LINES, LineRecord
+from neorion.navarch.client import NavarchClient
+from neorion.navarch.model.gen import navarch_pb as pb
+
+# Stories are asked for this often; what happens is told within about a second.
+_EVERY: Final = Duration.of(seconds=1)
+_LINES: Final = 500
+
+
+class Story:
+    """Of one pool, or of all that there are at the time."""
+
+    def __init__(self, out: Output, client: NavarchClient, pool: str) -> None:
+        self._out = out
+        self._client = client
+        self._pool = pool
+        self._emit = out.watch(LINES)
+        self._told: dict[str, deque[tuple[int, str, str]]] = {}
+
+    async def follow(self, most_s: float | None) -> None:
+        # Whoever was never reached, and a pool that is misspelt, is told at once: nothing would ever happen there.
+        if self._pool:
+            await self._client.calls.get_pool(pb.GetPoolRequest(pool=self._pool))
+        else:
+            await self._client.pools()
+        # What is known already is told however short the time.
+        away, clock = await self._look_again(away=False), SystemClock()
+        with anyio.move_on_after(most_s):
+            while True:
+                await clock.sleep(_EVERY)
+                away = await self._look_again(away=away)
+
+    async def _look_again(self, *, away: bool) -> bool:
+        """Returns whether the control plane is away: it may be on its way to another machine, or to another version."""
+        try:
+            await self._look()
+        except Retry as error:
+            if not away:
+                self._out.warn(f"{error.sentence} What happens is told when it answers again.")
+            return True
+        if away:
+            self._out.say("It answers again.")
+        return False
+
+    async def _look(self) -> None:
+        for name in await self._pools():
+            known = self._told.setdefault(name, deque(maxlen=2 * _LINES))
+            request = pb.HistoryRequest(subject=f"pool/{name}", limit=_LINES)
+            for line in (await self._client.calls.history(request)).lines:
+                key = (line.at_ms, line.event, line.sentence)
+                if key not in known:
+                    known.append(key)
+                    self._emit(LineRecord.of(line))
+
+    async def _pools(self) -> list[str]:
+        return [self._pool] if self._pool else [pool.name for pool in await self._client.pools()]

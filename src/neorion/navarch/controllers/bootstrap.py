@@ -1,0 +1,141 @@
+"""Setup commands of new machines: one after the other, each told in the node's story with what it said.
+
+How far a machine has come is written down after each command, so that a control plane that dies goes on with the next one.
+The command that was under way is run again: setup commands must bear that.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from neorion.keel.base import Error, Retry
+from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.model import Node, NodeId, Origin, PoolSpec
+from neorion.navarch.model.setup_template import filled
+from neorion.navarch.ports import Door, Outfitter, Said, Shell
+
+# Enough to know which command it was; the configuration has the rest.
+COMMAND_MAX: Final = 200
+
+
+def seed_of(secret: str, purchase: str) -> bytes:
+    """What a machine's host key is made of: the same for the same purchase, and nobody else can know it."""
+    return hmac.new(secret.encode(), f"host-key/{purchase}".encode(), hashlib.sha256).digest()
+
+
+class Outfitting:
+    """Sets machines up while they come."""
+
+    def __init__(self, deck: Deck, moves: Moves) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = moves
+        # What kept each machine from being entered, as it was told last.
+        self._told: dict[NodeId, str] = {}
+
+    def due(self, node: Node) -> bool:
+        spec = self._deck.specs.get(node.pool)
+        return spec is not None and node.set_up < len(spec.bootstrap.commands) and self._comes(node)
+
+    def forget_gone(self) -> None:
+        for node in [one for one in self._told if one not in self._book.nodes]:
+            del self._told[node]
+
+    async def outfit(self, node_id: NodeId) -> None:
+        node, outfitter = self._book.nodes.get(node_id), self._deck.world.outfitter
+        if node is None or outfitter is None or not self.due(node):
+            return
+        try:
+            await self._enter(node, outfitter)
+        except Error as error:
+            if self._told.get(node_id) != error.sentence:
+                self._told[node_id] = error.sentence
+                self._moves.tell(node_id, "setup.waits", error.sentence)
+            raise
+
+    async def _enter(self, node: Node, outfitter: Outfitter) -> None:
+        spec = self._deck.spec(node.pool)
+        async with outfitter.enter(await self._door(node, spec)) as shell:
+            if spec.bootstrap.first_contact and not node.host_key:
+                await self._pin(node.id, shell)
+            values = self._values(node)
+            for number in range(node.set_up, len(spec.bootstrap.commands)):
+                await self._run(node.id, number, shell, spec, values)
+
+    async def _door(self, node: Node, spec: PoolSpec) -> Door:
+        """Its cloud knows its addresses by the time it has booted; the inner one is tried first."""
+        machine = await self._deck.world.providers[node.place.provider].describe(node.machine)
+        given = spec.bootstrap
+        addresses = dict.fromkeys(one for one in (machine.private_address, machine.address) if one)
+        return Door(
+            addresses=tuple(addresses),
+            port=given.port,
+            user=given.user,
+            key_path=given.key_path,
+            seed=seed_of(self._deck.installation.secret, node.purchase),
+            host_key=node.host_key,
+            first_contact=given.first_contact,
+        )
+
+    async def _pin(self, node_id: NodeId, shell: Shell) -> None:
+        node = self._current(node_id)
+        self._moves.change(replace(node, host_key=shell.host_key))
+        self._moves.tell(
+            node_id, "setup.pinned", f"the first host key it showed is believed: {shell.host_key}"
+        )
+        await self._deck.journal.durable()
+
+    async def _run(
+        self, node_id: NodeId, number: int, shell: Shell, spec: PoolSpec, values: Mapping[str, str]
+    ) -> None:
+        template, total = spec.bootstrap.commands[number], len(spec.bootstrap.commands)
+        said = await shell.run(filled(template, values))
+        outcome = f"ended with {said.status}" if said.status is not None else f"failed: {said.why}"
+        sentence = f"setup command {number + 1} of {total} {outcome}"
+        self._moves.tell(
+            node_id,
+            "setup.command",
+            sentence,
+            command=template.strip()[:COMMAND_MAX],
+            output=_without(values["Token"], said),
+        )
+        node = self._current(node_id)
+        if said.status != 0:
+            raise Retry(
+                "navarch.setup_failed",
+                f"{sentence[0].upper()}{sentence[1:]} on {node_id}.",
+                hint=f"see what it said: navarch node history {node_id} -o json",
+            )
+        self._moves.change(replace(node, set_up=number + 1))
+        await self._deck.journal.durable()
+
+    def _current(self, node_id: NodeId) -> Node:
+        """Commands take minutes; meanwhile the node may be on its way out."""
+        node = self._book.nodes.get(node_id)
+        if node is None or node.state.leaving:
+            raise Retry("navarch.setup_over", f"{node_id} is not wanted any more.")
+        return node
+
+    def _values(self, node: Node) -> dict[str, str]:
+        return {
+            "ControlPlane": self._deck.address,
+            "InstanceType": node.place.instance_type,
+            "NodeID": node.id,
+            "Pool": node.pool,
+            "Provider": node.place.provider,
+            "Region": node.place.region,
+            "Token": self._deck.ticket(node.id),
+        }
+
+    def _comes(self, node: Node) -> bool:
+        """New, and ours: what served before keeps what it was set up with."""
+        ours = node.origin is Origin.BOUGHT and bool(node.machine)
+        return ours and node.state.coming and node.served is None
+
+
+def _without(secret: str, said: Said) -> str:
+    return said.output.replace(secret, "…") if secret else said.output

@@ -1,0 +1,103 @@
+"""The only place that tells the scheduler which nodes take work, and that asks work to leave."""
+
+from msgspec.structs import replace
+
+from neorion.keel.base import Duration, Error, Retry
+from neorion.keel.clock import point
+from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.model import Node, NodeId, NodeState, Pulse
+
+# Pods take seconds to go; asking more often only costs.
+_ASK_AGAIN = Duration.of(seconds=2)
+_TOLD_IN = (
+    NodeState.VERIFYING,
+    NodeState.SPARE,
+    NodeState.ACTIVE,
+    NodeState.CORDONED,
+    NodeState.DRAINING,
+    NodeState.DRAINED,
+)
+
+
+class Marker:
+    """Keeps the scheduler's picture of each node as the book has it. After a start everything is told once more."""
+
+    def __init__(self, deck: Deck, moves: Moves) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = moves
+        # Each node as it was when last told of.
+        self._told: dict[NodeId, Node] = {}
+
+    def due(self, node: Node) -> bool:
+        """Whether the scheduler believes something else."""
+        told = self._told.get(node.id)
+        return told is not node and node.state in _TOLD_IN and (told is None or not _alike(told, node))
+
+    async def mark(self, node_id: NodeId) -> None:
+        node = self._book.nodes.get(node_id)
+        if node is None or not self.due(node):
+            return
+        await self._deck.journal.durable()
+        away = node.state is not NodeState.ACTIVE
+        await point("navarch.mark.before")
+        # Until it has answered, nobody knows what it believes.
+        self._told.pop(node_id, None)
+        try:
+            if away:
+                await self._deck.world.scheduler.cordon(node, node.why)
+            else:
+                await self._deck.world.scheduler.uncordon(node)
+        except Error as error:
+            self._note(node_id, waits=error.sentence)
+            raise
+        self._told[node_id] = node
+        self._note(node_id, marked=away)
+
+    async def drain(self, node_id: NodeId) -> None:
+        node = self._book.nodes.get(node_id)
+        if node is None or node.state is not NodeState.DRAINING:
+            return
+        await self._deck.journal.durable()
+        await point("navarch.drain.before")
+        patience = self._deck.spec(node.pool).timing.drain
+        left = patience - self._deck.clock.now().since(node.since)
+        try:
+            drain = await self._deck.world.scheduler.drain(node, node.why, left)
+        except Error as error:
+            self._note(node_id, marked=True, waits=error.sentence)
+            raise
+        newest = self._book.nodes.get(node_id)
+        if newest is None or newest.state is not NodeState.DRAINING:
+            return
+        if not drain.done:
+            waits = drain.sentence or f"{drain.left} left."
+            self._note(node_id, marked=True, waits=waits)
+            raise Retry("navarch.draining", waits, after=_ASK_AGAIN)
+        self._note(node_id, marked=True)
+        self._moves.node(newest, NodeState.DRAINED, drain.sentence or "nothing runs on it")
+
+    def forget_gone(self) -> None:
+        for node in [one for one in self._told if one not in self._book.nodes]:
+            del self._told[node]
+
+    def _note(self, node_id: NodeId, *, marked: bool | None = None, waits: str = "") -> None:
+        """Of a node that is still there. What is not said about marks stays as it was."""
+        if node_id not in self._book.nodes:
+            return
+        pulse = self._book.pulses.get(node_id, Pulse())
+        self._book.pulses[node_id] = replace(
+            pulse, marked=pulse.marked if marked is None else marked, waits=waits
+        )
+
+
+def _alike(told: Node, node: Node) -> bool:
+    """Whether its scheduler would see a difference."""
+    return (
+        told.state is node.state
+        and told.health is node.health
+        and told.ailment == node.ailment
+        and told.kube_name == node.kube_name
+        and told.agent == node.agent
+    )

@@ -1,0 +1,219 @@
+"""What operators ask for. Each verb is refused whole or durable when it returns, and tells who asked."""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from neorion.capacity.gpu import Remedy
+from neorion.keel.base import Conflict, Invalid, NotFound
+from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.decide import recovered
+from neorion.navarch.model import Node, NodeState, PoolState, Repair, RepairId, RepairStep
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, and why."""
+
+    name: str
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.name}: {self.why}" if self.why else f"asked for by {self.name}"
+
+
+_AT_REST = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+_OUT_OF_SERVICE = (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED)
+
+
+class Orders:
+    """The hands of operators."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._deck = fleet.deck
+        self._book = fleet.deck.book
+        self._moves = fleet.moves
+
+    async def cordon(self, name: str, asker: Asker) -> Node:
+        """Takes no new work, and is left as it is until a person says otherwise."""
+        node = self._hold(self._deck.node(name), asker)
+        if node.state is NodeState.DRAINING:
+            node = self._moves.node(node, NodeState.CORDONED, asker.words)
+        return await self._done(node)
+
+    async def drain(self, name: str, asker: Asker) -> Node:
+        node = self._hold(self._deck.node(name), asker)
+        if node.state is NodeState.CORDONED:
+            node = self._moves.node(node, NodeState.DRAINING, asker.words)
+        return await self._done(node)
+
+    async def uncordon(self, name: str, asker: Asker) -> Node:
+        """Works again. Whatever was being done to it is called off: a person says that it is well."""
+        node = self._deck.node(name)
+        kept_at_work = node.held and node.state in (NodeState.ACTIVE, NodeState.SPARE)
+        if node.state not in _OUT_OF_SERVICE and not kept_at_work:
+            raise _cannot("uncordoned", node)
+        self._call_off(node, asker)
+        node = replace(recovered(node), held=False, retiring=False)
+        if kept_at_work:
+            node = replace(node, why=asker.words)
+            self._moves.change(node)
+            return await self._done(node)
+        if node.state in (NodeState.DRAINING, NodeState.DRAINED):
+            node = self._moves.node(node, NodeState.CORDONED, asker.words)
+        return await self._done(self._moves.node(node, NodeState.ACTIVE, asker.words))
+
+    async def replace(self, name: str, asker: Asker) -> Repair:
+        """Replaced in the safe order, within the pool's budgets; a repair of another kind gives way."""
+        node = self._deck.node(name)
+        if node.state.leaving or node.state.coming:
+            raise _cannot("replaced", node)
+        current = self._book.open_repairs.get(node.id)
+        if current is not None and current.remedy.costs_the_node:
+            return await self._approve(current, asker)
+        if current is not None:
+            self._call_off(node, asker)
+        now = self._deck.clock.now()
+        repair = Repair(
+            id=self._deck.ids.new(RepairId),
+            node=node.id,
+            pool=node.pool,
+            remedy=Remedy.REPLACE,
+            signature=node.ailment.signature if node.ailment else "operator",
+            why=asker.words,
+            opened=now,
+            since=now,
+            approved=True,
+            by=asker.name,
+            host=node.host,
+            times={RepairStep.WAITING.value: now},
+        )
+        self._book.put_repair(repair)
+        self._moves.tell(node.id, "repair.waiting", f"to be replaced: {asker.words}", repair=repair.id)
+        return await self._settled(repair)
+
+    async def approve(self, name: str, asker: Asker) -> Repair:
+        return await self._approve(self._waiting(name), asker)
+
+    async def veto(self, name: str, asker: Asker) -> Repair:
+        """The repair does not take place, and the node is left as it is until a person says otherwise."""
+        node = self._deck.node(name)
+        repair = self._book.open_repairs.get(node.id)
+        if repair is None:
+            raise _no_repair(node)
+        self._call_off(node, asker)
+        why = f"vetoed, {asker.words}"
+        held = replace(node, held=True, retiring=False, why=why)
+        if node.state is NodeState.DRAINING and repair.step is RepairStep.DRAINING:
+            self._moves.node(held, NodeState.CORDONED, why)
+        else:
+            # A drain that a person asked for goes on.
+            self._moves.change(held)
+        return await self._settled(self._book.repairs[repair.id])
+
+    async def scale(self, pool: str, size: int, asker: Asker) -> PoolState:
+        spec = self._deck.spec(pool)
+        least, most = spec.scaling.least, spec.scaling.most
+        if not least <= size <= most:
+            raise Invalid(
+                "navarch.pool_size",
+                f"{pool} has between {least} and {most} nodes, not {size}.",
+                hint="change min_nodes or max_nodes in the configuration",
+            )
+        now = self._deck.clock.now()
+        state = replace(self._book.shelf(pool).state, wanted=size, wanted_by=asker.words, scaled=now)
+        return await self._keep_pool(state, f"wants {size} nodes: {asker.words}")
+
+    async def pause(self, pool: str, asker: Asker) -> PoolState:
+        """Nothing is bought, given back or repaired; what is under way comes to its end."""
+        self._deck.spec(pool)
+        state = replace(self._book.shelf(pool).state, paused=asker.words)
+        return await self._keep_pool(state, f"paused: {asker.words}")
+
+    async def resume(self, pool: str, asker: Asker) -> PoolState:
+        self._deck.spec(pool)
+        state = replace(self._book.shelf(pool).state, paused="")
+        return await self._keep_pool(state, f"resumed: {asker.words}")
+
+    def _waiting(self, name: str) -> Repair:
+        node = self._deck.node(name)
+        repair = self._book.open_repairs.get(node.id)
+        if repair is None:
+            raise _no_repair(node)
+        if repair.step is not RepairStep.WAITING:
+            raise Conflict(
+                "navarch.begun",
+                f"The repair of {node.id} has begun already.",
+                hint=f"navarch explain {node.id}",
+            )
+        return repair
+
+    async def _approve(self, repair: Repair, asker: Asker) -> Repair:
+        approved = replace(repair, approved=True, by=asker.name)
+        self._book.put_repair(approved)
+        self._moves.tell(repair.node, "repair.approved", asker.words, repair=repair.id)
+        return await self._settled(approved)
+
+    def _hold(self, node: Node, asker: Asker) -> Node:
+        """Out of service, and nothing takes it away: what was to give it back or treat it is called off."""
+        if node.state not in (*_AT_REST, *_OUT_OF_SERVICE):
+            raise _cannot("cordoned", node)
+        repair = self._book.open_repairs.get(node.id)
+        if repair is not None and _takes_away(repair):
+            self._call_off(node, asker)
+        held = replace(node, held=True, retiring=False, why=asker.words)
+        if node.state in _AT_REST:
+            return self._moves.node(held, NodeState.CORDONED, asker.words)
+        self._moves.change(held)
+        return held
+
+    def _call_off(self, node: Node, asker: Asker) -> None:
+        repair = self._book.open_repairs.get(node.id)
+        if repair is None:
+            return
+        if repair.step in (RepairStep.TREATING, RepairStep.VERIFYING, RepairStep.TERMINATING):
+            raise Conflict(
+                "navarch.too_late",
+                f"The repair of {node.id} cannot be called off any more: it is {repair.step.value}.",
+                hint=f"navarch explain {node.id}",
+            )
+        self._moves.step(repair, RepairStep.CANCELLED, asker.words)
+
+    async def _keep_pool(self, state: PoolState, sentence: str) -> PoolState:
+        self._book.put_pool(state)
+        self._moves.tell(f"pool/{state.name}", "pool.ordered", sentence)
+        self._deck.wake()
+        await self._deck.journal.durable()
+        return state
+
+    async def _done(self, node: Node) -> Node:
+        await self._deck.journal.durable()
+        return node
+
+    async def _settled(self, repair: Repair) -> Repair:
+        self._deck.wake()
+        await self._deck.journal.durable()
+        return repair
+
+
+def _takes_away(repair: Repair) -> bool:
+    """One that waits asks whoever holds the node, unless a person let it begin; one that verifies only looks."""
+    if repair.step is RepairStep.WAITING:
+        return repair.approved
+    return repair.step is not RepairStep.VERIFYING
+
+
+def _cannot(verb: str, node: Node) -> Conflict:
+    return Conflict(
+        "navarch.node_state",
+        f"{node.id} is {node.state.value} and cannot be {verb}.",
+        hint=f"navarch explain {node.id}",
+    )
+
+
+def _no_repair(node: Node) -> NotFound:
+    return NotFound(
+        "navarch.no_repair", f"Nothing is to be done to {node.id}.", hint=f"navarch explain {node.id}"
+    )

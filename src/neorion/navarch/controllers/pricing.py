@@ -1,0 +1,63 @@
+"""What the places of purchase ask for a machine now, and whether they have one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from neorion.capacity.prices import PriceBook
+from neorion.capacity.provider import Capability, Offering, Provider
+from neorion.keel.base import Error
+from neorion.keel.telemetry import logger
+from neorion.navarch.controllers.context import Deck
+from neorion.navarch.decide import places
+from neorion.navarch.model import Place, Stock
+
+log = logger(__name__)
+
+
+class Market:
+    """Asks now and then. What a cloud tells by itself counts; of the others, the price book knows the price at least."""
+
+    def __init__(self, deck: Deck, books: Mapping[str, PriceBook]) -> None:
+        self._deck = deck
+        self._books = books
+
+    async def tick(self) -> None:
+        by_cloud: dict[str, list[Place]] = {}
+        for spec in self._deck.specs.values():
+            for place in (place for offer in spec.offers for place in places(offer)):
+                by_cloud.setdefault(place.provider, []).append(place)
+        found: dict[str, Stock] = {}
+        for name, wanted in by_cloud.items():
+            found |= await self._ask(self._deck.world.providers[name], wanted)
+        if found != self._deck.book.stock:
+            self._deck.book.stock = found
+            self._deck.wake()
+
+    async def _ask(self, provider: Provider, wanted: Sequence[Place]) -> dict[str, Stock]:
+        told: Sequence[Offering] = ()
+        if Capability.OFFERINGS in provider.capabilities:
+            try:
+                told = await provider.offerings(sorted({place.instance_type for place in wanted}))
+            except Error as error:
+                # What it said last is the best that is known.
+                log.warning("prices are not known", provider=provider.name, why=error.sentence)
+                before = self._deck.book.stock
+                return {key: before[key] for place in wanted if (key := place.scopes[0]) in before}
+        book = self._books.get(provider.name)
+        return {
+            place.scopes[0]: stock for place in wanted if (stock := _stock(place, told, book)) is not None
+        }
+
+
+def _stock(place: Place, told: Iterable[Offering], book: PriceBook | None) -> Stock | None:
+    fitting = [
+        one
+        for one in told
+        if (one.instance_type, one.region, one.spot) == (place.instance_type, place.region, place.spot)
+        and (not place.zone or one.zone in ("", place.zone))
+    ]
+    if fitting:
+        # What is said of the zone itself counts; where the cloud is to choose the zone, the dearest.
+        best = max(fitting, key=lambda one: (one.zone == place.zone, one.price))
+        return Stock(best.price, best.available)
+    price = book.price(place.instance_type, place.region, spot=place.spot) if book is not None else None
+    return Stock(price) if price is not None else None

@@ -1,0 +1,195 @@
+"""Purchases: intent, call, outcome. The only place that buys.
+
+The intent is durable before the call, and its id is what the cloud recognises it by. So a call whose answer was lost is
+repeated, by this process or by the next, until the cloud has said for certain what became of it.
+"""
+
+from msgspec.structs import replace
+
+from neorion.capacity.node import marks
+from neorion.capacity.provider import Intent, IntentId, Machine, MachineState
+from neorion.keel.base import (
+    Deadline,
+    Denied,
+    Duration,
+    Error,
+    Instant,
+    Invalid,
+    NoCapacity,
+    QuotaExceeded,
+    Retry,
+)
+from neorion.keel.clock import point
+from neorion.navarch.controllers.bootstrap import seed_of
+from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.model import PURCHASE, NodeState, Purchase, PurchaseState
+
+# Longer than any cloud remembers a request: then it is not asked again, and its list alone decides.
+ABANDON_AFTER = Duration.of(minutes=30)
+# Above the lag of any cloud's list: what the last call has made is in it by then.
+LISTED_WITHIN = Duration.of(minutes=5)
+
+
+class Buyer:
+    """Settles purchases."""
+
+    def __init__(self, deck: Deck, moves: Moves) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = moves
+        # Purchases of which a call was never answered: their machines may have been made.
+        self._unanswered: set[IntentId] = set()
+        # Those of them that were asked for often enough, and when for the last time.
+        self._asked_last: dict[IntentId, Instant] = {}
+
+    async def buy(self, intent: IntentId) -> None:
+        purchase = self._book.purchases.get(intent)
+        if purchase is None or purchase.state is not PurchaseState.INTENDED:
+            return
+        if intent in self._asked_last:
+            await self._look_for(purchase)
+            return
+        await self._deck.journal.durable()
+        await point("navarch.buy.before")
+        provider = self._deck.world.providers[purchase.place.provider]
+        try:
+            machine = await provider.provision(self._intent(purchase))
+        except Denied as error:
+            # Whoever is turned away at the door is told nothing of what was asked for before.
+            if self._may_be_made(purchase):
+                self._trouble(purchase, error)
+                self._ask_again(purchase)
+                raise
+            self._refused(intent, error)
+        except (NoCapacity, QuotaExceeded, Invalid) as error:
+            self._refused(intent, error)
+        except Deadline:
+            self._unanswered.add(intent)
+            self._ask_again(purchase)
+            raise
+        else:
+            await point("navarch.buy.after")
+            self.bought(intent, machine)
+
+    def _may_be_made(self, purchase: Purchase) -> bool:
+        """What a process before this one asked for, and what it was told, nobody knows."""
+        return purchase.id in self._unanswered or purchase.intended < self._deck.started
+
+    def _ask_again(self, purchase: Purchase) -> None:
+        """Nobody knows. It is asked again, until so much time has passed that only the list can tell."""
+        now = self._deck.clock.now()
+        if not now.since(purchase.intended) < ABANDON_AFTER:
+            self._asked_last[purchase.id] = now
+
+    def bought(self, intent: IntentId, machine: Machine) -> None:
+        """The cloud has made the machine: now it is a matter of booting."""
+        purchase = self._book.purchases.get(intent)
+        if purchase is None or purchase.state is not PurchaseState.INTENDED:
+            return
+        if machine.state is MachineState.GONE:
+            self._settle(replace(purchase, state=PurchaseState.REFUSED, machine=machine.id))
+            self._order_over(purchase, "its machine ended before it was known")
+            return
+        self._settle(replace(purchase, state=PurchaseState.BOUGHT, machine=machine.id))
+        for scope in purchase.place.scopes:
+            self._book.drop_trouble(scope)
+        node = self._book.nodes.get(purchase.node)
+        if node is None:
+            # Nobody waits for it any more: the sweep gives it back.
+            return
+        place = replace(
+            node.place, zone=machine.zone or node.place.zone, region=machine.region or node.place.region
+        )
+        known = replace(
+            node,
+            place=place,
+            machine=machine.id,
+            machine_name=machine.name,
+            host=machine.host,
+            address=machine.private_address or machine.address,
+        )
+        self._moves.node(known, NodeState.BOOTING, f"{purchase.place.provider} made {machine.id}")
+
+    def _intent(self, purchase: Purchase) -> Intent:
+        spec, place = self._deck.spec(purchase.pool), purchase.place
+        outfitter = self._deck.world.outfitter
+        startup = ""
+        if outfitter is not None and spec.bootstrap.commands and not spec.bootstrap.first_contact:
+            startup = outfitter.startup(seed_of(self._deck.installation.secret, purchase.id))
+        return Intent(
+            id=purchase.id,
+            owner=self._deck.installation.id,
+            instance_type=place.instance_type,
+            region=place.region,
+            zone=place.zone,
+            spot=place.spot,
+            reservation=place.reservation,
+            image=spec.image,
+            ssh_keys=spec.ssh_keys,
+            startup=startup,
+            labels=(*spec.labels, (marks.POOL, spec.name), (marks.NODE_ID, str(purchase.node))),
+        )
+
+    def _refused(self, intent: IntentId, error: Error) -> None:
+        purchase = self._book.purchases[intent]
+        self._trouble(purchase, error)
+        self._settle(
+            replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
+        )
+        self._order_over(purchase, error.sentence)
+
+    def _trouble(self, purchase: Purchase, error: Error) -> None:
+        zone, region, cloud = purchase.place.scopes
+        match error:
+            case NoCapacity():
+                scope, kind = zone, "no_capacity"
+            case QuotaExceeded():
+                scope, kind = region, "quota"
+            case Denied():
+                scope, kind = cloud, "denied"
+            case _:
+                scope, kind = region, "invalid"
+        self._moves.trouble(scope, kind, error.sentence, purchase.intended)
+
+    async def _look_for(self, purchase: Purchase) -> None:
+        provider = self._deck.world.providers[purchase.place.provider]
+        try:
+            machines = await provider.list(self._deck.installation.id)
+        except Denied:
+            # That may last for days: others are asked, and what was made here is given back when we are let in again.
+            machines = ()
+        for machine in machines:
+            if machine.intent == purchase.id:
+                self.bought(purchase.id, machine)
+                return
+        # Whoever settled it while we asked was right.
+        if self._book.purchases[purchase.id].state is not PurchaseState.INTENDED:
+            return
+        left = LISTED_WITHIN - self._deck.clock.now().since(self._asked_last[purchase.id])
+        cloud = purchase.place.provider
+        if left:
+            raise Retry(
+                "navarch.unsettled",
+                f"{cloud} may still list what it was asked for last.",
+                hint="nothing: it is looked for again",
+                after=left,
+            )
+        why = f"{cloud} did not say for {ABANDON_AFTER} whether it was made"
+        self._settle(replace(purchase, state=PurchaseState.ABANDONED))
+        # The next one is ordered elsewhere, if there is another cloud.
+        self._moves.trouble(purchase.place.scopes[-1], "no_answer", why, purchase.intended)
+        self._order_over(purchase, why)
+
+    def _settle(self, purchase: Purchase) -> None:
+        PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)
+        self._asked_last.pop(purchase.id, None)
+        self._unanswered.discard(purchase.id)
+        self._book.put_purchase(replace(purchase, settled=self._deck.clock.now()))
+        self._deck.watch(purchase)
+        self._deck.wake()
+
+    def _order_over(self, purchase: Purchase, why: str) -> None:
+        node = self._book.nodes.get(purchase.node)
+        if node is not None:
+            self._moves.node(node, NodeState.TERMINATED, why)

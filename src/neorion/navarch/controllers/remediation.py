@@ -1,0 +1,81 @@
+"""Reboots that a cloud carries out. Everything else that is done to a machine is done by its agent, on its next heartbeat."""
+
+from msgspec.structs import replace
+
+from neorion.capacity.gpu import Remedy
+from neorion.capacity.provider import Capability
+from neorion.keel.clock import point
+from neorion.navarch.controllers.context import Deck
+from neorion.navarch.model import EventKind, NodeId, Pulse, Repair, RepairId, RepairStep
+
+
+class Healer:
+    """Asks clouds for reboots, and notes what agents have done."""
+
+    def __init__(self, deck: Deck) -> None:
+        self._deck = deck
+        self._book = deck.book
+        # Reboots that were asked for, while the machine's next kernel has not been heard of.
+        self._asked: dict[NodeId, RepairId] = {}
+
+    def by_cloud(self, repair: Repair) -> bool:
+        node = self._book.nodes.get(repair.node)
+        if node is None or repair.remedy is not Remedy.REBOOT or repair.step is not RepairStep.TREATING:
+            return False
+        provider = self._deck.world.providers.get(node.place.provider)
+        return provider is not None and Capability.REBOOT in provider.capabilities and bool(node.machine)
+
+    def due(self, repair: Repair) -> bool:
+        """Whether a cloud is still to be asked."""
+        return self.by_cloud(repair) and self._asked.get(repair.node) != repair.id
+
+    def order(self, node: NodeId) -> Repair | None:
+        """The repair that the node's agent is to carry out now."""
+        repair = self._book.open_repairs.get(node)
+        if repair is None or repair.step is not RepairStep.TREATING:
+            return None
+        return None if self.by_cloud(repair) else repair
+
+    def helpless(self, repair: Repair) -> bool:
+        """Whether only the node's agent could do it, and that one is not there to be told."""
+        node = self._book.nodes.get(repair.node)
+        if node is None or repair.step is not RepairStep.TREATING or self.by_cloud(repair):
+            return False
+        silent = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
+        return silent and repair.id not in self._book.pulses.get(node.id, Pulse()).refused
+
+    async def reboot(self, repair_id: RepairId) -> None:
+        repair = self._book.repairs.get(repair_id)
+        if repair is None or not self.due(repair):
+            return
+        node = self._book.nodes[repair.node]
+        await self._deck.journal.durable()
+        await point("navarch.treat.before")
+        await self._deck.world.providers[node.place.provider].reboot(node.machine)
+        if node.kernel_boot:
+            # It may serve again when it comes back, not while it has not gone down yet.
+            self._asked[node.id] = repair_id
+        else:
+            self.treated(repair.node, repair_id)
+
+    def forget_gone(self) -> None:
+        for node in [one for one in self._asked if one not in self._book.open_repairs]:
+            del self._asked[node]
+
+    def treated(self, node: NodeId, repair: RepairId) -> None:
+        pulse = self._book.pulses.get(node, Pulse())
+        # What was heard before is no sign of life after; the test before says nothing either.
+        heard = self._deck.clock.now()
+        self._book.hear(node, replace(pulse, treated=pulse.treated | {str(repair)}, heard=heard, tested=None))
+        self._deck.wake()
+
+    def rebooted(self, node: NodeId) -> None:
+        """The machine came back with another kernel: if that is what it was to do, it is done."""
+        repair = self._book.open_repairs.get(node)
+        if repair is not None and repair.step is RepairStep.TREATING and repair.remedy is Remedy.REBOOT:
+            self.treated(node, repair.id)
+
+    def refused(self, node: NodeId, repair: RepairId, why: str) -> None:
+        pulse = self._book.pulses.get(node, Pulse())
+        self._book.pulses[node] = replace(pulse, refused={**pulse.refused, str(repair): why})
+        self._deck.wake()

@@ -1,0 +1,45 @@
+"""The only place that gives machines back."""
+
+from neorion.capacity.provider import MachineState
+from neorion.keel.base import Duration, NotFound, Retry
+from neorion.keel.clock import point
+from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.model import Node, NodeId, NodeState, Origin
+
+# Clouds take seconds to minutes to stop a machine; it is asked again until it is gone.
+_ASK_AGAIN = Duration.of(seconds=5)
+
+
+class Ender:
+    """Terminates machines, again and again until each is gone."""
+
+    def __init__(self, deck: Deck, moves: Moves) -> None:
+        self._deck = deck
+        self._book = deck.book
+        self._moves = moves
+
+    async def end(self, node_id: NodeId) -> None:
+        node = self._book.nodes.get(node_id)
+        if node is None or node.state is not NodeState.TERMINATING:
+            return
+        await self._deck.journal.durable()
+        await point("navarch.end.before")
+        if not await self._gone(node):
+            raise Retry("navarch.ending", f"{node.machine} is still stopping.", after=_ASK_AGAIN)
+        await point("navarch.end.after")
+        # Before the book forgets it: whoever comes after a crash asks again.
+        await self._deck.world.scheduler.forget(node)
+        newest = self._book.nodes.get(node_id)
+        if newest is not None and newest.state is NodeState.TERMINATING:
+            self._moves.node(newest, NodeState.TERMINATED, f"{node.machine or 'its machine'} is gone")
+
+    async def _gone(self, node: Node) -> bool:
+        if not node.machine or (node.origin is Origin.JOINED and not node.place.provider):
+            return True
+        provider = self._deck.world.providers[node.place.provider]
+        try:
+            await provider.terminate(node.machine)
+            return (await provider.describe(node.machine)).state is MachineState.GONE
+        except NotFound:
+            return True

@@ -1,0 +1,93 @@
+"""What time does to nodes: machines that do not come up, nodes that are ready to serve, nodes on their way out."""
+
+from collections.abc import Iterator
+
+from neorion.keel.base import Instant
+from neorion.navarch.decide.actions import Action, FailNode, ForgetAilment, MoveNode, NoteSilence
+from neorion.navarch.decide.health import faded
+from neorion.navarch.decide.repair_ladder import lemons
+from neorion.navarch.model import EventKind, Health, Node, NodeState, Origin, PoolView, Pulse
+
+
+def live(view: PoolView, now: Instant) -> Iterator[Action]:
+    under_repair = {repair.node for repair in view.open_repairs}
+    for node in view.unsettled:
+        repaired = node.id in under_repair
+        match node.state:
+            case NodeState.BOOTING if now.since(node.since) > view.spec.timing.boot:
+                yield FailNode(node.id, f"its agent did not register within {view.spec.timing.boot}")
+            case NodeState.VERIFYING if not repaired and _on_a_lemon(node, view, now):
+                yield FailNode(node.id, f"its host {node.host} cost too many nodes before")
+            case NodeState.VERIFYING:
+                yield from _verify(node, view, now, repaired=repaired)
+            case NodeState.CORDONED | NodeState.DRAINED:
+                yield from _go_on(node, view.pulse(node.id), repaired=repaired)
+            case _:
+                pass
+        if node.ailment is not None and faded(node.ailment, view.spec.health, now):
+            yield ForgetAilment(node.id, f"not seen again within {view.spec.health.window}")
+    yield from _silent(view, now)
+
+
+def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
+    timing, pulse = view.spec.timing, view.pulse(node.id)
+    sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
+    if (
+        sick
+        and node.ailment is not None
+        and node.ailment.signature == EventKind.DRIVER
+        and pulse.tested is None
+    ):
+        # A driver that is still to come is what its test waits for.
+        sick = False
+    if repaired and (sick or pulse.tested is not True):
+        # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
+        return
+    if node.origin is Origin.JOINED and not (pulse.tested and not sick):
+        # Its owner decides what becomes of it: an illness is repaired like any other, and until it is fit it does not serve.
+        if sick:
+            yield MoveNode(node.id, NodeState.CORDONED, "sick before it served")
+    elif sick and node.ailment is not None:
+        yield FailNode(node.id, f"sick before it served: {node.ailment.sentence}")
+    elif pulse.tested is False:
+        yield FailNode(node.id, "it did not pass its own test")
+    elif now.since(node.since) > timing.verify_most:
+        yield FailNode(node.id, f"not verified within {timing.verify_most}")
+    elif pulse.tested and not now.since(node.since) < timing.verify and not node.held:
+        if node.spare:
+            yield MoveNode(node.id, NodeState.SPARE, "verified, and kept as a spare")
+        else:
+            yield MoveNode(node.id, NodeState.ACTIVE, "verified")
+
+
+def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
+    """A node that nobody holds goes one way or the other."""
+    if repaired or node.held:
+        return
+    if node.retiring:
+        if node.state is NodeState.CORDONED and pulse.marked:
+            yield MoveNode(node.id, NodeState.DRAINING, node.why)
+        elif node.state is NodeState.DRAINED:
+            yield MoveNode(node.id, NodeState.TERMINATING, node.why)
+    elif node.ailment is None or node.ailment.result is not Health.UNHEALTHY:
+        if node.state is NodeState.CORDONED:
+            yield MoveNode(node.id, NodeState.ACTIVE, "nothing keeps it from working")
+        else:
+            yield MoveNode(node.id, NodeState.CORDONED, "nothing keeps it from working")
+
+
+def _on_a_lemon(node: Node, view: PoolView, now: Instant) -> bool:
+    return bool(node.host) and node.host in lemons(view.repairs, view.spec.health.ladder, now)
+
+
+def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
+    quiet_since = (now - view.spec.timing.silence).ns
+    for node, heard in view.speaking():
+        if heard.ns >= quiet_since:
+            return
+        if node.ailment is not None and node.ailment.signature == EventKind.SILENCE:
+            continue
+        # Where something worse is known of the node, its silence was noted and changed nothing.
+        events = view.events.get(node.id, ())
+        if not any(event.kind is EventKind.SILENCE and event.at.ns >= quiet_since for event in events):
+            yield NoteSilence(node.id, heard)

@@ -1,0 +1,232 @@
+"""The size of a pool: what it should have, what it has, and what to buy or give back to get there."""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Self
+
+from neorion.capacity.gpu import shape_of
+from neorion.keel.base import Duration, Instant
+from neorion.navarch.decide.actions import NOBODY, Action, BuyNode, RetireNode, WantNodes
+from neorion.navarch.decide.autoscale import Scene, advise
+from neorion.navarch.decide.offering import choose, until
+from neorion.navarch.model import (
+    Hold,
+    HoldCode,
+    Node,
+    NodeId,
+    NodeState,
+    Origin,
+    Place,
+    PoolView,
+    PurchaseState,
+    Repair,
+    RepairId,
+    Wish,
+    is_settled,
+)
+
+_HOUR = Duration.of(hours=1)
+# Clouds answer some dozens of calls at once; the rest of a large order is decided on when these are on their way.
+AT_ONCE_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the pool should have and who says so; `wish` is what its autoscaler asked for, before any brake."""
+
+    size: int
+    by: str
+    wish: Wish | None = None
+
+
+def seats(view: PoolView) -> int:
+    """How many nodes count: an old node and its successor are one, and what others bought is not ours to count."""
+    replaced = _replaced(view)
+    both = sum((node := view.node(one)) is not None and is_settled(node) for one in replaced)
+    return view.settled - both + sum(_sits(node, replaced) for node in view.unsettled)
+
+
+def seated(view: PoolView) -> list[Node]:
+    """Who they are: every node is looked at, so it is asked only when one of them has to go."""
+    replaced = _replaced(view)
+    return [node for node in view.nodes if _sits(node, replaced)]
+
+
+def _replaced(view: PoolView) -> set[NodeId]:
+    return {repair.node for repair in view.open_repairs if view.successor(repair) is not None}
+
+
+def _sits(node: Node, replaced: AbstractSet[NodeId]) -> bool:
+    return (
+        node.origin is Origin.BOUGHT
+        and not node.state.leaving
+        and not node.spare
+        and not node.retiring
+        and node.id not in replaced
+    )
+
+
+def target(view: PoolView, now: Instant) -> Target:
+    """An operator's word or the autoscaler's, held back by cooldown, stabilisation and step, within the limits."""
+    scaling, state = view.spec.scaling, view.state
+    least, most = scaling.least, scaling.most
+    held = max(least, min(most, state.wanted if state.wanted >= 0 else least))
+    if scaling.autoscaler is None:
+        return Target(held, state.wanted_by or f"at least {least}")
+    shape = shape_of(view.spec.offers[0].instance_type)
+    scene = Scene(held, least, most, view.demand, now, shape.gpus if shape else 0)
+    advice = advise(scaling.autoscaler, scene)
+    if advice is None:
+        return Target(held, state.wanted_by or "the autoscaler knows too little to ask for more or less")
+    wish = Wish(now, advice.size)
+    if advice.size == held or (state.scaled is not None and now.since(state.scaled) < scaling.cooldown):
+        return Target(held, state.wanted_by or advice.why, wish)
+    if advice.size > held:
+        return Target(min(advice.size, held + scaling.step_up), advice.why, wish)
+    recent = [one.size for one in view.wishes if now.since(one.at) < scaling.stable]
+    # Shrinking must have been right for a while: what was needed a minute ago may be needed in a minute.
+    # A process that has not run for so long cannot know: wishes are not written down.
+    young = view.started is not None and now.since(view.started) < scaling.stable
+    size = max([advice.size, *recent]) if view.wishes and not young else held
+    return Target(max(min(size, held), held - scaling.step_down), advice.why, wish)
+
+
+def resize(view: PoolView, goal: Target, seekers: Sequence[Repair], now: Instant) -> Iterator[Action | Hold]:
+    """`seekers` are repairs that wait for a successor to be bought."""
+    if goal.size != view.state.wanted:
+        yield WantNodes(view.spec.name, goal.size, goal.by)
+    have = seats(view)
+    if view.state.paused:
+        yield from _paused(view, goal, have, seekers)
+        return
+    yield from _buy(view, _shopping(view, goal, have, seekers), now)
+    if have > goal.size:
+        yield from _retire(view, have - goal.size, goal.by)
+    yield from _spare_too_many(view)
+
+
+def _paused(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) -> Iterator[Hold]:
+    """Who waits for a purchase that is not made now: nodes whose successors are not ordered yet, and the pool itself."""
+    waiting = [repair.node for repair in seekers]
+    for subject in [*waiting, *([view.spec.name] if have != goal.size else [])]:
+        yield Hold(HoldCode.PAUSED, subject, detail=view.state.paused, pool=view.spec.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Want:
+    why: str
+    spare: bool = False
+    repair: RepairId = NOBODY
+
+
+def _shopping(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) -> Iterator[_Want]:
+    """Successors first, because somebody waits for them; then the pool's own size; then spares."""
+    for repair in seekers:
+        yield _Want(f"takes the place of {repair.node}", repair=repair.id)
+    for _ in range(goal.size - have):
+        yield _Want(f"{have} of {goal.size} nodes: {goal.by}")
+    kept = _spares(view)
+    for _ in range(view.spec.scaling.spares - kept):
+        yield _Want(f"{kept} of {view.spec.scaling.spares} spares", spare=True)
+
+
+def _spares(view: PoolView) -> int:
+    """Those on their way too; one that serves is none any more."""
+    return sum(node.spare and not node.state.leaving for node in view.unsettled)
+
+
+def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[BuyNode | Hold]:
+    planned: list[Place] = []
+    till = _Till.of(view, now)
+    for want in islice(shopping, AT_ONCE_MAX):
+        found = _brakes(view, till, planned, now) or choose(view, planned, now)
+        if isinstance(found, Place):
+            found = _too_much(view, [*planned, found]) or found
+        if isinstance(found, Hold):
+            # What stops one stops the rest.
+            yield found
+            return
+        planned.append(found)
+        yield BuyNode(view.spec.name, found, want.why, want.spare, want.repair)
+
+
+@dataclass(frozen=True, slots=True)
+class _Till:
+    """What a pool has and has bought, counted once for all purchases of a decision."""
+
+    alive: int
+    coming: int
+    lately: int
+
+    @classmethod
+    def of(cls, view: PoolView, now: Instant) -> Self:
+        lately = sum(
+            purchase.state in (PurchaseState.INTENDED, PurchaseState.BOUGHT)
+            and now.since(purchase.intended) < _HOUR
+            for purchase in view.purchases
+        )
+        coming = sum(node.state.coming for node in view.paid)
+        return cls(view.settled + len(view.paid), coming, lately)
+
+
+def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
+    name, spending, scaling = view.spec.name, view.spec.spending, view.spec.scaling
+    alive = till.alive + len(planned)
+    most = scaling.most + scaling.spares + scaling.surge.of(scaling.most)
+    if alive >= most:
+        return Hold(HoldCode.POOL_MAX, name, have=alive, most=most)
+    lately = till.lately + len(planned)
+    if lately >= spending.per_hour:
+        return Hold(HoldCode.PURCHASES, name, have=lately, most=spending.per_hour)
+    trouble = view.troubles.get(name)
+    if trouble is not None and trouble.times >= spending.breaker:
+        coming = till.coming + len(planned)
+        if now < until(trouble) or coming:
+            later = until(trouble) if now < until(trouble) else None
+            return Hold(HoldCode.BREAKER, name, have=trouble.times, until=later)
+    return None
+
+
+def _too_much(view: PoolView, planned: Sequence[Place]) -> Hold | None:
+    most = view.spec.spending.total
+    if not most or view.dollars + sum(place.price for place in planned) <= most:
+        return None
+    spends, price = view.dollars + sum(place.price for place in planned[:-1]), planned[-1].price
+    return Hold(
+        HoldCode.SPEND,
+        view.spec.name,
+        detail=f"{spends:g} of at most {most:g} dollars an hour, and a machine costs {price:g}",
+    )
+
+
+def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
+    """Whom nobody will miss goes first: not yet serving, sick, without work, idle for longest, least used."""
+    busy = {repair.node for repair in view.open_repairs} | {
+        repair.successor for repair in view.open_repairs if repair.successor
+    }
+    willing = [
+        node for node in seated(view) if node.id not in busy and not node.held and node.state in _RETIRABLE
+    ]
+    willing.sort(key=lambda node: _missed(node, view))
+    for node in willing[:surplus]:
+        yield RetireNode(node.id, f"the pool is too large: {why}")
+
+
+_RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, NodeState.ACTIVE, NodeState.CORDONED)
+
+
+def _missed(node: Node, view: PoolView) -> tuple[object, ...]:
+    """Work that holds GPUs counts before what they do: it may load data, or wait for its user."""
+    pulse, busy = view.pulse(node.id), any(name in view.demand.busy for name in (*node.names, node.agent))
+    idle = pulse.idle.ns if pulse.idle is not None else 2**63
+    used = pulse.utilisation if pulse.utilisation is not None else 100.0
+    return (not node.state.coming, node.ailment is None, busy, idle, used, NodeId(node.id))
+
+
+def _spare_too_many(view: PoolView) -> Iterator[RetireNode]:
+    spares = [node for node in view.unsettled if node.state is NodeState.SPARE and not node.held]
+    kept = _spares(view)
+    for node in spares[: max(0, kept - view.spec.scaling.spares)]:
+        yield RetireNode(node.id, "more spares than the pool keeps")
