@@ -16,9 +16,9 @@ import msgspec
 from bench.devservers.operator import SPEC
 from bench.devservers.sides import NAMESPACE, together
 from bench.devservers.world import RUNNING, SINCE, pod_of
-from neorion.devservers.act.servers import moment
+from neorion.devservers.controllers.devserver import moment
 from neorion.devservers.decide import FINALIZER, Observed, Settings, decide
-from neorion.devservers.model.objects import FLAVORS, SERVERS, Body, DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, Body, DevServer, DevServerFlavor
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import LOOPBACK, Door
 from neorion.keel.clock import SystemClock

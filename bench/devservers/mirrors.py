@@ -14,11 +14,11 @@ import anyio
 import msgspec
 
 from bench.kit import Report
-from neorion.devservers.act import Hands, Mirrors, Servers
+from neorion.devservers.controllers import Hands, Mirrors, Servers
 from neorion.devservers.decide import Observed, decide
-from neorion.devservers.model.objects import SERVERS, DevServer
+from neorion.devservers.model.kube_types import SERVERS, DevServer
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Key, Kind

@@ -23,7 +23,7 @@ from bench.kit import Report
 from bench.peers import Absent
 from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.devservers.model import Phase
-from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.simulated import Group

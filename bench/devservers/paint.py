@@ -15,7 +15,7 @@ import anyio
 from bench.devservers.operator import SPEC, prepare
 from bench.devservers.sides import NAMESPACE
 from bench.kit import Report
-from neorion.devservers.model.objects import SERVERS
+from neorion.devservers.model.kube_types import SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.kube.client import connect, read_kubeconfig

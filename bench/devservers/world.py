@@ -5,7 +5,7 @@ from typing import Any, Final
 import anyio
 
 from neorion.devservers.decide import SERVER_LABEL
-from neorion.devservers.model.objects import BODIES
+from neorion.devservers.model.kube_types import BODIES
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Key, Merge
 from neorion.keel.kube.client import Client

@@ -12,7 +12,7 @@ import yaml
 from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.model import Cost, DevServerStatus
 from neorion.devservers.testing import a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.drydock.binaries import Shelf
 from neorion.keel.kube.control.metrics import ControlMetrics
 from neorion.keel.telemetry.metrics import Metrics

@@ -12,7 +12,7 @@ import yaml
 from neorion.devservers.app import Plan, build
 from neorion.devservers.decide import HOME_DELETE_AFTER, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, DevServer
+from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, DevServer
 from neorion.devservers.testing import SETTINGS
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration

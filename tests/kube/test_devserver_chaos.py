@@ -12,7 +12,7 @@ import pytest
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import Phase, StopReason
-from neorion.devservers.model.objects import BODIES, SERVERS
+from neorion.devservers.model.kube_types import BODIES, SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.simulated import Group, ensure_simulated
 from neorion.drydock.testing import namespace

@@ -18,7 +18,7 @@ from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.client import Fleet
 from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import ConditionType, Deadline, DevServerStatus, Phase, StopReason
-from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS, Body
+from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, Body
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration, NotFound

@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 
 from neorion.devservers.cli import app
 from neorion.devservers.model import DEFAULT_FLAVORS
-from neorion.devservers.model.objects import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
 from neorion.keel.base import Invalid

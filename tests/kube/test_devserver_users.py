@@ -9,7 +9,7 @@ import pytest
 from neorion.devservers.adapters.install import Installer, Overlay, bundle, carry_out, plan
 from neorion.devservers.adapters.users import UserRequest, Users
 from neorion.devservers.decide.tenant import tenant_manifests
-from neorion.devservers.model.objects import USERS
+from neorion.devservers.model.kube_types import USERS
 from neorion.devservers.model.user import DevServerUserSpec, UserPhase
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, NotFound

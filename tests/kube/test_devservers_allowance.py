@@ -3,7 +3,7 @@
 import pytest
 
 from neorion.devservers.adapters.install import GUARDS, Installer, Overlay, bundle
-from neorion.devservers.model.objects import FLAVORS
+from neorion.devservers.model.kube_types import FLAVORS
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.kube import Merge

@@ -14,7 +14,7 @@ import pytest
 
 from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.decide.tenant import tenant_manifests
-from neorion.devservers.model.objects import SERVERS
+from neorion.devservers.model.kube_types import SERVERS
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Denied, NotFound

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from neorion.devservers.adapters.install import GUARDS, Images, Installer, Outcome, Overlay, bundle
 from neorion.devservers.adapters.install.bundle import rendered
-from neorion.devservers.adapters.install.kinds import kind_of
+from neorion.devservers.adapters.install.resource_kinds import kind_of
 from neorion.devservers.adapters.users import UserRequest, Users
 from neorion.devservers.cli import app
-from neorion.devservers.model.objects import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated

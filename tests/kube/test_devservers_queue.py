@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
-from neorion.devservers.model.objects import SERVERS
+from neorion.devservers.model.kube_types import SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.base import Duration

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from neorion.devservers.adapters.hostkeys import Keymaker
+from neorion.devservers.adapters.host_keys import Keymaker
 from neorion.devservers.adapters.users import UserRequest, Users
 from neorion.devservers.app.user_controller import UserPlan, build_user_controller
 from neorion.devservers.model.user import UserQuota

@@ -12,7 +12,7 @@ from neorion.devservers.app import Plan, build
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.objects import BODIES, FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration, Error, Finding, Severity
 from neorion.keel.kube import Api, Deletion, Key, Merge

@@ -45,7 +45,7 @@ app.mount(
 )
 app.mount(
     "up",
-    "neorion.devservers.cli.admin:install_command",
+    "neorion.devservers.cli.commands.admin:install_command",
     help="Install or upgrade development servers in a cluster.",
     heading=_SYSTEMS,
 )

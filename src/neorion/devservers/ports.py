@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
-from neorion.devservers.model.objects import DevServer
+from neorion.devservers.model.kube_types import DevServer
 from neorion.keel.kube import Key
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from neorion.devservers.adapters.users import kubeconfig
-from neorion.devservers.decide.objects import Identity, service
+from neorion.devservers.decide.manifests import Identity, service
 from neorion.devservers.decide.tenant import checked_quota, quota_of, tenant_manifests
 from neorion.devservers.model import DevServerSpec
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota

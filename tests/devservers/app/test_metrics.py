@@ -2,9 +2,9 @@ from msgspec.structs import replace
 
 from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.model import Cost, DevServerSpec, DevServerStatus, Phase
-from neorion.devservers.model.objects import DevServer
+from neorion.devservers.model.kube_types import DevServer
 from neorion.devservers.testing import a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.telemetry.metrics import Metrics
 
 COST = Cost(as_of=CREATED, per_hour="1.5", stopped_per_hour="0.1")

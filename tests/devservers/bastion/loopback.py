@@ -19,7 +19,7 @@ from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.audit import parse
 from neorion.devservers.decide.tenant import authorized_keys
 from neorion.devservers.model.audit import AuditRecord
-from neorion.devservers.model.objects import USERS
+from neorion.devservers.model.kube_types import USERS
 from neorion.devservers.model.user import DevServerUserSpec
 from neorion.devservers.ports import RunningServer
 from neorion.keel.base import NotFound

@@ -12,7 +12,7 @@ import pytest
 from neorion.devservers.bastion import Limits
 from neorion.devservers.decide.audit import verify
 from neorion.devservers.model.audit import AuditEvent
-from neorion.devservers.model.objects import USERS
+from neorion.devservers.model.kube_types import USERS
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Merge

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from neorion.devservers.cli import listing
+from neorion.devservers.cli.commands import list_impl
 from neorion.devservers.client import Fleet
 from neorion.keel.base import NotFound
 from neorion.keel.cli import ColorMode, Shared
@@ -30,5 +30,5 @@ async def test_who_watches_a_cluster_without_servers_hears_what_it_lacks():
     fleet = Fleet(cast("Client", BareApi(MemoryCluster(clock), clock)), "dev-ann", clock)
     screen = Screen.of(io.StringIO(), ColorMode.NEVER, {})
     with pytest.raises(NotFound) as refused:
-        await listing.watch(fleet, Output(Shared(), screen, screen, {}))
+        await list_impl.watch(fleet, Output(Shared(), screen, screen, {}))
     assert refused.value.code == "devservers.not_installed"

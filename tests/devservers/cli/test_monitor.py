@@ -5,7 +5,7 @@ import io
 import pytest
 from aiohttp import web
 
-from neorion.devservers.cli.monitor import monitor
+from neorion.devservers.cli.commands.monitor_impl import monitor
 from neorion.devservers.client import Fleet
 from neorion.keel.base import Denied, Duration, Retry
 from neorion.keel.cli import ColorMode, Shared

@@ -7,17 +7,17 @@ import yaml
 from msgspec import convert
 from msgspec.structs import replace
 
-from neorion.devservers.cli.costs import CostRecord, bills, together
-from neorion.devservers.cli.flavors import FlavorRecord
-from neorion.devservers.cli.monitor import gpu_words
-from neorion.devservers.cli.streams import Copy, copy_of
-from neorion.devservers.cli.telling import StepTeller
+from neorion.devservers.cli.commands.access_impl import Copy, copy_of
+from neorion.devservers.cli.commands.cost_impl import CostRecord, bills, together
+from neorion.devservers.cli.commands.monitor_impl import gpu_words
+from neorion.devservers.cli.flavor_table import FlavorRecord
+from neorion.devservers.cli.progress import StepTeller
 from neorion.devservers.client import Progress, Step
 from neorion.devservers.decide.cost import opened
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Price
-from neorion.devservers.model.objects import DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
 from neorion.devservers.testing import a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Invalid
 from neorion.keel.cli import ColorMode, Shared
 from neorion.keel.cli.kit import Output, Screen

@@ -8,8 +8,8 @@ import anyio
 import pytest
 from aiohttp import WSMsgType, web
 
-from neorion.devservers.client.copying import _pack_there, _unpack_there
-from neorion.devservers.client.fleet import Fleet
+from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.file_copy import _pack_there, _unpack_there
 from neorion.keel.kube.streams import Container
 from tests.keel.kube.stage import Handler, LeapClock, staged
 

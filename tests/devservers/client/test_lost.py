@@ -7,8 +7,9 @@ from typing import Any, TypeVar, cast
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import AsyncDevServer, Fleet, Place, Wish, aio, fleet
-from neorion.devservers.model.objects import FLAVORS, SERVERS, DevServer
+from neorion.devservers.client import AsyncDevServer, Fleet, Place, Wish, async_client
+from neorion.devservers.client import api as api_module
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict, Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock
@@ -55,7 +56,7 @@ class TornApi(MemoryApi):
 async def torn(monkeypatch: pytest.MonkeyPatch) -> TornApi:
     api = TornApi()
     await api.create(FLAVORS, a_flavor(replace(FLAVOR, default=True), "cpu-small"))
-    monkeypatch.setattr(fleet, "_LOOKS", (Duration(0),) * 4)
+    monkeypatch.setattr(api_module, "_LOOKS", (Duration(0),) * 4)
     return api
 
 
@@ -106,8 +107,8 @@ async def test_a_block_deletes_the_server_whose_answer_was_lost(
     async def nobody_waits(*_: object) -> None:
         assert len(await uids(torn)) == 1
 
-    monkeypatch.setattr(aio, "connect", connect)
-    monkeypatch.setattr(aio, "until_ready", nobody_waits)
+    monkeypatch.setattr(async_client, "connect", connect)
+    monkeypatch.setattr(async_client, "until_ready", nobody_waits)
     torn.breaks = "after"
     async with AsyncDevServer(
         "mydev", Place(Cluster("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=False

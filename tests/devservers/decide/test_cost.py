@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from neorion.devservers.decide import Observed, Surroundings, accrued, decide
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Lifecycle, Price
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import PodStatus
 
 HOUR = timedelta(hours=1)

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.decide import Decision, Observed, Surroundings, decide, unsure
-from neorion.devservers.decide.working import HELD_AGAIN
+from neorion.devservers.decide.running import HELD_AGAIN
 from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Home, Lifecycle
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Claim, Node, NodeStatus, PodStatus
 from neorion.keel.kube.core.core_v1 import ClaimResources, ClaimSpec, ClaimStatus

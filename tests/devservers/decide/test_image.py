@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from neorion.devservers.decide import Observed, decide
 from neorion.devservers.decide.resize import Change
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Lifecycle
-from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
+from neorion.devservers.model.kube_types import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import Container, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.devservers.decide.evidence import FRESH, Look, Sign, Source
+from neorion.devservers.decide.activity import FRESH, Look, Sign, Source
 from neorion.devservers.decide.lifetime import (
     Running,
     deadline,

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import Decision, Observed, decide
 from neorion.devservers.model import DevServerSpec, Lifecycle, Phase
-from neorion.devservers.model.objects import Body
+from neorion.devservers.model.kube_types import Body
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from neorion.devservers.decide import Observed, decide
 from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import ContainerStatus, Pod, PodStatus
 from neorion.keel.kube.core.core_v1 import ClaimStatus

@@ -14,7 +14,7 @@ from neorion.devservers.decide import (
     TurnOn,
     decide,
 )
-from neorion.devservers.decide.working import UNDO_AFTER
+from neorion.devservers.decide.running import UNDO_AFTER
 from neorion.devservers.model import (
     DevServerSpec,
     DevServerStatus,
@@ -27,9 +27,9 @@ from neorion.devservers.model import (
     Schedule,
     StopReason,
 )
-from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
+from neorion.devservers.model.kube_types import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Container, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting

@@ -7,11 +7,11 @@ from msgspec.structs import replace as changed
 
 from neorion.devservers.decide import Observed, Settings, decide, doubts_host_key, wants_host_key
 from neorion.devservers.decide.ssh import MOUNT_PATIENCE
-from neorion.devservers.decide.tooling import TOOLS
+from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Port, Ssh
-from neorion.devservers.model.objects import Body, BodySpec, Template, TemplateSpec
+from neorion.devservers.model.kube_types import Body, BodySpec, Template, TemplateSpec
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Container, Pod, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Running, Terminated, Waiting

@@ -15,7 +15,7 @@ from neorion.devservers.decide import (
     TurnOff,
     decide,
 )
-from neorion.devservers.decide.working import UNDO_AFTER
+from neorion.devservers.decide.running import UNDO_AFTER
 from neorion.devservers.model import (
     AppliedFlavor,
     ConditionType,
@@ -25,9 +25,9 @@ from neorion.devservers.model import (
     Lifecycle,
     StopReason,
 )
-from neorion.devservers.model.objects import Body, BodySpec
+from neorion.devservers.model.kube_types import Body, BodySpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
-from neorion.devservers.testing.build import CREATED
+from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Pod, PodStatus
 

@@ -7,9 +7,9 @@ from msgspec import structs
 
 from neorion.devservers.decide.tenant import SERVERS_COUNTED
 from neorion.devservers.decide.user import REPAIR_EVERY, UserObserved, decide_user
-from neorion.devservers.model.objects import DevServerUser
+from neorion.devservers.model.kube_types import DevServerUser
+from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.devservers.model.user import DevServerUserSpec, UserConditionType, UserPhase
-from neorion.devservers.model.users import USER_LABEL
 from neorion.keel.kube import Meta
 from neorion.keel.kube.core import Namespace, ResourceQuota
 from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus

@@ -9,10 +9,10 @@ from typing import Final
 import anyio
 import asyncssh
 
-from neorion.devservers.act.bastion_keys import AUTHORITY_KEY, HOST_KEY
-from neorion.devservers.act.users import BASTION_KEYS
 from neorion.devservers.bastion import AuditLog, ClusterServers, Context, Directory, Signer, listen
-from neorion.devservers.model.users import SYSTEM_NAMESPACE
+from neorion.devservers.controllers.bastion_keys import AUTHORITY_KEY, HOST_KEY
+from neorion.devservers.controllers.users import BASTION_KEYS
+from neorion.devservers.model.tenancy import SYSTEM_NAMESPACE
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import Clock, SystemClock, SystemIds, system_rng
 from neorion.keel.kube import Api

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from neorion.devservers.decide import rate
 from neorion.devservers.model import Phase
-from neorion.devservers.model.objects import DevServer
+from neorion.devservers.model.kube_types import DevServer
 from neorion.keel.telemetry.metrics import Metrics
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from neorion.devservers.act import (
+from neorion.devservers.controllers import (
     CARRIERS,
     LOOKERS,
     Alerts,
@@ -14,9 +14,9 @@ from neorion.devservers.act import (
     Mirrors,
     Servers,
 )
-from neorion.devservers.act.mirrors import in_use, marked_home, server_key
+from neorion.devservers.controllers.cache import in_use, marked_home, server_key
 from neorion.devservers.decide import Settings, flavors_of, pod_refusal
-from neorion.devservers.model.objects import Body, DevServer
+from neorion.devservers.model.kube_types import Body, DevServer
 from neorion.devservers.ports import UNTALLIED, Crier, Hook, Keys, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng

@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass, field
 
 from neorion.devservers.adapters import Inside
-from neorion.devservers.adapters.hostkeys import Keymaker
+from neorion.devservers.adapters.host_keys import Keymaker
 from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.app.operator import Plan, Reach, build
 from neorion.devservers.decide import Settings

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from neorion.devservers.act.bastion_keys import ensure_bastion_keys
-from neorion.devservers.act.users import (
+from neorion.devservers.adapters.account_files import write_account
+from neorion.devservers.adapters.host_keys import Keymaker
+from neorion.devservers.app.run import identity
+from neorion.devservers.controllers.bastion_keys import ensure_bastion_keys
+from neorion.devservers.controllers.users import (
     MANAGER,
     UserCache,
     Users,
@@ -14,10 +17,7 @@ from neorion.devservers.act.users import (
     gpus_of_node,
     user_key,
 )
-from neorion.devservers.adapters.account_files import write_account
-from neorion.devservers.adapters.hostkeys import Keymaker
-from neorion.devservers.app.run import identity
-from neorion.devservers.model.users import BASTION_ACCOUNT, SYSTEM_NAMESPACE
+from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE
 from neorion.devservers.ports import Keys
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng, SystemClock, SystemIds, system_rng

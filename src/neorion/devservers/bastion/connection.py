@@ -21,7 +21,7 @@ from neorion.devservers.bastion.upstream import Upstream
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.login import Login, parse_login, server_meant
 from neorion.devservers.model.audit import AuditEvent
-from neorion.devservers.model.users import own_namespace
+from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import Error
 from neorion.keel.kube import Key
 from neorion.keel.telemetry import logger

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import asyncssh
 
-from neorion.devservers.model.objects import USERS, DevServerUser
+from neorion.devservers.model.kube_types import USERS, DevServerUser
 from neorion.keel.kube import Key
 from neorion.keel.kube.control import Informers, Lane
 from neorion.keel.telemetry import logger

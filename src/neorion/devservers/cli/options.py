@@ -67,7 +67,7 @@ def cluster_options(function: Callback) -> Callback:
 
 def _completed(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """The names of servers or flavors that a shell offers for what was typed so far."""
-    from neorion.devservers.cli.asking import known_names  # noqa: PLC0415 -- only shells that complete ask
+    from neorion.devservers.cli.session import known_names  # noqa: PLC0415 -- only shells that complete ask
 
     given = ctx.params
     where = Where(given.get("namespace") or "", given.get("context") or "", given.get("kubeconfig"))

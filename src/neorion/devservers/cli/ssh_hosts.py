@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from neorion.devservers.client import Fleet
-from neorion.devservers.model.users import BASTION_ACCOUNT, SYSTEM_NAMESPACE, user_of
+from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE, user_of
 from neorion.keel.base import Conflict, Denied, NotFound
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube.core import CONFIG_MAP

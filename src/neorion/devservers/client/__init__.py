@@ -6,30 +6,30 @@ operator's work: it asks, and watches what becomes of it. Names load when first 
 
 from typing import TYPE_CHECKING
 
-from neorion.devservers.client.steps import Step, is_observed, is_ready, obstacle, steps
-from neorion.devservers.model.users import own_namespace
+from neorion.devservers.client.progress import Step, is_observed, is_ready, obstacle, steps
+from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.devservers.client.aio import AsyncDevServer, Wanted, Where
-    from neorion.devservers.client.copying import LeftOut, copy_from, copy_to
-    from neorion.devservers.client.extension import Extension, extended
-    from neorion.devservers.client.fleet import Fleet, when
-    from neorion.devservers.client.follow import (
+    from neorion.devservers.client.api import Fleet, when
+    from neorion.devservers.client.async_client import AsyncDevServer, Wanted, Where
+    from neorion.devservers.client.client import DevServer
+    from neorion.devservers.client.create_request import Wish
+    from neorion.devservers.client.durations import parse_span, span_text
+    from neorion.devservers.client.extend import Extension, extended
+    from neorion.devservers.client.file_copy import LeftOut, copy_from, copy_to
+    from neorion.devservers.client.flavor_change import Move, plan_move
+    from neorion.devservers.client.kube_context import Place, find_place, user_name
+    from neorion.devservers.client.pod_access import CONTAINER, container, forwarded, logs_of, open_in, run_in
+    from neorion.devservers.client.server_diagnosis import STOPS, Diagnosis, diagnosis, ends
+    from neorion.devservers.client.ssh import Way, find_way, run_ssh
+    from neorion.devservers.client.wait import (
         PATIENCE,
         Progress,
         until_gone,
         until_ready,
         until_stopped,
     )
-    from neorion.devservers.client.inside import CONTAINER, container, forwarded, logs_of, open_in, run_in
-    from neorion.devservers.client.move import Move, plan_move
-    from neorion.devservers.client.place import Place, find_place, user_name
-    from neorion.devservers.client.spans import parse_span, span_text
-    from neorion.devservers.client.ssh import Way, find_way, run_ssh
-    from neorion.devservers.client.sync import DevServer
-    from neorion.devservers.client.why import STOPS, Diagnosis, diagnosis, ends
-    from neorion.devservers.client.wish import Wish
 
 __all__ = [
     "CONTAINER",
@@ -80,32 +80,32 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "aio": (
+        "async_client": (
             "AsyncDevServer",
             "Wanted",
             "Where",
         ),
-        "copying": (
+        "file_copy": (
             "LeftOut",
             "copy_from",
             "copy_to",
         ),
-        "extension": (
+        "extend": (
             "Extension",
             "extended",
         ),
-        "fleet": (
+        "api": (
             "Fleet",
             "when",
         ),
-        "follow": (
+        "wait": (
             "PATIENCE",
             "Progress",
             "until_gone",
             "until_ready",
             "until_stopped",
         ),
-        "inside": (
+        "pod_access": (
             "CONTAINER",
             "container",
             "forwarded",
@@ -113,16 +113,16 @@ __getattr__ = late(
             "open_in",
             "run_in",
         ),
-        "move": (
+        "flavor_change": (
             "Move",
             "plan_move",
         ),
-        "place": (
+        "kube_context": (
             "Place",
             "find_place",
             "user_name",
         ),
-        "spans": (
+        "durations": (
             "parse_span",
             "span_text",
         ),
@@ -131,13 +131,13 @@ __getattr__ = late(
             "find_way",
             "run_ssh",
         ),
-        "sync": ("DevServer",),
-        "why": (
+        "client": ("DevServer",),
+        "server_diagnosis": (
             "STOPS",
             "Diagnosis",
             "diagnosis",
             "ends",
         ),
-        "wish": ("Wish",),
+        "create_request": ("Wish",),
     },
 )

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
-from neorion.devservers.client.fleet import Fleet
-from neorion.devservers.client.inside import forwarded
+from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.pod_access import forwarded
 from neorion.devservers.decide import SSH_PORT
-from neorion.devservers.model.objects import DevServer
+from neorion.devservers.model.kube_types import DevServer
 
 # Whoever the image runs as: sshd knows them by this name in every server.
 USER = "dev"

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
+    from neorion.devservers.decide.activity import (
+        FRESH,
+        Look,
+        Reading,
+        Sight,
+        Sign,
+        Source,
+        follow,
+        missed,
+    )
     from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
         FINALIZER,
@@ -21,19 +31,9 @@ if TYPE_CHECKING:
         TurnOff,
         TurnOn,
     )
-    from neorion.devservers.decide.evidence import (
-        FRESH,
-        Look,
-        Reading,
-        Sight,
-        Sign,
-        Source,
-        follow,
-        missed,
-    )
+    from neorion.devservers.decide.flavor_change import Surroundings
     from neorion.devservers.decide.lifetime import expiry
-    from neorion.devservers.decide.looking import next_look
-    from neorion.devservers.decide.moving import Surroundings
+    from neorion.devservers.decide.manifests import Identity, Manifest, Settings, host_key_secret
     from neorion.devservers.decide.names import (
         HOME_DELETE_AFTER,
         HOME_LABEL,
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
         host_key_name,
         service_name,
     )
-    from neorion.devservers.decide.objects import Identity, Manifest, Settings, host_key_secret
+    from neorion.devservers.decide.per_user_limit import ahead, flavors_of, most
     from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
-    from neorion.devservers.decide.ration import ahead, flavors_of, most
-    from neorion.devservers.decide.refusal import pod_refusal
+    from neorion.devservers.decide.probe_schedule import next_look
+    from neorion.devservers.decide.rejected_writes import pod_refusal
     from neorion.devservers.decide.server import decide, unsure
     from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
 
@@ -115,7 +115,7 @@ __getattr__ = late(
             "TurnOff",
             "TurnOn",
         ),
-        "evidence": (
+        "activity": (
             "FRESH",
             "Look",
             "Reading",
@@ -126,8 +126,8 @@ __getattr__ = late(
             "missed",
         ),
         "lifetime": ("expiry",),
-        "looking": ("next_look",),
-        "moving": ("Surroundings",),
+        "probe_schedule": ("next_look",),
+        "flavor_change": ("Surroundings",),
         "names": (
             "HOME_DELETE_AFTER",
             "HOME_LABEL",
@@ -138,19 +138,19 @@ __getattr__ = late(
             "host_key_name",
             "service_name",
         ),
-        "objects": ("Identity", "Manifest", "Settings", "host_key_secret"),
+        "manifests": ("Identity", "Manifest", "Settings", "host_key_secret"),
         "probe": (
             "PROBE",
             "SSH_PORT",
             "WORDS_MAX",
             "read",
         ),
-        "ration": (
+        "per_user_limit": (
             "ahead",
             "flavors_of",
             "most",
         ),
-        "refusal": ("pod_refusal",),
+        "rejected_writes": ("pod_refusal",),
         "server": (
             "decide",
             "unsure",

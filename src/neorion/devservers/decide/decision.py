@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from neorion.devservers.decide.evidence import Look
-from neorion.devservers.decide.moving import Surroundings
-from neorion.devservers.decide.objects import Identity, Manifest
+from neorion.devservers.decide.activity import Look
+from neorion.devservers.decide.flavor_change import Surroundings
+from neorion.devservers.decide.manifests import Identity, Manifest
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
-from neorion.devservers.model.objects import Body, DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import Body, DevServer, DevServerFlavor
 from neorion.keel.kube.core import Claim, Pod
 from neorion.keel.kube.core.pods import Resources
 

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 from msgspec.structs import replace
 
-from neorion.devservers.decide.evidence import Look
+from neorion.devservers.decide.activity import Look
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
-from neorion.devservers.model.words import span
+from neorion.devservers.model.field_types import span
 
 # Whether a cron text can be read does not depend on when it is read.
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from neorion.devservers.model import NAME_MAX
+from neorion.devservers.model.tenancy import own_namespace
 from neorion.devservers.model.user import USER_NAME_MAX
-from neorion.devservers.model.users import own_namespace
 from neorion.keel.base import is_name
 
 # Of a server, as it calls itself.

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide.tooling import TOOLS
+from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
-from neorion.devservers.model.words import TEXT_MAX
+from neorion.devservers.model.field_types import TEXT_MAX
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Claim, ContainerStatus, Pod
 from neorion.keel.kube.core.pods import Terminated

@@ -5,20 +5,20 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from neorion.devservers.decide import objects
+from neorion.devservers.decide import manifests
 from neorion.devservers.decide.cost import carried
 from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
+from neorion.devservers.decide.flavor_change import Surroundings, grows, sized
 from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
-from neorion.devservers.decide.moving import Surroundings, grows, sized
+from neorion.devservers.decide.manifests import Manifest, Settings
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
-from neorion.devservers.decide.objects import Manifest, Settings
 from neorion.devservers.decide.progress import conditions, obstacle, runs, silent_after, silent_steps
-from neorion.devservers.decide.refusal import refusal_steps
+from neorion.devservers.decide.rejected_writes import refusal_steps
 from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.running import HELD_AGAIN, earliest, later, price_of, working
 from neorion.devservers.decide.ssh import fitted
-from neorion.devservers.decide.working import HELD_AGAIN, earliest, later, price_of, working
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
-from neorion.devservers.model.words import span
+from neorion.devservers.model.field_types import span
 
 # A home that is to be kept is only marked: nothing else of it may be in the way of that.
 _AS_IT_IS = Surroundings(home_grows=False)
@@ -69,7 +69,7 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
     if seen.home is None or seen.home.meta.deleted is not None:
         return Decision(status, release=True)
-    marked = objects.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
+    marked = manifests.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
     until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
     told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
     marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
@@ -128,7 +128,7 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
     grown = sized(spec, seen.home, seen.around)
-    made = objects.all_of(seen.identity, grown, seen.flavor.spec, settings, user_keys=seen.user_keys)
+    made = manifests.all_of(seen.identity, grown, seen.flavor.spec, settings, user_keys=seen.user_keys)
     return Decision(status, objects=made, edit=edit, wake=wake)
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from neorion.devservers.decide.decision import Observed
-from neorion.devservers.decide.objects import Settings
+from neorion.devservers.decide.manifests import Settings
 from neorion.devservers.decide.probe import SSH_PORT
 from neorion.devservers.decide.progress import Step, began
-from neorion.devservers.decide.tooling import TOOLS
+from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import ConditionType
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Pod

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from neorion.devservers.decide.names import SCRIPTS_LABEL
 from neorion.devservers.decide.probe import SSH_PORT
-from neorion.devservers.decide.tooling import AUTHORIZED_KEYS
+from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
 from neorion.devservers.model import GROUP
-from neorion.devservers.model.user import DevServerUserSpec, UserQuota
-from neorion.devservers.model.users import (
+from neorion.devservers.model.tenancy import (
     BASTION_ACCOUNT,
     CREATED_BY_LABEL,
     OPERATOR_ACCOUNT,
@@ -21,6 +20,7 @@ from neorion.devservers.model.users import (
     account_name,
     own_namespace,
 )
+from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.keel.base import Invalid, Quantity, UnitError
 
 Manifest = dict[str, Any]

@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Final
 
 from neorion.devservers.decide.tenant import SERVERS_COUNTED, Manifest, access_manifests, tenant_manifests
-from neorion.devservers.model.objects import DevServerUser
+from neorion.devservers.model.kube_types import DevServerUser
+from neorion.devservers.model.tenancy import USER_LABEL, own_namespace
 from neorion.devservers.model.user import (
     DevServerUserStatus,
     UserCondition,
     UserConditionType,
     UserPhase,
 )
-from neorion.devservers.model.users import USER_LABEL, own_namespace
 from neorion.keel.base import Duration
 from neorion.keel.kube.core import Namespace, ResourceQuota
 

@@ -6,6 +6,7 @@ does not read loads when first used.
 
 from typing import TYPE_CHECKING
 
+from neorion.devservers.model.field_types import GROUP, NAME_MAX, VERSION
 from neorion.devservers.model.flavor import (
     Deprecated,
     DevServerFlavorSpec,
@@ -41,13 +42,12 @@ from neorion.devservers.model.status import (
     Rank,
     StopReason,
 )
-from neorion.devservers.model.words import GROUP, NAME_MAX, VERSION
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
     from neorion.devservers.model.alert import Alert
-    from neorion.devservers.model.definitions import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
-    from neorion.devservers.model.flavors import DEFAULT_FLAVORS
+    from neorion.devservers.model.crds import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
+    from neorion.devservers.model.default_flavors import DEFAULT_FLAVORS
 
 __all__ = [
     "DEFAULT_FLAVORS",
@@ -93,7 +93,7 @@ __getattr__ = late(
     __name__,
     {
         "alert": ("Alert",),
-        "definitions": ("DEV_SERVER", "DEV_SERVER_FLAVOR", "DEV_SERVER_USER"),
-        "flavors": ("DEFAULT_FLAVORS",),
+        "crds": ("DEV_SERVER", "DEV_SERVER_FLAVOR", "DEV_SERVER_USER"),
+        "default_flavors": ("DEFAULT_FLAVORS",),
     },
 )

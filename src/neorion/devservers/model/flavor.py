@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta, field
 
-from neorion.devservers.model.words import Amount, DottedName, Name, Size, Span, Text
+from neorion.devservers.model.field_types import Amount, DottedName, Name, Size, Span, Text
 from neorion.keel.kube import Part
 from neorion.keel.kube.validation import Rule
 

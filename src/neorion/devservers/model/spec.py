@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from neorion.devservers.model.words import DottedName, Moment, Name, Size, Span, Text
+from neorion.devservers.model.field_types import DottedName, Moment, Name, Size, Span, Text
 from neorion.keel.kube import Part
 from neorion.keel.kube.validation import Rule, keyed, rules
 

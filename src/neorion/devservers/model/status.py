@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from neorion.devservers.model.words import Text
+from neorion.devservers.model.field_types import Text
 from neorion.keel.kube import Part
 from neorion.keel.kube.validation import keyed
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from neorion.devservers.model.field_types import Amount, Name, Text
 from neorion.devservers.model.spec import PublicKey
-from neorion.devservers.model.words import Amount, Name, Text
 from neorion.keel.kube import Part
 from neorion.keel.kube.validation import keyed, rules
 

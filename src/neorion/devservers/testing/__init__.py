@@ -3,6 +3,6 @@
 Tests themselves, and doubles of what is not ours, must not be looked for here.
 """
 
-from neorion.devservers.testing.build import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
+from neorion.devservers.testing.builders import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 
 __all__ = ["FLAVOR", "SETTINGS", "a_claim", "a_flavor", "a_pod", "a_server"]

@@ -5,9 +5,9 @@
 
 from neorion.devservers.adapters.install.bundle import Images, Overlay, bundle
 from neorion.devservers.adapters.install.installer import Installer, carry_out
-from neorion.devservers.adapters.install.kinds import GUARDS, KINDS, PART_OF, key_of, kind_of
 from neorion.devservers.adapters.install.plan import Outcome, Step, plan
-from neorion.devservers.adapters.install.waiting import until, until_rolled_out
+from neorion.devservers.adapters.install.resource_kinds import GUARDS, KINDS, PART_OF, key_of, kind_of
+from neorion.devservers.adapters.install.rollout import until, until_rolled_out
 
 __all__ = [
     "GUARDS",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from neorion.devservers.adapters.install.kinds import Manifest, in_order
+from neorion.devservers.adapters.install.resource_kinds import Manifest, in_order
 from neorion.keel.base import Invalid, is_name
 
 _SHARED_CLASS: Final = "devservers-shared"

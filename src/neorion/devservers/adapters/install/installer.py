@@ -5,11 +5,19 @@ from typing import Final
 
 import anyio
 
-from neorion.devservers.adapters.install.kinds import GUARDS, KEPT, KINDS, PART_OF, Manifest, key_of, kind_of
 from neorion.devservers.adapters.install.plan import MANAGER, Outcome, Step, plan
-from neorion.devservers.adapters.install.waiting import until, until_rolled_out
-from neorion.devservers.model.objects import SERVERS
-from neorion.devservers.model.users import USER_LABEL
+from neorion.devservers.adapters.install.resource_kinds import (
+    GUARDS,
+    KEPT,
+    KINDS,
+    PART_OF,
+    Manifest,
+    key_of,
+    kind_of,
+)
+from neorion.devservers.adapters.install.rollout import until, until_rolled_out
+from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.keel.base import Conflict, Deadline, Duration, NotFound
 from neorion.keel.kube import Key, Kind, Object, Select, UnknownKind, condition
 from neorion.keel.kube.client import Client

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from neorion.devservers.adapters.install.kinds import MADE_ONCE, MONITORING, Manifest, kind_of
+from neorion.devservers.adapters.install.resource_kinds import MADE_ONCE, MONITORING, Manifest, kind_of
 from neorion.devservers.model import GROUP
 from neorion.keel.base import Conflict, NotFound
 from neorion.keel.kube import Kind, UnknownKind

@@ -3,7 +3,7 @@
 What becomes of a DevServerUser is the user controller's work.
 """
 
-from neorion.devservers.adapters.users.entry import kubeconfig
+from neorion.devservers.adapters.users.kubeconfig import kubeconfig
 from neorion.devservers.adapters.users.users import User, UserRequest, Users
 
 __all__ = ["User", "UserRequest", "Users", "kubeconfig"]

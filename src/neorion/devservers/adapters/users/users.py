@@ -11,9 +11,8 @@ import msgspec
 from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Outcome, Step, until
 from neorion.devservers.decide import HOME_LABEL
 from neorion.devservers.decide.tenant import checked_quota, quota_of
-from neorion.devservers.model.objects import SERVERS, USERS, DevServerUser
-from neorion.devservers.model.user import DevServerUserSpec, UserPhase, UserQuota
-from neorion.devservers.model.users import (
+from neorion.devservers.model.kube_types import SERVERS, USERS, DevServerUser
+from neorion.devservers.model.tenancy import (
     BASTION_ACCOUNT,
     ROLE,
     SYSTEM_NAMESPACE,
@@ -22,6 +21,7 @@ from neorion.devservers.model.users import (
     account_name,
     own_namespace,
 )
+from neorion.devservers.model.user import DevServerUserSpec, UserPhase, UserQuota
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
 from neorion.keel.kube.client import Client

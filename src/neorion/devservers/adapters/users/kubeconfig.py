@@ -1,0 +1,40 @@
+"""The way in for a user: a kubeconfig that reaches their namespace."""
+
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from neorion.devservers.model.tenancy import account_name, own_namespace
+from neorion.keel.kube import Token
+from neorion.keel.kube.client import Cluster
+
+# As the document has it; who merges kubeconfigs may rename it.
+_CLUSTER = "default-cluster"
+
+
+def kubeconfig(user: str, cluster: Cluster, token: Token | Path) -> dict[str, Any]:
+    """With the token itself, or with the file that holds it and that somebody keeps fresh."""
+    name, namespace = account_name(user), own_namespace(user)
+    known = {"token": token.text} if isinstance(token, Token) else {"tokenFile": str(token)}
+    context = {"cluster": _CLUSTER, "namespace": namespace, "user": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _CLUSTER, "cluster": _where(cluster)}],
+        "users": [{"name": name, "user": known}],
+        "contexts": [{"name": namespace, "context": context}],
+        "current-context": namespace,
+    }
+
+
+def _where(cluster: Cluster) -> dict[str, Any]:
+    """As this machine reaches it, without whom we are there."""
+    trust = cluster.trust
+    given = {
+        "server": cluster.server,
+        "certificate-authority-data": b64encode(trust.ca.encode()).decode(),
+        "tls-server-name": trust.server_name,
+        "insecure-skip-tls-verify": trust.insecure,
+        "proxy-url": cluster.proxy,
+    }
+    return {word: value for word, value in given.items() if value}

@@ -1,0 +1,166 @@
+"""What the commands that reach into a server do."""
+
+import codecs
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+from msgspec import Struct
+
+from neorion.devservers.cli.commands.access import Which
+from neorion.devservers.cli.session import patience
+from neorion.devservers.cli.terminal import carry, carry_terminal, has_terminal, write_all
+from neorion.devservers.client import (
+    Fleet,
+    LeftOut,
+    container,
+    copy_from,
+    copy_to,
+    find_way,
+    forwarded,
+    logs_of,
+    open_in,
+    run_ssh,
+)
+from neorion.keel.base import Invalid, did_you_mean
+from neorion.keel.cli.kit import Output
+from neorion.keel.cli.kit.terminal import printable
+from neorion.keel.kube import LogRequest
+from neorion.keel.kube.streams import Target
+
+_SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash -l; exec sh -l")
+_PORT_MAX = 65_535
+# What a copy lacks is told one by one, up to so many.
+_TOLD_MAX = 20
+
+
+async def shell(fleet: Fleet, out: Output, name: str, program: str) -> int:
+    """By SSH where the server lets one of the user's keys in, else by exec. Input from a pipe is a script either way."""
+    way = None if program else find_way(await fleet.server(name), Path(out.env.get("HOME", "")) / ".ssh")
+    if way is not None:
+        return await run_ssh(fleet, way)
+    command = (program,) if program else _SHELL
+    return await execute(fleet, out, name, command, tty=has_terminal())
+
+
+async def execute(fleet: Fleet, out: Output, name: str, command: tuple[str, ...], *, tty: bool) -> int:
+    if tty and not has_terminal():
+        raise Invalid(
+            "devservers.no_terminal",
+            "There is no terminal here to give to the command.",
+            hint="Leave out --tty.",
+        )
+    if not command:
+        raise Invalid("devservers.no_command", "No command is given.", hint=f"devctl exec {name} -- ls")
+    where = await container(fleet, name)
+    term = out.env.get("TERM", "")
+    if tty and term:
+        command = ("env", f"TERM={term}", *command)
+    async with open_in(fleet.client, where, command, tty=tty) as process:
+        await (carry_terminal if tty else carry)(process)
+        return process.code or 0
+
+
+class Copy(Struct, frozen=True):
+    """Files on their way: `up` to the server, or down from it."""
+
+    name: str
+    up: bool
+    here: Path
+    there: str
+
+
+def copy_of(source: str, target: str) -> Copy:
+    """`NAME:PATH` is on the server. A path of this machine that holds a colon is written with a slash before it."""
+    (from_name, from_path), (to_name, to_path) = _split(source), _split(target)
+    if bool(from_name) == bool(to_name):
+        raise Invalid(
+            "devservers.copy_sides",
+            "One of the two must be on a server, as NAME:PATH, and the other here.",
+            hint="devctl cp data.csv mydev:data.csv",
+        )
+    if not (from_path if to_name else to_path):
+        raise Invalid(
+            "devservers.path",
+            '"" names no file or folder of this machine.',
+            hint="Name one; . is this folder.",
+        )
+    if to_name:
+        return Copy(to_name, True, Path(from_path), to_path)
+    return Copy(from_name, False, Path(to_path), from_path)
+
+
+async def copy(fleet: Fleet, out: Output, asked: Copy) -> None:
+    if asked.up:
+        await copy_to(fleet, asked.name, asked.here, asked.there)
+        out.say(f"{asked.here} is on {asked.name}.")
+    else:
+        left = await copy_from(fleet, asked.name, asked.there, asked.here)
+        for sentence in _missing(left):
+            out.warn(sentence)
+        out.say(f"{asked.name}:{asked.there} is here.")
+
+
+def _missing(left: Sequence[LeftOut]) -> Iterator[str]:
+    for one in left[:_TOLD_MAX]:
+        what = f"it is a link out of the copy, to {one.target}" if one.target else "it is no file"
+        yield f"{one.path} was left out: {what}."
+    if len(left) > _TOLD_MAX:
+        yield f"{len(left) - _TOLD_MAX} more were left out."
+
+
+async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], address: str) -> None:
+    """Until Ctrl-C."""
+    server = await fleet.server(name)
+    named = {one.name: one.port for one in server.spec.ports}
+    pairs = [_pair(text, named) for text in ports]
+
+    def tell(target: Target, why: str) -> None:
+        out.warn(f"A connection to {name}:{target.port} broke: {why}")
+
+    async with AsyncExitStack() as stack:
+        for local, remote in pairs:
+            got = await stack.enter_async_context(forwarded(fleet, name, remote, (address, local), tell))
+            out.text(f"{address}:{got} → {name}:{remote}\n")
+        await anyio.sleep_forever()
+
+
+def request_of(which: Which) -> LogRequest:
+    since = patience(which["since"]) if which["since"] else None
+    return LogRequest("", which["follow"], which["previous"], which["tail"], since)
+
+
+async def logs(fleet: Fleet, name: str, request: LogRequest) -> None:
+    sys.stdout.flush()
+    target = sys.stdout.fileno()
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    async for piece in logs_of(fleet, name, request):
+        # On a terminal a log must not do more than be read.
+        harmless = printable(decoder.decode(piece)).encode() if os.isatty(target) else piece
+        await write_all(target, harmless)
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, colon, path = text.partition(":")
+    return (name, path) if colon and name and "/" not in name and name != "." else ("", text)
+
+
+def _pair(text: str, named: dict[str, int]) -> tuple[int, int]:
+    first, colon, second = text.partition(":")
+    remote = _port(second if colon else first, named)
+    return (_port(first, {}, least=0) if colon else remote), remote
+
+
+def _port(text: str, named: dict[str, int], least: int = 1) -> int:
+    if text in named:
+        return named[text]
+    if text.isdecimal() and least <= int(text) <= _PORT_MAX:
+        return int(text)
+    raise Invalid(
+        "devservers.port",
+        f'"{text}" is no port.',
+        hint=did_you_mean(text, named) or "Write [LOCAL:]PORT, such as 8888 or 9000:8888.",
+    )

@@ -1,0 +1,294 @@
+"""`devctl install`, `uninstall` and `admin user`."""
+
+from functools import partial
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from neorion.devservers.cli.options import Where, cluster_options, wait_option
+from neorion.keel.cli import App, Choices, Command, dry_run_option, yes_option
+from neorion.keel.cli.kit import Output
+
+# These belong to one command and not to all that follow: DEVCTL_IMAGE is about servers.
+_once = partial(click.option, allow_from_autoenv=False)
+
+
+timeout_option = _once("--timeout", default="5m", metavar="TIME", help="How long to wait, as in 30s or 10m.")
+
+
+class Wanted(TypedDict):
+    """What the options of `devctl install` say."""
+
+    image: str
+    tools_image: str
+    ssh: bool
+    efs: str
+    kueue: str
+    force: bool
+    wait: bool
+    timeout: str
+    dry_run: bool
+
+
+class Removal(TypedDict):
+    """How an installation is taken away."""
+
+    purge: bool
+    timeout: str
+    yes: bool
+    dry_run: bool
+
+
+class Leaving(TypedDict):
+    """How a user is removed."""
+
+    with_homes: bool
+    timeout: str
+    yes: bool
+    dry_run: bool
+
+
+@click.command("install", cls=Command)
+@click.argument("overlay", type=Choices(["local", "aws"]), default="local", metavar="[OVERLAY]")
+@_once("--image", default="", show_default=False, metavar="IMAGE", help="The operator's image.")
+@_once(
+    "--tools-image",
+    default="",
+    show_default=False,
+    metavar="IMAGE",
+    help="What brings SSH into servers; without it, devserver-tools beside the operator's image.",
+)
+@_once("--ssh/--no-ssh", default=True, help="Without it servers are entered through the cluster alone.")
+@_once("--efs", default="", show_default=False, metavar="ID", help="The EFS file system of shared volumes.")
+@_once(
+    "--kueue",
+    default="",
+    show_default=False,
+    metavar="NAMESPACE/ACCOUNT",
+    help="The account that Kueue runs as, if not kueue-system/kueue-controller-manager.",
+)
+@_once("--force", is_flag=True, help="Take back what somebody else has changed.")
+@wait_option
+@timeout_option
+@dry_run_option
+@cluster_options
+def install_command(out: Output, overlay: str, where: Where, **wanted: Unpack[Wanted]) -> None:
+    """Install or upgrade development servers in a cluster.
+
+    OVERLAY is local (the default; drydock, kind, k3d, minikube) or aws. Everything is tried on the API server before the
+    first write. Running it again changes only what differs; servers, homes and flavors are never touched.
+    """
+    from neorion.devservers.cli.commands import install_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: install_impl.install(fleet.client, out, overlay, wanted))
+
+
+@click.command("uninstall", cls=Command)
+@_once(
+    "--purge", is_flag=True, help="Also the definitions, flavors and storage classes; only without servers."
+)
+@timeout_option
+@yes_option
+@dry_run_option
+@cluster_options
+def uninstall_command(out: Output, where: Where, **how: Unpack[Removal]) -> None:
+    """Take the operator, its rights and the guards away.
+
+    Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are,
+    and as long as there is one, so do the guards.
+    """
+    from neorion.devservers.cli.commands import install_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: install_impl.uninstall(fleet.client, out, how))
+
+
+admin = App("admin", help="Manage users and audit logs.")
+audit = App("audit", help="Audit logs of the SSH bastion: verify and search.")
+admin.add_command(audit)
+user = App("user", help="Users: add, list, suspend and remove them.")
+admin.add_command(user)
+_user_argument = click.argument("name", metavar="USER")
+
+
+class UserOptions(TypedDict):
+    """The options of `admin user add`."""
+
+    ssh_key: tuple[str, ...]
+    from_file: Path | None
+    group: tuple[str, ...]
+    servers: int
+    cpu: str
+    memory: str
+    gpus: int
+    storage: str
+
+
+@user.command("add")
+@_user_argument
+@_once(
+    "--ssh-key",
+    multiple=True,
+    metavar="KEY",
+    help="A public key that logs in at the bastion, or its .pub file. May be repeated.",
+)
+@_once(
+    "--from-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file of public keys, one on each line, such as authorized_keys.",
+)
+@_once("--group", multiple=True, metavar="GROUP", help="A group of the user. May be repeated.")
+@_once("--servers", default=10, type=click.IntRange(min=0), metavar="N", help="The most servers.")
+@_once("--cpu", default="64", metavar="AMOUNT", help="The most CPUs of all that run.")
+@_once("--memory", default="256Gi", metavar="AMOUNT", help="The most memory of all that run.")
+@_once(
+    "--gpus",
+    default=8,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The most GPUs of each kind of all that run.",
+)
+@_once("--storage", default="2Ti", metavar="AMOUNT", help="The most storage of all homes.")
+@dry_run_option
+@cluster_options
+def add_command(
+    out: Output, name: str, where: Where, *, dry_run: bool, **options: Unpack[UserOptions]
+) -> None:
+    """Add a user, or change what they may have.
+
+    Writes a DevServerUser and waits until the user controller has made the namespace dev-USER, the account user-USER and
+    their rights. Keys and groups replace those there; without any, they stay. Quotas not given get their defaults.
+    """
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: user_impl.add(fleet.client, out, name, options, dry_run=dry_run))
+
+
+@user.command("refresh")
+@click.argument("names", nargs=-1, metavar="[USER]...")
+@dry_run_option
+@cluster_options
+def refresh_command(out: Output, names: tuple[str, ...], where: Where, *, dry_run: bool) -> None:
+    """Make DevServerUsers of users from before there were any.
+
+    All users, if none is named. Each keeps the quota they were given. Kinds of GPUs that the cluster gets later are added
+    to quotas by the user controller itself.
+    """
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: user_impl.refresh(fleet.client, out, names, dry_run=dry_run))
+
+
+@user.command("suspend")
+@_user_argument
+@cluster_options
+def suspend_command(out: Output, name: str, where: Where) -> None:
+    """Take a user's rights away for now.
+
+    Their sessions end and their tokens are worthless. Servers, homes and volumes stay.
+    """
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=True))
+
+
+@user.command("resume")
+@_user_argument
+@cluster_options
+def resume_command(out: Output, name: str, where: Where) -> None:
+    """Give a suspended user their rights again."""
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=False))
+
+
+@user.command("list")
+@cluster_options
+def list_command(out: Output, where: Where) -> None:
+    """List the users there are."""
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: user_impl.listed(fleet.client, out))
+
+
+@user.command("kubeconfig")
+@_user_argument
+@_once("--time", default="1h", metavar="TIME", help="How long it is good for; an hour at most.")
+@_once(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep the token there, and only its place in the kubeconfig.",
+)
+@cluster_options
+def kubeconfig_command(out: Output, name: str, where: Where, *, time: str, token_file: Path | None) -> None:
+    """Print a kubeconfig for a user.
+
+    It reaches their namespace and nothing else, and only for a while. With --token-file, run it again before that is
+    over: programs read the file anew.
+    """
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask, patience  # noqa: PLC0415 -- as above
+
+    life = patience(time)
+    ask(out, where, lambda fleet: user_impl.give_kubeconfig(fleet.client, out, name, life, token_file))
+
+
+@user.command("remove")
+@_user_argument
+@_once("--with-homes", is_flag=True, help="Also their servers, homes and other volumes, which is for ever.")
+@timeout_option
+@yes_option
+@dry_run_option
+@cluster_options
+def remove_command(out: Output, name: str, where: Where, **how: Unpack[Leaving]) -> None:
+    """Take a user's namespace back.
+
+    Refused while there are servers, homes or other volumes in it, unless --with-homes.
+    """
+    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: user_impl.remove(fleet.client, out, name, how))
+
+
+_files_argument = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, dir_okay=False)
+)
+
+
+@audit.command("verify")
+@_files_argument
+def verify_command(out: Output, files: tuple[Path, ...]) -> int:
+    """Check audit logs for lines that were edited, dropped or moved.
+
+    The exit code is 1 if there is one. A log that was cut off at its end is whole in itself: compare the number and the
+    hash of its last record with those of an earlier run.
+    """
+    from neorion.devservers.cli.audit import verify_files  # noqa: PLC0415 -- the help does not need it
+
+    return verify_files(out, files)
+
+
+@audit.command("search")
+@_files_argument
+@_once("--user", "of_user", default="", show_default=False, metavar="USER", help="Only of this user.")
+@_once("--server", default="", show_default=False, metavar="SERVER", help="Only of servers of this name.")
+@_once("--source", default="", show_default=False, metavar="ADDRESS", help="Only from this address.")
+@_once(
+    "--event", default="", show_default=False, metavar="EVENT", help="Only these, such as login or refused."
+)
+@_once("--connection", default="", show_default=False, metavar="ID", help="Only of this connection.")
+def search_command(out: Output, files: tuple[Path, ...], of_user: str, **fields: str) -> None:
+    """Search audit logs for records."""
+    from neorion.devservers.cli.audit import search  # noqa: PLC0415 -- the help does not need it
+
+    search(out, files, {"user": of_user, **fields})

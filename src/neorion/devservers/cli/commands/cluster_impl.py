@@ -1,0 +1,221 @@
+"""What the commands that look around do: at the cluster, its flavors, and the user's rights."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, cast
+
+import click
+import msgspec
+from msgspec import Struct
+
+from neorion.devservers.cli.flavor_table import FLAVORS, FlavorRecord
+from neorion.devservers.cli.options import Where
+from neorion.devservers.cli.tables import phase
+from neorion.devservers.client import Fleet, find_place, user_name
+from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
+from neorion.keel.cli import Format
+from neorion.keel.cli.kit import Column, Output, Table, show_findings
+from neorion.keel.kube import Kind, Object, Part
+
+
+class Attributes(Part, frozen=True):
+    """One thing that somebody might do."""
+
+    verb: str = ""
+    resource: str = ""
+    group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+
+
+class ReviewSpec(Part, frozen=True):
+    """What is asked."""
+
+    resource_attributes: Attributes = Attributes()
+
+
+class ReviewStatus(Part, frozen=True):
+    """The answer."""
+
+    allowed: bool = False
+
+
+class Review(Object, frozen=True):
+    """The question whether we may do something, which everybody may ask."""
+
+    spec: ReviewSpec = ReviewSpec()
+    status: ReviewStatus = ReviewStatus()
+
+
+_REVIEW: Final = Kind(
+    Review, "SelfSubjectAccessReview", "selfsubjectaccessreviews", "authorization.k8s.io", namespaced=False
+)
+_GROUP: Final = "devservers.io"
+# What each verb of devctl needs: the words for a person, and the right in Kubernetes' own.
+_NEEDS: Final = (
+    ("see your servers", Attributes("list", "devservers", _GROUP)),
+    ("watch your servers", Attributes("watch", "devservers", _GROUP)),
+    ("create servers", Attributes("create", "devservers", _GROUP)),
+    ("change servers", Attributes("patch", "devservers", _GROUP)),
+    ("delete servers", Attributes("delete", "devservers", _GROUP)),
+    ("find their machines", Attributes("list", "pods")),
+    ("run commands in them", Attributes("create", "pods", "", "exec")),
+    ("open streams into them", Attributes("get", "pods", "", "exec")),
+    ("forward their ports", Attributes("create", "pods", "", "portforward")),
+    ("read their logs", Attributes("get", "pods", "", "log")),
+    ("read their events", Attributes("list", "events", "events.k8s.io")),
+)
+_FLAVORS: Final = (
+    "list flavors, which belong to the whole cluster",
+    Attributes("list", "devserverflavors", _GROUP),
+)
+# A user who may do this is more than a user, which is worth knowing.
+_TOO_MUCH: Final = ("create namespaces", Attributes("create", "namespaces"))
+
+
+async def flavors(fleet: Fleet, out: Output, cloud: str) -> None:
+    records = [FlavorRecord.of(one) for one in await fleet.flavors()]
+    out.show([one for one in records if not cloud or one.cloud == cloud], FLAVORS)
+
+
+class Surroundings(Struct, frozen=True):
+    """Where a user is, and what is there."""
+
+    cluster: str
+    version: str
+    namespace: str
+    user: str
+    servers: dict[str, int]
+    flavors: tuple[str, ...]
+
+
+_SURROUNDINGS: Final[Table[Surroundings]] = Table(
+    (
+        Column("Cluster", lambda one: one.cluster),
+        Column("Kubernetes", lambda one: one.version),
+        Column("Namespace", lambda one: one.namespace),
+        Column("User", lambda one: one.user),
+        Column(
+            "Servers", lambda one: [f"{count} {word}" for word, count in one.servers.items()] or "none yet"
+        ),
+        Column("Flavors", lambda one: one.flavors),
+    ),
+    name=lambda one: one.namespace,
+)
+
+
+async def status(fleet: Fleet, out: Output) -> None:
+    version = msgspec.json.decode(await fleet.client.read("/version"), type=dict[str, str])
+    servers = await fleet.servers()
+    found = Surroundings(
+        cluster=fleet.client.transport.cluster.server,
+        version=version.get("gitVersion", ""),
+        namespace=fleet.namespace,
+        user=user_name(out.env),
+        servers=dict(sorted(Counter(phase(one) for one in servers).items())),
+        flavors=tuple(one.meta.name for one in await fleet.flavors()),
+    )
+    out.show_one(found, _SURROUNDINGS)
+
+
+class Ability(Struct, frozen=True):
+    """One command of devctl."""
+
+    command: str
+    about: str
+
+
+class About(Struct, frozen=True):
+    """What devctl can do, and where it would do it."""
+
+    cluster: str
+    namespace: str
+    user: str
+    commands: tuple[Ability, ...]
+
+
+_ABOUT: Final[Table[About]] = Table(
+    (
+        Column("Cluster", lambda one: one.cluster),
+        Column("Namespace", lambda one: one.namespace),
+        Column("User", lambda one: one.user),
+    ),
+    name=lambda one: one.namespace,
+)
+_ABILITIES: Final[Table[Ability]] = Table(
+    (Column("COMMAND", lambda one: one.command), Column("WHAT IT DOES", lambda one: one.about, wrap=True)),
+    name=lambda one: one.command,
+)
+
+
+def info(out: Output, where: Where, ctx: click.Context) -> None:
+    commands = tuple(_abilities(ctx.parent or ctx))
+    try:
+        place = find_place(where.namespace, where.context, where.kubeconfig, out.env)
+        about = About(place.cluster.server, place.namespace, user_name(out.env), commands)
+    except Error as error:
+        about = About(error.sentence, where.namespace, user_name(out.env), commands)
+    out.show_one(about, _ABOUT)
+    if out.shared.output in {Format.TABLE, Format.WIDE}:
+        out.text("\n")
+        out.show(commands, _ABILITIES)
+
+
+def _abilities(ctx: click.Context) -> Iterator[Ability]:
+    group = cast("click.Group", ctx.command)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if command is not None:
+            yield Ability(name, command.get_short_help_str(limit=100))
+
+
+async def check(fleet: Fleet, out: Output) -> int:
+    findings = [await _answers(fleet), await _installed(fleet)]
+    for words, right in _NEEDS:
+        placed = msgspec.structs.replace(right, namespace=fleet.namespace)
+        findings.append(await _needed(fleet, f"{words} in {fleet.namespace}", placed))
+    findings.append(await _needed(fleet, *_FLAVORS))
+    words, right = _TOO_MUCH
+    more = await _may(fleet, right)
+    findings.append(
+        Finding(
+            Severity.WARNING if more else Severity.INFO,
+            "devservers.access",
+            "cluster",
+            f"You may {'also' if more else 'not'} {words}.",
+            "Servers need no such right; use an account that has only its own namespace." if more else "",
+        )
+    )
+    return show_findings(out, findings)
+
+
+async def _answers(fleet: Fleet) -> Finding:
+    version = msgspec.json.decode(await fleet.client.read("/version"), type=dict[str, str])
+    sentence = f"{fleet.client.transport.cluster.server} answers: Kubernetes {version.get('gitVersion', '')}."
+    return Finding(Severity.INFO, "devservers.access", "cluster", sentence)
+
+
+async def _installed(fleet: Fleet) -> Finding:
+    code, subject = "devservers.access", "devservers"
+    try:
+        flavors = await fleet.flavors()
+    except NotFound as error:
+        return Finding(Severity.ERROR, code, subject, error.sentence, error.hint)
+    except Denied as error:
+        return Finding(Severity.WARNING, code, subject, error.sentence, error.hint)
+    return Finding(
+        Severity.INFO, code, subject, f"Development servers are installed, with {len(flavors)} flavors."
+    )
+
+
+async def _needed(fleet: Fleet, words: str, right: Attributes) -> Finding:
+    subject = "/".join(filter(None, (right.resource, right.subresource)))
+    if await _may(fleet, right):
+        return Finding(Severity.INFO, "devservers.access", subject, f"You may {words}.")
+    hint = f"Ask for the verb {right.verb} on {subject}."
+    return Finding(Severity.ERROR, "devservers.access", subject, f"You may not {words}.", hint)
+
+
+async def _may(fleet: Fleet, right: Attributes) -> bool:
+    asked = Review(spec=ReviewSpec(right))
+    return (await fleet.client.create(_REVIEW, asked)).status.allowed

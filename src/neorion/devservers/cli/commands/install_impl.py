@@ -1,0 +1,76 @@
+"""What `devctl install` and `uninstall` do."""
+
+from typing import Final
+
+from neorion.devservers.adapters.install import Images, Installer, Outcome, Overlay, Step, bundle
+from neorion.devservers.cli.commands.admin import Removal, Wanted
+from neorion.devservers.cli.session import patience
+from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
+from neorion.keel.kube import Key
+from neorion.keel.kube.client import Client
+
+_OPERATOR: Final = Key("devservers-system", "devservers-operator")
+_BASTION: Final = Key("devservers-system", "devservers-bastion")
+_TONES: Final = {Outcome.CREATED: Tone.GOOD, Outcome.CHANGED: Tone.WARNING, Outcome.REMOVED: Tone.BAD}
+STEPS: Final[Table[Step]] = Table(
+    (
+        Column("KIND", lambda one: one.kind),
+        Column("NAMESPACE", lambda one: one.namespace),
+        Column("NAME", lambda one: one.name),
+        Column(
+            "OUTCOME",
+            lambda one: one.outcome.value,
+            tone=lambda one: _TONES.get(one.outcome, Tone.QUIET),
+        ),
+    ),
+    name=lambda one: f"{one.kind.lower()}/{one.name}",
+    empty="There is nothing to do.",
+)
+
+
+async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> None:
+    span = patience(wanted["timeout"])
+    images = Images(wanted["image"], wanted["tools_image"], wanted["ssh"])
+    manifests = bundle(Overlay(overlay), images, wanted["efs"], wanted["kueue"])
+    installer = Installer(client)
+    if wanted["dry_run"]:
+        steps = await installer.plan(manifests, force=wanted["force"])
+        out.show(news(steps), STEPS)
+        return
+    steps = await installer.install(manifests, force=wanted["force"])
+    out.show(news(steps), STEPS)
+    if any(step.outcome is Outcome.LEFT_OUT for step in steps):
+        out.warn("This cluster has no Prometheus operator: nothing reads the operator's figures.")
+    if wanted["wait"]:
+        if news(steps):
+            out.say("The operator and the bastion are starting.")
+        for deployment in (_OPERATOR, _BASTION):
+            await installer.wait(deployment, span)
+        out.say("Development servers are installed. Next: devctl admin user add USER")
+
+
+async def uninstall(client: Client, out: Output, how: Removal) -> None:
+    span = patience(how["timeout"])
+    installer = Installer(client)
+    standing = await installer.standing(purge=how["purge"])
+    users = await installer.users()
+    if how["dry_run"] or not standing:
+        out.show([Step(kind.name, key.name, key.namespace, Outcome.REMOVED) for kind, key in standing], STEPS)
+        _tell_of(users, out)
+        return
+    kept = "" if how["purge"] else " Servers and homes stay."
+    confirm(f"Remove development servers from {client.transport.cluster.server}?{kept}", yes=how["yes"])
+    steps = await installer.uninstall(purge=how["purge"], patience=span)
+    out.show(steps, STEPS)
+    _tell_of(users, out)
+
+
+def _tell_of(users: list[str], out: Output) -> None:
+    if users:
+        some = ", ".join(users[:3]) + (", …" if len(users) > 3 else "")
+        out.warn(f"The guards stay, for users keep their rights: {some}.")
+        out.say("To be rid of them too: devctl admin user remove USER for each, then devctl uninstall again.")
+
+
+def news(steps: tuple[Step, ...]) -> list[Step]:
+    return [step for step in steps if step.outcome is not Outcome.UNCHANGED]

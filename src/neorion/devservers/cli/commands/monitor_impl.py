@@ -1,0 +1,150 @@
+"""What the servers use, again and again."""
+
+import csv
+from collections.abc import Sequence
+
+import anyio
+from msgspec import Struct, field
+
+from neorion.devservers.cli.humanize import TONES, ago, until
+from neorion.devservers.cli.tables import ServerRecord
+from neorion.devservers.client import Fleet, run_in
+from neorion.devservers.decide import SERVER_LABEL
+from neorion.devservers.model.kube_types import DevServer
+from neorion.keel.base import Denied, Duration, Error, Instant, NotFound, Quantity, Retry
+from neorion.keel.cli import Format
+from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.cli.kit.table import table_lines
+from neorion.keel.cli.kit.terminal import is_live
+from neorion.keel.kube import Kind, Object, Part, Select
+
+# A server whose GPUs do not answer within this long is shown without them.
+_GPU_PATIENCE_S = 3.0
+_ASK_GPUS = (
+    "nvidia-smi",
+    "--query-gpu=utilization.gpu,memory.used,memory.total",
+    "--format=csv,noheader,nounits",
+)
+
+
+class Usage(Part, frozen=True):
+    """What one container used lately."""
+
+    name: str = ""
+    usage: dict[str, str] = field(default_factory=dict)
+
+
+class PodMetrics(Object, frozen=True):
+    """What a pod used lately, where the cluster measures it."""
+
+    containers: tuple[Usage, ...] = ()
+
+
+_METRICS = Kind(PodMetrics, "PodMetrics", "pods", "metrics.k8s.io", "v1beta1")
+
+
+class Reading(Struct, frozen=True):
+    """One server at one moment. What is not measured is empty."""
+
+    server: ServerRecord
+    cpu: str
+    memory: str
+    gpus: tuple[str, ...]
+
+
+def readings_table(now: Instant) -> Table[Reading]:
+    return Table(
+        (
+            Column("NAME", lambda one: one.server.name),
+            Column("STATUS", lambda one: one.server.phase, tone=lambda one: TONES.get(one.server.phase)),
+            Column("CPU", lambda one: one.cpu, right=True),
+            Column("MEMORY", lambda one: one.memory, right=True),
+            Column("GPU", lambda one: one.gpus, priority=1),
+            Column("STOPS", lambda one: until(now, one.server.stops), priority=2),
+            Column("LAST USED", lambda one: ago(now, one.server.last_used), priority=3),
+            Column("FLAVOR", lambda one: one.server.flavor, priority=4),
+            Column("IN THE WAY", lambda one: one.server.message, priority=5, wrap=True),
+        ),
+        name=lambda one: one.server.name,
+        empty="No servers yet. Make one: devctl create NAME",
+    )
+
+
+async def monitor(fleet: Fleet, out: Output, names: tuple[str, ...], pause: Duration | None) -> None:
+    """Without a pause, once. A cluster that was seen and is away for a while, as in an upgrade, is looked for again."""
+    seen = False
+    while True:
+        try:
+            readings = await _read(fleet, names)
+            _show(out, readings, fleet.clock.now(), again=pause is not None)
+            seen = True
+        except Retry as error:
+            if not seen or pause is None:
+                raise
+            out.warn(f"{error.sentence} What was shown before may be old.")
+        if pause is None:
+            return
+        await fleet.clock.sleep(pause)
+
+
+def gpu_words(text: str) -> tuple[str, ...]:
+    """Each GPU as `87% 12.1/80.0Gi`, from nvidia-smi's lines of use, memory used and memory there is."""
+    found: list[str] = []
+    for row in csv.reader(text.splitlines(), skipinitialspace=True):
+        if len(row) == 3 and all(cell.strip().isdecimal() for cell in row):
+            use, used, total = (int(cell) for cell in row)
+            found.append(f"{use}% {used / 1024:.1f}/{total / 1024:.1f}Gi")
+    return tuple(found)
+
+
+async def _read(fleet: Fleet, names: tuple[str, ...]) -> list[Reading]:
+    servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
+    used = await _used(fleet)
+    readings: dict[str, Reading] = {}
+
+    async def look(server: DevServer) -> None:
+        cpu, memory = used.get(server.meta.name, ("", ""))
+        gpus = await _gpus(fleet, server) if server.status.ready else ()
+        readings[server.meta.name] = Reading(ServerRecord.of(server), cpu, memory, gpus)
+
+    async with anyio.create_task_group() as group:
+        for server in servers:
+            group.start_soon(look, server)
+    return [readings[server.meta.name] for server in servers]
+
+
+async def _used(fleet: Fleet) -> dict[str, tuple[str, str]]:
+    """CPU and memory of each server; nothing where the cluster does not measure or we may not read it."""
+    try:
+        found = await fleet.client.list(_METRICS, fleet.namespace, Select(labels=SERVER_LABEL))
+    except (NotFound, Denied, Retry):
+        return {}
+    return {one.meta.labels.get(SERVER_LABEL, ""): _sum(one.containers) for one in found.items}
+
+
+def _sum(containers: Sequence[Usage]) -> tuple[str, str]:
+    cpu = sum((Quantity.parse(one.usage.get("cpu", "0")).milli for one in containers), 0)
+    memory = sum((Quantity.parse(one.usage.get("memory", "0")).whole for one in containers), 0)
+    return f"{cpu / 1000:.2f}", f"{memory / 2**30:.2f}Gi"
+
+
+async def _gpus(fleet: Fleet, server: DevServer) -> tuple[str, ...]:
+    with anyio.move_on_after(_GPU_PATIENCE_S):
+        try:
+            done = await run_in(fleet, server.meta.name, _ASK_GPUS)
+        except Error:
+            # An image without nvidia-smi, or a server that stops just now.
+            return ()
+        return gpu_words(done.stdout.decode(errors="replace")) if done.code == 0 else ()
+    return ()
+
+
+def _show(out: Output, readings: Sequence[Reading], now: Instant, *, again: bool) -> None:
+    table = readings_table(now)
+    if not again or out.shared.output not in {Format.TABLE, Format.WIDE}:
+        out.show(readings, table)
+        return
+    lines = table_lines(table, readings, out.out, wide=out.shared.output is Format.WIDE) if readings else []
+    # On a terminal the table stays in its place; elsewhere one follows the other.
+    place = "\x1b[H\x1b[J" if is_live(out.out.stream, out.env) else ""
+    out.text(place + "".join(f"{line}\n" for line in [f"{now}", *lines]))

@@ -1,0 +1,206 @@
+"""`devctl create`, `start`, `stop`, `extend`, `update`, `delete`."""
+
+from functools import partial
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from neorion.devservers.cli.options import (
+    Where,
+    flavor_argument,
+    flavor_option,
+    name_argument,
+    some_names_argument,
+    timeout_option,
+    wait_option,
+    where_options,
+)
+from neorion.keel.cli import Command, Format, dry_run_option, yes_option
+from neorion.keel.cli.kit import Output
+
+# These belong to one command and not to all that follow.
+_once = partial(click.option, allow_from_autoenv=False)
+
+
+class Asked(TypedDict):
+    """What the options of `devctl create` say."""
+
+    flavor: str
+    image: str
+    home_size: str
+    time: str
+    shared_volume: str
+    ssh_key: tuple[Path, ...]
+    distributed: bool
+    replicas: int | None
+    wait: bool
+    timeout: str
+    dry_run: bool
+
+
+class Manner(TypedDict):
+    """How a server is stopped, changed or deleted."""
+
+    wait: bool
+    timeout: str
+    yes: bool
+    dry_run: bool
+
+
+def _greet(out: Output, sentence: str) -> None:
+    """Said before anything is loaded: whoever waits sees at once that something happens. Programs do not look on."""
+    if out.shared.output is Format.TABLE:
+        out.say(sentence)
+
+
+@click.command("create", cls=Command)
+@name_argument
+@flavor_argument
+@flavor_option(default="", show_default=False, help="The kind of machine; the cluster's default if none.")
+@click.option(
+    "--image",
+    default="",
+    show_default=False,
+    metavar="IMAGE",
+    help="What runs in it; the flavor's own if none.",
+)
+@click.option(
+    "--home-size", default="", show_default=False, metavar="SIZE", help="How large its home is, as in 100Gi."
+)
+@click.option(
+    "--time",
+    default="",
+    show_default=False,
+    metavar="TIME",
+    help="Stop it after so long, as in 30m, 2h30m or 1d.",
+)
+@click.option(
+    "--shared-volume",
+    default="",
+    show_default=False,
+    metavar="CLAIM",
+    help="A volume claim to mount at /shared.",
+)
+@_once(
+    "--ssh-key",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A public key (.pub) that may log in by SSH; may be given more than once.",
+)
+@_once("--distributed", is_flag=True, help="Several machines that train together.")
+@_once("--replicas", type=click.IntRange(min=1), metavar="N", help="How many machines, with --distributed.")
+@_once("--wait", is_flag=True, help="Show its progress until it can be used.")
+@timeout_option
+@dry_run_option
+@where_options
+def create_command(out: Output, name: str, short: str, where: Where, **asked: Unpack[Asked]) -> None:
+    """Make a server.
+
+    Its home outlives it: a server of the same name gets the same home again. Ctrl-C while waiting leaves the server
+    to go on by itself.
+    """
+    if asked["wait"]:
+        _greet(out, f"Asking for {name} ...")
+    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    wish = server_impl.wish_of(name, short, asked)
+    ask(out, where, lambda fleet: server_impl.create(fleet, out, wish, asked))
+
+
+@click.command("start", cls=Command)
+@name_argument
+@_once(
+    "--time",
+    default="",
+    show_default=False,
+    metavar="TIME",
+    help="Let it run so long from each start on, as in 2h, whatever end it had.",
+)
+@wait_option
+@timeout_option
+@where_options
+def start_command(out: Output, name: str, time: str, where: Where, *, wait: bool, timeout: str) -> None:
+    """Start a server that was stopped."""
+    if wait:
+        _greet(out, f"Starting {name} ...")
+    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: server_impl.start(fleet, out, name, time, timeout if wait else ""))
+
+
+@click.command("stop", cls=Command)
+@name_argument
+@wait_option
+@timeout_option
+@yes_option
+@dry_run_option
+@where_options
+def stop_command(out: Output, name: str, where: Where, **how: Unpack[Manner]) -> None:
+    """Stop a server; its home is kept.
+
+    What runs in it ends.
+    """
+    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: server_impl.stop(fleet, out, name, how))
+
+
+@click.command("extend", cls=Command)
+@name_argument
+@_once("--time", required=True, metavar="TIME", help="How much longer, as in 30m, 2h30m or 1d.")
+@_once("--shorten", is_flag=True, help="Count from now, even if it then ends sooner.")
+@dry_run_option
+@where_options
+def extend_command(out: Output, name: str, time: str, where: Where, *, shorten: bool, dry_run: bool) -> None:
+    """Give a server more time.
+
+    Counts from the end it has, so that it never ends sooner.
+    """
+    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    asked = server_impl.More(time, shorten, dry_run)
+    ask(out, where, lambda fleet: server_impl.extend(fleet, out, name, asked))
+
+
+@click.command("update", cls=Command)
+@name_argument
+@flavor_option(required=True, allow_from_autoenv=False, help="The kind of machine it shall have.")
+@wait_option
+@timeout_option
+@yes_option
+@dry_run_option
+@where_options
+def update_command(out: Output, name: str, flavor: str, where: Where, **how: Unpack[Manner]) -> None:
+    """Change the flavor of a server; its volumes stay.
+
+    CPU and memory change under the running server where the cluster can do that. Where it cannot, the server restarts,
+    which is said and asked first. A change for which there is no room is taken back after ten minutes.
+    """
+    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: server_impl.update(fleet, out, name, flavor, how))
+
+
+@click.command("delete", cls=Command)
+@some_names_argument(metavar="NAME...", required=True)
+@wait_option
+@timeout_option
+@yes_option
+@dry_run_option
+@where_options
+def delete_command(out: Output, names: tuple[str, ...], where: Where, **how: Unpack[Manner]) -> None:
+    """Delete servers; their homes are kept for a while.
+
+    A server of the same name takes the home over while it is kept.
+    """
+    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+
+    ask(out, where, lambda fleet: server_impl.delete(fleet, out, names, how))

@@ -1,0 +1,169 @@
+"""What the commands that change servers do."""
+
+from msgspec import Struct
+
+from neorion.devservers.cli.commands.server import Asked, Manner
+from neorion.devservers.cli.humanize import clock_text
+from neorion.devservers.cli.progress import StepTeller
+from neorion.devservers.cli.session import patience
+from neorion.devservers.cli.tables import ServerRecord, servers_table
+from neorion.devservers.client import (
+    Fleet,
+    Wish,
+    extended,
+    parse_span,
+    plan_move,
+    until_gone,
+    until_ready,
+    until_stopped,
+)
+from neorion.devservers.model.kube_types import SERVERS, DevServer
+from neorion.keel.base import Invalid
+from neorion.keel.cli import Format
+from neorion.keel.cli.kit import Output, confirm
+from neorion.keel.cli.kit.serialize import as_json, as_yaml, plain
+
+
+class More(Struct, frozen=True):
+    """How much longer, and how that is meant."""
+
+    time: str
+    shorten: bool
+    dry_run: bool
+
+
+def wish_of(name: str, short: str, asked: Asked) -> Wish:
+    """What the arguments and options of `create` ask for together."""
+    if short and asked["flavor"] and short != asked["flavor"]:
+        raise Invalid(
+            "devservers.two_flavors",
+            f'Two flavors are named, "{short}" and "{asked["flavor"]}".',
+            hint=f"Name one: devctl create {name} --flavor {asked['flavor']}",
+        )
+    if asked["replicas"] and not asked["distributed"]:
+        raise Invalid(
+            "devservers.replicas",
+            "--replicas is for servers of several machines.",
+            hint="Add --distributed, or leave --replicas out.",
+        )
+    return Wish(
+        name=name,
+        flavor=short or asked["flavor"],
+        image=asked["image"],
+        home_size=asked["home_size"],
+        time=asked["time"],
+        shared_volume=asked["shared_volume"],
+        ssh_keys=tuple(path.read_text(errors="replace").strip() for path in asked["ssh_key"]),
+        replicas=(asked["replicas"] or 1) if asked["distributed"] else 0,
+    )
+
+
+async def create(fleet: Fleet, out: Output, wish: Wish, asked: Asked) -> None:
+    if asked["dry_run"]:
+        _show_manifest(out, SERVERS.manifest(await fleet.checked(wish)))
+        return
+    span = patience(asked["timeout"])
+    flavor = await fleet.flavor(wish.flavor)
+    if flavor.spec.deprecated is not None:
+        instead = flavor.spec.deprecated.redirect
+        out.warn(
+            f"{flavor.meta.name} goes away: {flavor.spec.deprecated.message}"
+            + (f" Take {instead}." if instead else "")
+        )
+    server = await fleet.create(wish)
+    out.say(f"{wish.name} is being made on {server.spec.flavor}.")
+    # Whether several machines are served is the operator's to say; without its word nobody would know.
+    if asked["wait"] or asked["distributed"]:
+        server = await until_ready(fleet, wish.name, StepTeller(out, fleet.clock), span)
+        out.say(f"{wish.name} is ready: devctl ssh {wish.name}")
+    else:
+        out.say(f"Follow it: devctl describe {wish.name}; enter it: devctl ssh {wish.name}")
+    _show(out, fleet, server)
+
+
+async def start(fleet: Fleet, out: Output, name: str, time: str, at_most: str) -> None:
+    """`at_most` is how long to wait, and empty for who does not."""
+    span = patience(at_most) if at_most else None
+    server = await fleet.start(name, parse_span(time) if time else None)
+    if span is not None:
+        server = await until_ready(fleet, name, StepTeller(out, fleet.clock), span)
+        out.say(f"{name} is ready: devctl ssh {name}")
+    _show(out, fleet, server)
+
+
+async def stop(fleet: Fleet, out: Output, name: str, how: Manner) -> None:
+    span = patience(how["timeout"])
+    server = await fleet.server(name)
+    if not server.spec.running:
+        out.say(f"{name} is stopped already.")
+        _show(out, fleet, server)
+        return
+    if how["dry_run"]:
+        out.say(f"Would stop {name}; its home would be kept.")
+        return
+    confirm(f"Stop {name}? What runs in it ends; its home is kept.", yes=how["yes"])
+    server = await fleet.stop(name)
+    if how["wait"]:
+        server = await until_stopped(fleet, name, span)
+    out.say(f"{name} is {'stopped' if how['wait'] else 'stopping'}; its home is kept. devctl start {name}")
+    _show(out, fleet, server)
+
+
+async def extend(fleet: Fleet, out: Output, name: str, asked: More) -> None:
+    by = parse_span(asked.time)
+    if asked.dry_run:
+        server = await fleet.server(name)
+        found = extended(server, await fleet.flavor_of(server), by, fleet.now(), shorten=asked.shorten)
+        out.say(f"{name} would run until {clock_text(found.end)}.")
+        return
+    found = await fleet.extend(name, by, shorten=asked.shorten)
+    out.say(f"{name} runs until {clock_text(found.end)}.")
+    _show(out, fleet, await fleet.server(name))
+
+
+async def update(fleet: Fleet, out: Output, name: str, flavor: str, how: Manner) -> None:
+    span = patience(how["timeout"])
+    move = await plan_move(fleet, name, flavor)
+    out.say(move.sentence)
+    if how["dry_run"]:
+        return
+    wanted = move.flavor.meta.name
+    if move.restarts:
+        confirm(f"Move {name} from {move.server.spec.flavor} to {wanted}?", yes=how["yes"])
+    server = await fleet.set_flavor(move.server, wanted)
+    if how["wait"] and move.server.spec.running:
+        server = await until_ready(fleet, name, StepTeller(out, fleet.clock), span, flavor=wanted)
+        out.say(f"{name} is on {wanted}.")
+    _show(out, fleet, server)
+
+
+async def delete(fleet: Fleet, out: Output, names: tuple[str, ...], how: Manner) -> None:
+    """All of them are looked up before the first goes."""
+    span = patience(how["timeout"])
+    servers = [await fleet.server(name) for name in dict.fromkeys(names)]
+    kept = ", ".join(f"{one.meta.name} for {one.spec.home.retention}" for one in servers)
+    if how["dry_run"]:
+        out.say(f"Would delete {', '.join(one.meta.name for one in servers)}; homes kept: {kept}.")
+        return
+    confirm(f"Delete {', '.join(one.meta.name for one in servers)}? Homes are kept: {kept}.", yes=how["yes"])
+    for one in servers:
+        await fleet.delete(one.meta.name)
+    for one in servers if how["wait"] else ():
+        await until_gone(fleet, one.meta.name, span)
+    out.say(f"Homes are kept: {kept}. A server of the same name takes its home over.")
+    if out.shared.output is not Format.TABLE:
+        out.show([ServerRecord.of(one) for one in servers], servers_table(fleet.clock.now()))
+
+
+def _show(out: Output, fleet: Fleet, server: DevServer) -> None:
+    """People have read how it went; machines get the server."""
+    if out.shared.output is not Format.TABLE:
+        out.show_one(ServerRecord.of(server), servers_table(fleet.clock.now()))
+
+
+def _show_manifest(out: Output, manifest: dict[str, object]) -> None:
+    """YAML unless something else is asked for: it is what kubectl would be given."""
+    if out.shared.output is Format.JSON:
+        out.text(as_json(plain(manifest)))
+    else:
+        out.text(as_yaml(plain(manifest)))

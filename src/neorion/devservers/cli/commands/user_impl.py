@@ -1,0 +1,131 @@
+"""What `devctl admin user` does."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from neorion.devservers.adapters.users import User, UserRequest, Users, kubeconfig
+from neorion.devservers.cli.commands.admin import Leaving, UserOptions
+from neorion.devservers.cli.commands.install_impl import STEPS, news
+from neorion.devservers.cli.humanize import age, moment
+from neorion.devservers.cli.session import patience
+from neorion.devservers.client.create_request import public_key
+from neorion.devservers.model.user import UserQuota
+from neorion.keel.base import Duration, Invalid
+from neorion.keel.cli import Format
+from neorion.keel.cli.kit import Column, Output, Table, confirm
+from neorion.keel.cli.kit.serialize import as_json, as_yaml
+from neorion.keel.kube.client import Client
+
+# The controller manager looks for new kinds every half minute.
+_PROVISIONED: Final = Duration.of(minutes=2)
+
+
+async def add(client: Client, out: Output, name: str, request: UserOptions, *, dry_run: bool) -> None:
+    keys, file = request["ssh_key"], request["from_file"]
+    files = (*(Path(key) for key in keys if not _is_key(key)), *((file,) if file is not None else ()))
+    lines = (*map(public_key, filter(_is_key, keys)), *(line for one in files for line in _keys_in(one)))
+    quota = UserQuota(
+        servers=request["servers"],
+        cpu=request["cpu"],
+        memory=request["memory"],
+        gpus=request["gpus"],
+        storage=request["storage"],
+    )
+    users = Users(client)
+    steps = await users.add(
+        name, UserRequest(quota, lines or None, request["group"] or None), dry_run=dry_run
+    )
+    out.show(news(steps), STEPS)
+    if dry_run:
+        return
+    await users.wait_provisioned(name, _PROVISIONED)
+    out.say(f"{name} is provisioned. Next: devctl admin user kubeconfig {name} > {name}.kubeconfig")
+
+
+async def refresh(client: Client, out: Output, names: tuple[str, ...], *, dry_run: bool) -> None:
+    users = Users(client)
+    known = names or [one.name for one in await users.all()]
+    steps = [step for name in known for step in await users.refresh(name, dry_run=dry_run)]
+    out.show(news(tuple(steps)), STEPS)
+    for step in () if dry_run else steps:
+        await users.wait_provisioned(step.name, _PROVISIONED)
+
+
+async def suspend(client: Client, out: Output, name: str, *, suspended: bool) -> None:
+    users = Users(client)
+    await users.suspend(name, suspended=suspended)
+    await users.wait_provisioned(name, _PROVISIONED)
+    kept = "Servers and volumes stay." if suspended else "Tokens from before stay worthless."
+    out.say(f"{name} is {'suspended' if suspended else 'active again'}. {kept}")
+
+
+async def listed(client: Client, out: Output) -> None:
+    now = client.transport.clock.now()
+    table: Table[User] = Table(
+        (
+            Column("USER", lambda one: one.name),
+            Column("NAMESPACE", lambda one: one.namespace),
+            Column("SERVERS", lambda one: one.servers, right=True),
+            Column("HOMES", lambda one: one.homes, right=True),
+            Column("KEYS", lambda one: one.keys, right=True),
+            Column("STATE", lambda one: one.state),
+            Column("AGE", lambda one: age(now, moment(one.created)), right=True),
+        ),
+        name=lambda one: one.name,
+        empty="There are no users yet: devctl admin user add USER",
+    )
+    out.show(await Users(client).all(), table)
+
+
+async def give_kubeconfig(client: Client, out: Output, name: str, life: Duration, file: Path | None) -> None:
+    token = await Users(client).token(name, life)
+    if file is not None:
+        _write_private(file, token.text)
+    body = kubeconfig(name, client.transport.cluster, file.absolute() if file else token)
+    out.text(as_json(body) if out.shared.output is Format.JSON else as_yaml(body))
+
+
+async def remove(client: Client, out: Output, name: str, how: Leaving) -> None:
+    span = patience(how["timeout"])
+    users = Users(client)
+    user = await users.get(name)
+    if not how["with_homes"]:
+        user.check_empty()
+    goes = f"the namespace {user.namespace} of {name}, with {user.belongings}"
+    if how["dry_run"]:
+        out.say(f"Would delete {goes}.")
+        return
+    confirm(f"Delete {goes}?", yes=how["yes"])
+    await users.remove(name, span, with_homes=how["with_homes"])
+    out.say(f"{name} is gone, and so is {user.namespace}.")
+
+
+def _is_key(text: str) -> bool:
+    """Whether it is a public key itself, and not the file of one."""
+    return " " in text.strip()
+
+
+def _keys_in(file: Path) -> tuple[str, ...]:
+    """The lines of a .pub or authorized_keys file, without comments."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(
+            "devservers.key_file", f"{file} cannot be read: {error}.", hint="Give a file of public keys."
+        ) from None
+    found = tuple(public_key(line) for one in lines if (line := one.strip()) and not line.startswith("#"))
+    if not found:
+        raise Invalid(
+            "devservers.key_file", f"{file} holds no public key.", hint="Write one public key on each line."
+        )
+    return found
+
+
+def _write_private(file: Path, text: str) -> None:
+    """Whole or not at all, and never readable by others, not even for a moment."""
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
+        target.write(text)
+    fresh.replace(file)

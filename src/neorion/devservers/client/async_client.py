@@ -1,0 +1,208 @@
+"""One development server from Python, with the verbs of `devctl`."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypedDict, Unpack
+
+from anyio import CancelScope, create_task_group, current_time
+from anyio import Event as Moment
+
+from neorion.devservers.client import file_copy, pod_access
+from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.create_request import Wish
+from neorion.devservers.client.durations import parse_span
+from neorion.devservers.client.flavor_change import plan_move
+from neorion.devservers.client.kube_context import Place, find_place
+from neorion.devservers.client.server_diagnosis import Diagnosis
+from neorion.devservers.client.wait import PATIENCE, until_gone, until_ready, until_stopped
+from neorion.devservers.decide import accrued
+from neorion.devservers.model import Cost, DevServerStatus
+from neorion.keel.base import Duration, NotFound
+from neorion.keel.clock import SystemClock
+from neorion.keel.kube import LogRequest
+from neorion.keel.kube.client import connect
+from neorion.keel.kube.core import Event
+from neorion.keel.kube.streams import Finished
+from neorion.keel.run import only_error
+
+# How long somebody who no longer wants a server waits to hear whether it was made, so that it can be deleted.
+_LAST_WORD_S: Final = 10.0
+
+
+class Where(TypedDict, total=False):
+    """Which cluster and namespace; as for `devctl`, what is left out is found."""
+
+    namespace: str
+    context: str
+    kubeconfig: Path | None
+
+
+class Wanted(Where, total=False):
+    """What a new server is to be like, in the words of `devctl create`, and where."""
+
+    flavor: str
+    image: str
+    home_size: str
+    time: str
+    shared_volume: str
+    ssh_keys: tuple[str, ...]
+    owner: str
+
+
+class AsyncDevServer:
+    """A server for as long as a block lasts.
+
+    async with AsyncDevServer.create("mydev", flavor="cpu-small") as server:
+        done = await server.exec(["python", "train.py"])
+
+    The block of `create` begins when the server is ready, and deletes it at its end unless it is to be kept; its home
+    stays for its retention. The block of `get` leaves it as it is.
+    """
+
+    def __init__(self, name: str, place: Place, wish: Wish | None = None, *, keep: bool = True) -> None:
+        self.name = name
+        self._place = place
+        self._wish = wish
+        self._keep = keep
+        self._stack = AsyncExitStack()
+        self._fleet: Fleet | None = None
+
+    @classmethod
+    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[Wanted]) -> Self:
+        place = find_place(wanted.get("namespace", ""), wanted.get("context", ""), wanted.get("kubeconfig"))
+        wish = Wish(
+            name=name,
+            flavor=wanted.get("flavor", ""),
+            image=wanted.get("image", ""),
+            home_size=wanted.get("home_size", ""),
+            time=wanted.get("time", ""),
+            shared_volume=wanted.get("shared_volume", ""),
+            ssh_keys=wanted.get("ssh_keys", ()),
+            owner=wanted.get("owner", ""),
+        )
+        return cls(name, place, wish, keep=keep)
+
+    @classmethod
+    def get(cls, name: str, **where: Unpack[Where]) -> Self:
+        return cls(name, find_place(**where))
+
+    @property
+    def fleet(self) -> Fleet:
+        if self._fleet is None:
+            raise RuntimeError("a server is used inside its `with` block")
+        return self._fleet
+
+    async def __aenter__(self) -> Self:
+        try:
+            client = await self._stack.enter_async_context(connect(self._place.cluster, "devctl"))
+            self._fleet = Fleet(client, self._place.namespace, SystemClock())
+            if self._wish is None:
+                await self._fleet.server(self.name)
+            else:
+                await self._make(self._fleet, await self._fleet.checked(self._wish))
+                await until_ready(self._fleet, self.name)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+        self._fleet = None
+
+    async def status(self) -> DevServerStatus:
+        return (await self.fleet.server(self.name)).status
+
+    async def doctor(self) -> Diagnosis:
+        """Why it is as it is, in one sentence, and what would help."""
+        return await self.fleet.diagnosed(await self.fleet.server(self.name))
+
+    async def events(self) -> list[Event]:
+        """What was told of it and of all it is made of, the oldest first."""
+        return await self.fleet.events(self.name)
+
+    async def cost(self) -> Cost | None:
+        """Its account up to now; None before the operator has opened one."""
+        told = (await self.status()).cost
+        return accrued(told, self.fleet.now()) if told else None
+
+    async def wait(self, patience: Duration = PATIENCE) -> None:
+        """Until it can be used."""
+        await until_ready(self.fleet, self.name, patience=patience)
+
+    async def exec(self, command: Sequence[str], stdin: bytes = b"") -> Finished:
+        """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
+        return await pod_access.run_in(self.fleet, self.name, command, stdin)
+
+    async def start(self, time: str = "") -> None:
+        await self.fleet.start(self.name, parse_span(time) if time else None)
+        await self.wait()
+
+    async def stop(self) -> None:
+        """The home is kept."""
+        await self.fleet.stop(self.name)
+        await until_stopped(self.fleet, self.name)
+
+    async def extend(self, time: str, *, shorten: bool = False) -> datetime:
+        """Gives the new end."""
+        return (await self.fleet.extend(self.name, parse_span(time), shorten=shorten)).end
+
+    async def update(self, flavor: str) -> None:
+        """Changes the flavor, and waits until the server stands on it if it runs."""
+        move = await plan_move(self.fleet, self.name, flavor)
+        await self.fleet.set_flavor(move.server, move.flavor.meta.name)
+        if move.server.spec.running:
+            await until_ready(self.fleet, self.name, flavor=move.flavor.meta.name)
+
+    async def delete(self) -> None:
+        """Now, and not first at the end of the block."""
+        self._keep = True
+        await self.fleet.delete(self.name)
+        await until_gone(self.fleet, self.name)
+
+    async def _make(self, fleet: Fleet, manifest: dict[str, Any]) -> None:
+        """To its end, even when the block was cancelled: without an answer nobody would know what there is to delete."""
+        asking, answered = CancelScope(shield=True), Moment()
+
+        async def ask() -> None:
+            with asking:
+                await fleet.make(manifest)
+                self._stack.push_async_callback(self._leave)
+            answered.set()
+
+        try:
+            # A task of its own: a shield alone does not keep asyncio's own cancellations away.
+            async with create_task_group() as group:
+                group.start_soon(ask)
+                try:
+                    await answered.wait()
+                finally:
+                    asking.deadline = current_time() + _LAST_WORD_S
+        except BaseExceptionGroup as several:
+            raise only_error(several) from None
+
+    async def _leave(self) -> None:
+        """Even when the block was cancelled: a server that nobody waits for costs money."""
+        if self._keep:
+            return
+        with CancelScope(shield=True), suppress(NotFound):
+            await self.fleet.delete(self.name)
+
+    def logs(self, *, follow: bool = False, tail: int | None = None) -> AsyncGenerator[bytes]:
+        return pod_access.logs_of(self.fleet, self.name, LogRequest(follow=follow, tail_lines=tail))
+
+    async def copy_to(self, source: str | Path, target: str) -> None:
+        await file_copy.copy_to(self.fleet, self.name, Path(source), target)
+
+    async def copy_from(self, source: str, target: str | Path) -> tuple[file_copy.LeftOut, ...]:
+        """Gives what had to be left out: links that lead out of the copy."""
+        return await file_copy.copy_from(self.fleet, self.name, source, Path(target))
+
+    def forward(self, port: int, local: int = 0) -> AbstractAsyncContextManager[int]:
+        """While the block lasts, a port of this machine leads to the server's; it is given."""
+        return pod_access.forwarded(self.fleet, self.name, port, ("127.0.0.1", local))

@@ -1,0 +1,217 @@
+"""Files to and from a server, as one archive over the streams of a command."""
+
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+import anyio
+from anyio import to_thread
+from msgspec import Struct
+
+from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.pod_access import container, open_in
+from neorion.keel.base import Invalid, NotFound, Terminal
+from neorion.keel.kube.streams import Container, Process, Stream, execute, run
+from neorion.keel.run import only_error
+
+# What is read and sent in one go.
+_PIECE = 256 * 1024
+# Of what tar complains.
+_COMPLAINT_MAX = 64 * 1024
+# The one link that was named is followed, as it means nothing on another machine; those in a folder stay links.
+_PACK = """
+export LC_ALL=C
+if [ -d "$1/$2" ]; then exec tar -cf - -C "$1" -- "$2/."; fi
+exec tar -chf - -C "$1" -- "$2"
+"""
+# What GNU tar says, with code 1, of files that somebody writes to: they are as they were at that moment.
+_LIVE = ("file changed as we read it", "File removed before we read it")
+
+
+async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
+    """A file or a folder, as `cp -r` does: into `target` where that is a folder or ends as one, else under that name."""
+    if not source.exists():
+        raise NotFound("devservers.no_file", f"There is no {source} here.", hint="Check the path.")
+    where = await container(fleet, name)
+    path = PurePosixPath(target or ".")
+    inside = target.endswith("/") or (await run(fleet.client, where, ["test", "-d", str(path)])).code == 0
+    folder, called = (path, _name(source)) if inside else (path.parent, path.name)
+    with tempfile.TemporaryFile() as archive:
+        await to_thread.run_sync(_pack, source.resolve(), called, archive)
+        await _unpack_there(fleet, where, str(folder), archive)
+
+
+class LeftOut(Struct, frozen=True):
+    """What a copy lacks: a link that leads out of it to `target`, or, without one, what is neither file, folder nor link."""
+
+    path: str
+    target: str
+
+
+async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> tuple[LeftOut, ...]:
+    """A file or a folder of the server. Gives what had to be left out: nothing here may lead out of `target`.
+
+    Nothing at all is written where the server names a file outside of what was asked for.
+    """
+    where = await container(fleet, name)
+    path = PurePosixPath(source)
+    if not path.name or path.name == "..":
+        raise Invalid(
+            "devservers.path", f'"{source}" names no file or folder.', hint="Name one, such as data/a.txt."
+        )
+    with tempfile.TemporaryFile() as archive:
+        await _pack_there(fleet, where, path, archive)
+        folder, called = (target, path.name) if target.is_dir() else (target.parent, target.name)
+        return await to_thread.run_sync(unpack, archive, path.name, folder, called)
+
+
+def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[LeftOut, ...]:
+    """The tree `root` of an archive that a stranger packed, as `folder`/`called`; refused whole when a name leads out."""
+    archive.seek(0)
+    if not folder.is_dir():
+        raise NotFound("devservers.no_folder", f"There is no folder {folder} here.", hint="Make it first.")
+    try:
+        with tarfile.open(fileobj=archive, mode="r:") as tar:
+            sieve = _Sieve(folder)
+            members = sieve.sifted(_renamed(member, root, called) for member in tar)
+            # Once more: links that are there by now may lead elsewhere together than each alone.
+            tar.extractall(folder, members, filter=lambda one, _: sieve.passed(one))  # noqa: S202 -- sifted by the data filter
+    except (tarfile.FilterError, _Outside) as error:
+        raise Invalid(
+            "devservers.outside",
+            f"The server sent a name that leads out of {folder}: {error}",
+            hint="Nothing was written. Copy a part of it that has no such name.",
+        ) from None
+    except tarfile.TarError as error:
+        raise Terminal(
+            "devservers.archive", f"What the server sent is no archive: {error}.", hint="Copy it again."
+        ) from None
+    return tuple(sieve.left)
+
+
+class _Sieve:
+    """Lets through what stays inside `folder`, and keeps count of what does not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._links: set[str] = set()
+        self._missing: set[str] = set()
+        self.left: list[LeftOut] = []
+
+    def sifted(self, members: Iterable[tarfile.TarInfo]) -> list[tarfile.TarInfo]:
+        passed: list[tarfile.TarInfo] = []
+        for member in members:
+            # tar never packs what is behind a link: only somebody who wants to write elsewhere says so.
+            if any(str(parent) in self._links for parent in PurePosixPath(member.name).parents):
+                raise _Outside(member.name)
+            if self.passed(member) is None:
+                continue
+            passed.append(member)
+            if member.issym():
+                self._links.add(member.name)
+        return passed
+
+    def passed(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        """Raises where the name itself leads out."""
+        try:
+            # A second name of what is missing is missing as well.
+            if not (member.islnk() and member.linkname in self._missing):
+                return tarfile.data_filter(member, self._folder)
+        except (
+            tarfile.AbsoluteLinkError,
+            tarfile.LinkOutsideDestinationError,
+            tarfile.SpecialFileError,
+        ):
+            pass
+        self._missing.add(member.name)
+        self.left.append(LeftOut(member.name, member.linkname))
+        return None
+
+
+class _Outside(Exception):
+    """A member that is not part of the tree that was asked for."""
+
+
+def _renamed(member: tarfile.TarInfo, root: str, called: str) -> tarfile.TarInfo:
+    parts = PurePosixPath(member.name).parts
+    if not parts or parts[0] != root or ".." in parts:
+        raise _Outside(member.name)
+    name = str(PurePosixPath(called, *parts[1:]))
+    if not member.islnk():
+        return member.replace(name=name, deep=False)
+    # A hard link names another member, which is renamed as well.
+    linked = PurePosixPath(member.linkname).parts
+    if not linked or linked[0] != root:
+        raise _Outside(member.linkname)
+    return member.replace(name=name, linkname=str(PurePosixPath(called, *linked[1:])), deep=False)
+
+
+def _name(source: Path) -> str:
+    """As it was named; a folder that was named by where it is has the name it has there."""
+    return source.name if source.name not in ("", "..") else source.resolve().name
+
+
+def _pack(source: Path, called: str, archive: BinaryIO) -> None:
+    with tarfile.open(fileobj=archive, mode="w:") as tar:
+        tar.add(source, arcname=called, filter=_nobodys)
+    archive.seek(0)
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Owners of this machine mean nothing on the other."""
+    return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
+
+
+async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: BinaryIO) -> None:
+    complaint = bytearray()
+    # tar ends with the archive, cat with the input: what is sent to a pod whose command has ended breaks the connection.
+    script = 'mkdir -p -- "$1" && tar -xf - --no-same-owner -C "$1" && cat > /dev/null'
+    async with open_in(fleet.client, where, ["/bin/sh", "-c", script, "cp", folder]) as process:
+        try:
+            # Side by side: tar would wait for us to hear what it complains of, and we for it to take more.
+            async with anyio.create_task_group() as group:
+                group.start_soon(_give, process, archive)
+                async for output in process:
+                    complaint += output.data[: _COMPLAINT_MAX - len(complaint)]
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as several:
+            raise only_error(several) from None
+    _check(process.code, complaint.decode(errors="replace"))
+
+
+async def _give(process: Process, archive: BinaryIO) -> None:
+    while piece := await to_thread.run_sync(archive.read, _PIECE):
+        await process.write(piece)
+    await process.close_stdin()
+
+
+async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archive: BinaryIO) -> None:
+    complaint = bytearray()
+    command = ["/bin/sh", "-c", _PACK, "cp", str(path.parent), path.name]
+    # Without an input: the kubelet drops what it has yet to send when something arrives after the command's end.
+    async with execute(fleet.client, where, command) as process:
+        async for output in process:
+            if output.stream is Stream.STDOUT:
+                await to_thread.run_sync(archive.write, output.data)
+            else:
+                complaint += output.data[: _COMPLAINT_MAX - len(complaint)]
+    told = complaint.decode(errors="replace")
+    if not is_only_live(process.code, told):
+        _check(process.code, told)
+
+
+def is_only_live(code: int | None, complaint: str) -> bool:
+    """Whether tar packed everything, and complains of nothing but that somebody writes to it."""
+    return code == 1 and bool(complaint) and all(line.endswith(_LIVE) for line in complaint.splitlines())
+
+
+def _check(code: int | None, complaint: str) -> None:
+    if code:
+        told = complaint.strip().partition("\n")[0] or f"tar ended with {code}"
+        raise Terminal(
+            "devservers.copy",
+            f"The files could not be copied: {told}.",
+            hint="Check the path on the server, and that its image has tar.",
+        )

@@ -1,0 +1,54 @@
+"""Another flavor for a server: what it would mean, before anything is changed."""
+
+from msgspec import Struct
+
+from neorion.devservers.client.api import Fleet
+from neorion.devservers.decide import Observed
+from neorion.devservers.decide.resize import Change
+from neorion.devservers.model.kube_types import BODIES, Body, DevServer, DevServerFlavor
+from neorion.keel.base import Conflict, NotFound
+
+
+class Move(Struct, frozen=True):
+    """A server, the flavor it would get, and what that does to it."""
+
+    server: DevServer
+    flavor: DevServerFlavor
+    change: Change
+
+    @property
+    def restarts(self) -> bool:
+        return self.change is Change.RECREATE
+
+    @property
+    def sentence(self) -> str:
+        name = self.server.meta.name
+        if not self.server.spec.running:
+            return f"{name} is stopped: the change counts from its next start."
+        if self.restarts:
+            return (
+                f"{name} restarts: what runs in it ends, and it is away until its new machine is ready; "
+                "its home and its volumes stay."
+            )
+        return f"{name} keeps running: CPU and memory change under it."
+
+
+async def plan_move(fleet: Fleet, name: str, flavor: str) -> Move:
+    """Refuses a flavor that is not there, and one the server has."""
+    server = await fleet.server(name)
+    wanted = await fleet.flavor(flavor)
+    if server.spec.flavor == wanted.meta.name:
+        raise Conflict(
+            "devservers.same_flavor",
+            f"{name} is on {wanted.meta.name} already.",
+            hint="devctl flavors lists the others.",
+        )
+    seen = Observed(server, wanted, body=await _body(fleet, name), pods=tuple(await fleet.pods(name)))
+    return Move(server, wanted, seen.change)
+
+
+async def _body(fleet: Fleet, name: str) -> Body | None:
+    try:
+        return await fleet.client.get(BODIES, name, fleet.namespace)
+    except NotFound:
+        return None

@@ -1,0 +1,53 @@
+"""Which cluster and which namespace somebody means who names neither."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from neorion.devservers.model.tenancy import own_namespace
+from neorion.keel.base import Invalid, is_name
+from neorion.keel.kube.client import Cluster, find_cluster
+
+# What Kubernetes says where nobody chose: no place for a person's own servers.
+_NOBODYS = "default"
+
+
+class Place(Struct, frozen=True):
+    """A cluster, and a namespace in it."""
+
+    cluster: Cluster
+    namespace: str
+
+
+def find_place(
+    namespace: str = "",
+    context: str = "",
+    kubeconfig: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Place:
+    """The namespace that was given, else the kubeconfig's own, else `dev-<user>`."""
+    if namespace and not is_name(namespace):
+        raise Invalid(
+            "devservers.namespace",
+            f'"{namespace}" cannot be a namespace.',
+            hint="Use small letters, digits and hyphens.",
+        )
+    cluster = find_cluster(kubeconfig, context, environ)
+    chosen = cluster.namespace if cluster.namespace != _NOBODYS else ""
+    return Place(cluster, namespace or chosen or own_namespace(user_name(environ)))
+
+
+def user_name(environ: Mapping[str, str] = os.environ) -> str:
+    """Who is at the keyboard, as the machine knows them."""
+    told = environ.get("USER") or environ.get("LOGNAME")
+    if told:
+        return told
+    import getpass  # noqa: PLC0415 -- brings the terminal along, and mostly somebody has told
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a number without a name.
+        return "nobody"

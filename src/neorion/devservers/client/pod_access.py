@@ -1,0 +1,127 @@
+"""Inside a server: its commands, what it says, and its ports."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from functools import partial
+
+import anyio
+from anyio.abc import TaskStatus
+
+from neorion.devservers.client.api import AGAIN, Fleet
+from neorion.devservers.client.progress import obstacle
+from neorion.devservers.client.server_diagnosis import down
+from neorion.keel.base import Conflict, Invalid, NotFound, Retry
+from neorion.keel.kube import LogRequest
+from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import Pod
+from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, log_broken, run
+
+# The container of a server's pod that is the server; others may stand beside it.
+CONTAINER = "dev"
+
+_Lead = Callable[[Target, str, int], AbstractAsyncContextManager[int]]
+
+
+async def container(fleet: Fleet, name: str) -> Container:
+    """Where its commands run. Refused while it is down: who asks the node anyway hears of a container that is not found."""
+    pod = await _running(fleet, name)
+    return Container(pod.meta.name, fleet.namespace, CONTAINER)
+
+
+async def _running(fleet: Fleet, name: str) -> Pod:
+    pod = await fleet.pod(name)
+    for status in pod.status.containers:
+        found = down(name, status) if status.name == CONTAINER else None
+        if found is not None:
+            # The operator knows more of it, as soon as it has heard.
+            told = obstacle(await fleet.server(name))
+            raise Conflict("devservers.not_running", told or found.sentence, hint=found.hint)
+    return pod
+
+
+async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> Finished:
+    """Runs a command to its end. A text is for the shell, a list a program and its arguments."""
+    if not command:
+        raise Invalid("devservers.command", "There is no command to run.", hint='Give one, such as "ls -l".')
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    return await run(fleet.client, await container(fleet, name), argv, stdin)
+
+
+def open_in(
+    client: Client, where: Container, command: Sequence[str], *, tty: bool = False
+) -> AbstractAsyncContextManager[Process]:
+    """A command under way, with its input open."""
+    return execute(client, where, command, stdin=True, tty=tty)
+
+
+async def logs_of(fleet: Fleet, name: str, request: LogRequest) -> AsyncGenerator[bytes]:
+    # Also of one that is down: its last words are what somebody wants to read then.
+    pod = await fleet.pod(name)
+    asked = LogRequest(
+        CONTAINER, request.follow, request.previous, request.tail_lines, request.since, request.timestamps
+    )
+    main = next((one for one in pod.status.containers if one.name == CONTAINER), None)
+    if request.previous and (main is None or main.last_state.terminated is None):
+        raise NotFound(
+            "devservers.no_previous",
+            f"{name} has not been restarted: there is nothing from before.",
+            hint=f"devctl logs {name} shows what it writes now.",
+        )
+    async with fleet.client.logs(pod.meta.name, fleet.namespace, asked) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+@asynccontextmanager
+async def forwarded(
+    fleet: Fleet,
+    name: str,
+    port: int,
+    here: tuple[str, int] = ("127.0.0.1", 0),
+    tell: Callable[[Target, str], None] = log_broken,
+) -> AsyncGenerator[int]:
+    """Listens here while the block lasts, and leads whoever comes to the server's port. Gives the local port.
+
+    The server may get another machine meanwhile: the same local port then leads there. `tell` hears why a connection broke.
+    """
+    pod = await _running(fleet, name)
+    target = Target(pod.meta.name, fleet.namespace, port)
+    async with anyio.create_task_group() as group:
+        lead = partial(forward, fleet.client, tell=tell)
+        yield await group.start(_keep_forwarding, fleet, name, target, here, lead)
+        group.cancel_scope.cancel()
+
+
+async def _keep_forwarding(
+    fleet: Fleet,
+    name: str,
+    target: Target,
+    here: tuple[str, int],
+    lead: _Lead,
+    *,
+    task_status: TaskStatus[int],
+) -> None:
+    host, local = here
+    told = False
+    while True:
+        async with lead(target, host, local) as local:
+            if not told:
+                task_status.started(local)
+                told = True
+            target = await _next_target(fleet, name, target)
+
+
+async def _next_target(fleet: Fleet, name: str, target: Target) -> Target:
+    """Returns when the server has another machine."""
+    async with aclosing(fleet.versions(name)) as versions:
+        async for server in versions:
+            if server is None or not server.status.ready or target.pod in server.status.pod_names:
+                continue
+            try:
+                pod = await fleet.pod(name)
+            except (Conflict, Retry):
+                await fleet.clock.sleep(AGAIN)
+                continue
+            if pod.meta.name != target.pod:
+                return Target(pod.meta.name, target.namespace, target.port)
+    return target

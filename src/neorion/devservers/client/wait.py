@@ -1,0 +1,180 @@
+"""Waiting for a server, told step by step from a watch."""
+
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+
+import anyio
+from msgspec import Struct
+
+from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.progress import (
+    Step,
+    condition_of,
+    is_observed,
+    is_ready,
+    is_refused,
+    obstacle,
+    steps,
+)
+from neorion.devservers.client.server_diagnosis import Diagnosis, diagnosis, wish_back
+from neorion.devservers.model import ConditionType, Phase
+from neorion.devservers.model.kube_types import DevServer
+from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, NotFound, Terminal
+
+# A GPU node that has to be bought first takes minutes; after this somebody should look.
+PATIENCE = Duration.of(minutes=15)
+
+
+class Progress(Struct, frozen=True):
+    """How far a server is: the steps, and the sentence about what is in the way."""
+
+    steps: tuple[Step, ...]
+    obstacle: str = ""
+
+
+Tell = Callable[[Progress], None]
+# Between two looks at what was said: somebody who waits has read the last line by then.
+LISTEN = Duration.of(seconds=5)
+
+
+def hush(progress: Progress) -> None:
+    """For who does not look on."""
+    del progress
+
+
+async def until_ready(
+    fleet: Fleet, name: str, tell: Tell = hush, patience: Duration = PATIENCE, flavor: str = ""
+) -> DevServer:
+    """Returns when the server can be used. Raises what stands in the way of that; the server stays either way.
+
+    With `flavor`, on that one: the operator takes a change back for which there is no room.
+    """
+    way = _Way(fleet, name, tell, flavor)
+    outcome: DevServer | Error | None = None
+    with anyio.move_on_after(patience.seconds):
+        async with anyio.create_task_group() as group:
+            group.start_soon(way.listen)
+            outcome = await way.walk()
+            group.cancel_scope.cancel()
+    if isinstance(outcome, Error):
+        raise outcome
+    if outcome is not None:
+        return outcome
+    why = await way.why()
+    raise Deadline(
+        "devservers.not_ready",
+        f"{name} was not ready after {patience}: {f'it is not on {flavor} yet.' if why.well else why.sentence}",
+        hint=why.hint or f"devctl doctor {name}",
+    )
+
+
+class _Way:
+    """A server on its way: its versions as they come, and what is said of it between them."""
+
+    def __init__(self, fleet: Fleet, name: str, tell: Tell, flavor: str) -> None:
+        self._fleet = fleet
+        self._name = name
+        self._tell = tell
+        self._flavor = flavor
+        self.last: DevServer | None = None
+
+    async def walk(self) -> DevServer | Error:
+        """To its end, good or bad: raised beside the listener, an error would come out of both as a group."""
+        try:
+            async with aclosing(self._fleet.versions(self._name)) as versions:
+                async for self.last in versions:
+                    server = _still_there(self.last, self._name)
+                    _still_hopeful(server, self._flavor)
+                    there = _on(server, self._flavor)
+                    # A machine that is ready before the change is done is the one that goes.
+                    self._tell(
+                        Progress(steps(server) if there or not server.status.ready else (), obstacle(server))
+                    )
+                    if is_ready(server) and there:
+                        return server
+        except Error as error:
+            return error
+        raise AssertionError("versions never end")
+
+    async def why(self) -> Diagnosis:
+        if self.last is None:
+            return Diagnosis(False, "nothing is known of it.")
+        try:
+            return await self._fleet.diagnosed(self.last)
+        except Error:
+            return diagnosis(self.last)
+
+    async def listen(self) -> None:
+        """Of what only Events tell, as of a volume that cannot be attached, the status knows nothing."""
+        while True:
+            await self._fleet.clock.sleep(LISTEN)
+            server = self.last
+            if server is None or server.status.ready or obstacle(server):
+                continue
+            # Who may not read them waits without.
+            with suppress(Error):
+                if complaint := await self._fleet.warning(server):
+                    self._tell(Progress(steps(server), complaint))
+
+
+async def until_gone(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> None:
+    """Returns when the server is deleted and nothing but its home is left."""
+    with anyio.move_on_after(patience.seconds):
+        async with aclosing(fleet.versions(name)) as versions:
+            async for server in versions:
+                if server is None:
+                    return
+    raise Deadline(
+        "devservers.not_gone", f"{name} was still there after {patience}.", hint=f"devctl events {name}"
+    )
+
+
+async def until_stopped(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> DevServer:
+    with anyio.move_on_after(patience.seconds):
+        async with aclosing(fleet.versions(name)) as versions:
+            async for last in versions:
+                server = _still_there(last, name)
+                if is_observed(server) and server.status.phase in {Phase.STOPPED, Phase.EXPIRED}:
+                    return server
+    raise Deadline(
+        "devservers.not_stopped", f"{name} still ran after {patience}.", hint=f"devctl doctor {name}"
+    )
+
+
+def _still_there(server: DevServer | None, name: str) -> DevServer:
+    if server is None or server.meta.deleted is not None:
+        raise NotFound(
+            "devservers.deleted", f"{name} was deleted.", hint=f"Make it again: devctl create {name}"
+        )
+    return server
+
+
+def _still_hopeful(server: DevServer, flavor: str) -> None:
+    name = server.meta.name
+    if is_refused(server) or (is_observed(server) and server.status.phase is Phase.FAILED):
+        found = diagnosis(server)
+        raise Terminal("devservers.failed", found.sentence, hint=found.hint or f"devctl events {name}")
+    if not server.spec.running:
+        raise Conflict("devservers.stopped", f"{name} was stopped meanwhile.", hint=f"devctl start {name}")
+    if flavor and server.spec.flavor != flavor:
+        raise NoCapacity(
+            "devservers.taken_back",
+            f"There was no room for {name} on {flavor}: it is on {server.spec.flavor} again.",
+            hint="Try another flavor, or later.",
+            scope=flavor,
+        )
+    told = condition_of(server, ConditionType.RESIZING)
+    if flavor and is_observed(server) and told is not None and told.status == "False" and told.message:
+        before = server.status.flavor.applied if server.status.flavor else "its flavor"
+        raise NoCapacity(
+            "devservers.held",
+            told.message,
+            hint=wish_back(name, before),
+            scope=flavor,
+        )
+
+
+def _on(server: DevServer, flavor: str) -> bool:
+    """A change of flavor is done when nothing of the old one is remembered."""
+    applied = server.status.flavor
+    return not flavor or (applied is not None and applied.applied == flavor and applied.previous is None)

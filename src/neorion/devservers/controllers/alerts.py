@@ -1,0 +1,89 @@
+"""Carries warnings to people: into the terminals of their server, and to whoever listens for the whole cluster.
+
+Each way is tried by itself, so that one that is broken neither holds up the other nor repeats it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers.devserver import moment
+from neorion.devservers.model import Alert
+from neorion.devservers.ports import UNTALLIED, Crier, Hook, Tally
+from neorion.keel.base import Error
+from neorion.keel.clock import Clock
+from neorion.keel.kube import Key
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+# Warnings under way at the same time.
+CARRIERS = 4
+
+
+class Way(StrEnum):
+    """How a warning reaches somebody."""
+
+    TERMINALS = "terminals"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One warning on one way."""
+
+    alert: Alert
+    way: Way
+
+
+class Alerts:
+    """The reconcile of errands. A warning that could not be carried is lost; the next one is not."""
+
+    def __init__(
+        self,
+        mirrors: Mirrors,
+        crier: Crier | None,
+        hook: Hook | None,
+        clock: Clock,
+        tally: Tally = UNTALLIED,
+    ) -> None:
+        self._mirrors = mirrors
+        self._crier = crier
+        self._hook = hook
+        self._clock = clock
+        self._tally = tally
+
+    def errands(self, alert: Alert) -> list[Errand]:
+        ways = ((Way.TERMINALS, self._crier), (Way.WEBHOOK, self._hook))
+        return [Errand(alert, way) for way, there in ways if there is not None]
+
+    def teller(self, carry: Callable[[Errand], None]) -> Callable[[Alert], None]:
+        """What whoever decides calls with a warning; it does not wait for it to arrive."""
+
+        def tell(alert: Alert) -> None:
+            for errand in self.errands(alert):
+                carry(errand)
+
+        return tell
+
+    async def reconcile(self, errand: Errand) -> None:
+        alert = errand.alert
+        if alert.stops <= moment(self._clock.now()):
+            return
+        try:
+            if errand.way is Way.TERMINALS:
+                await self._cry(alert)
+            elif self._hook is not None:
+                await self._hook.send(alert)
+        except Error as error:
+            server = f"{alert.namespace}/{alert.server}"
+            log.warning("warning not delivered", server=server, way=errand.way.value, error=str(error))
+            self._tally.warned(errand.way.value, well=False)
+        else:
+            self._tally.warned(errand.way.value, well=True)
+
+    async def _cry(self, alert: Alert) -> None:
+        seen = self._mirrors.observed(Key(alert.namespace, alert.server))
+        if seen is not None and seen.pod is not None and self._crier is not None:
+            await self._crier.tell(seen.pod.meta.key, alert.text)

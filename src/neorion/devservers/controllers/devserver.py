@@ -1,0 +1,204 @@
+"""Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers.cluster_facts import survey
+from neorion.devservers.controllers.host_keys import give_host_key, host_key_is_gone
+from neorion.devservers.decide import (
+    FINALIZER,
+    STOPPED_BECAUSE,
+    Decision,
+    Edit,
+    GoBack,
+    Observed,
+    Remove,
+    Settings,
+    TurnOff,
+    TurnOn,
+    decide,
+    doubts_host_key,
+    unsure,
+    wants_host_key,
+)
+from neorion.devservers.model import Alert
+from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServer
+from neorion.devservers.ports import Keys
+from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
+from neorion.keel.clock import Clock
+from neorion.keel.kube import Api, Failed, Key, Merge, Strategic
+from neorion.keel.kube.control import Applier, Fence, Recorder
+from neorion.keel.kube.core import POD
+
+# Waits are measured in time that passes, ends are told in times of day: a clock that was set is noticed this late.
+SLEEP_MAX = Duration.of(minutes=10)
+
+_ANOTHER_KEY = (
+    "The Secret with its host key was deleted, so the server gets another one: devctl ssh knows it, and other clients"
+    " will say that the host key has changed."
+)
+
+
+def unheard(alert: Alert) -> None:
+    """For operators without a way to people."""
+    del alert
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence.
+
+    `tell` hands a warning to whoever carries it to people. Without `keys` no server gets SSH.
+    """
+
+    api: Api
+    applier: Applier
+    recorder: Recorder
+    fence: Fence
+    tell: Callable[[Alert], None] = unheard
+    keys: Keys | None = None
+
+
+class Servers:
+    """The reconcile of servers."""
+
+    def __init__(self, mirrors: Mirrors, hands: Hands, settings: Settings, clock: Clock) -> None:
+        self._mirrors = mirrors
+        self._api = hands.api
+        self._fence = hands.fence
+        self._applier = hands.applier
+        self._recorder = hands.recorder
+        self._tell = hands.tell
+        self._keys = hands.keys
+        self._settings = settings
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Duration | None:
+        seen = self._mirrors.observed(key)
+        if seen is None:
+            return None
+        if unsure(seen):
+            seen = replace(seen, around=await survey(self._api, seen))
+        now = moment(self._clock.now())
+        try:
+            seen = await self._with_host_key(seen, now)
+            seen = replace(seen, server=await self._own(seen))
+            decision = decide(seen, self._settings, now)
+            if await self._made_anything(decision):
+                # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
+                return Duration(0)
+            await self._fit(seen, decision)
+        except (Denied, Failed, Invalid, QuotaExceeded) as error:
+            if seen.server.meta.deleted is not None:
+                raise
+            # Its user has to know, and its end must still come.
+            seen = replace(seen, refused=error.sentence)
+            decision = decide(seen, self._settings, now)
+            await self._carry_out(seen, decision)
+            if not isinstance(error, QuotaExceeded):
+                raise
+            # Not the operator's fault, and nobody's whom an alert should wake.
+            return until(decision.wake, now)
+        await self._carry_out(seen, decision)
+        return until(decision.wake, now)
+
+    async def _carry_out(self, seen: Observed, decision: Decision) -> None:
+        """All but what the cluster may refuse."""
+        server = seen.server
+        for note in decision.notes:
+            self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
+        if not decision.release:
+            server = await self._applier.write_status(SERVERS, server, decision.status)
+        if decision.alert is not None:
+            self._tell(decision.alert)
+        if decision.edit is not None:
+            await self._edit(server, decision.edit)
+        if decision.release:
+            await self._release(server)
+
+    async def _made_anything(self, decision: Decision) -> bool:
+        """Applies its objects. Whether there are new ones among them, and the mirrors show them."""
+        made = False
+        for manifest in decision.objects:
+            kind, standing = self._mirrors.standing(manifest)
+            await self._applier.apply(kind, manifest, standing)
+            if standing is None:
+                made = made or self._mirrors.standing(manifest)[1] is not None
+        return made
+
+    async def _with_host_key(self, seen: Observed, now: datetime) -> Observed:
+        if self._keys is None:
+            return seen
+        if doubts_host_key(seen, self._settings, now) and await host_key_is_gone(
+            self._api, self._fence, seen.identity
+        ):
+            # Forgotten before there is another: whoever dies in between leaves a server that wants a key.
+            seen = await self._with_status(seen, ssh_host_key=None)
+            self._recorder.tell(SERVERS, seen.server, "HostKeyChanged", _ANOTHER_KEY, warning=True)
+        if not wants_host_key(seen, self._settings):
+            return seen
+        public = await give_host_key(self._api, self._fence, self._keys, seen.identity)
+        return await self._with_status(seen, ssh_host_key=public)
+
+    async def _with_status(self, seen: Observed, **fields: str | None) -> Observed:
+        told = msgspec.structs.replace(seen.server.status, **fields)
+        return replace(seen, server=await self._applier.write_status(SERVERS, seen.server, told))
+
+    async def _own(self, seen: Observed) -> DevServer:
+        """The finalizer comes before anything it guards."""
+        if seen.server.meta.deleted is not None:
+            return seen.server
+        return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=True)
+
+    async def _release(self, server: DevServer) -> None:
+        try:
+            await self._applier.set_finalizer(SERVERS, server, FINALIZER, wanted=False)
+        except NotFound:
+            return  # released before, and not yet heard of
+
+    async def _fit(self, seen: Observed, decision: Decision) -> None:
+        """Changes what runs without another pod, or takes the pods away where no Deployment can be written."""
+        pod, meta = seen.pod, seen.server.meta
+        if decision.resize is not None and pod is not None:
+            self._fence.check()
+            containers = [{"name": pod.spec.containers[0].name, "resources": decision.resize}]
+            patch = Strategic({"spec": {"containers": containers}})
+            await self._api.patch(POD, pod.meta.name, patch, meta.namespace, "resize")
+        if decision.halt and seen.body is not None and seen.body.spec.replicas != 0:
+            self._fence.check()
+            await self._api.scale(BODIES, meta.name, 0, meta.namespace)
+
+    async def _edit(self, server: DevServer, edit: Edit) -> None:
+        if isinstance(edit, Remove):
+            await self._applier.delete(SERVERS, server)
+            return
+        meta: dict[str, Any] = {"resourceVersion": server.meta.resource_version}
+        match edit:
+            case TurnOff(reason):
+                spec: dict[str, Any] = {"running": False}
+                meta["annotations"] = {STOPPED_BECAUSE: reason.value}
+            case TurnOn():
+                spec = {"running": True}
+                meta["annotations"] = {STOPPED_BECAUSE: None}
+            case GoBack(flavor):
+                spec = {"flavor": flavor}
+        self._fence.check()
+        await self._api.patch(
+            SERVERS, server.meta.name, Merge({"metadata": meta, "spec": spec}), server.meta.namespace
+        )
+
+
+def moment(now: Instant) -> datetime:
+    """Whole seconds, as the API keeps its times: a status that was read back equals the one that was written."""
+    return datetime.fromtimestamp(now.ns // 1_000_000_000, UTC)
+
+
+def until(wake: datetime | None, now: datetime) -> Duration | None:
+    if wake is None:
+        return None
+    return Duration.of(seconds=min(SLEEP_MAX.seconds, max(0.0, (wake - now).total_seconds())))

@@ -1,0 +1,57 @@
+"""Homes that have lost their server: kept until the day written on them, then deleted."""
+
+from datetime import UTC, datetime
+
+from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers.devserver import Hands, moment, until
+from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock
+from neorion.keel.kube import Deletion, Key
+from neorion.keel.kube.core import CLAIM, Claim
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
+
+
+class Homes:
+    """The reconcile of homes."""
+
+    def __init__(self, mirrors: Mirrors, hands: Hands, clock: Clock) -> None:
+        self._mirrors = mirrors
+        self._api = hands.api
+        self._fence = hands.fence
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Duration | None:
+        home = self._mirrors.claims.get(key)
+        if home is None or home.meta.deleted is not None or self._lived_in(home):
+            return None
+        due = _date(home.meta.annotations.get(HOME_DELETE_AFTER, ""))
+        if due is None:
+            # Nobody marked it, so nobody has asked for its end.
+            return None
+        now = moment(self._clock.now())
+        if due > now:
+            return until(due, now)
+        self._fence.check()
+        # Exactly as it was seen: a server that takes it over at this moment takes the mark off, and keeps it.
+        how = Deletion(uid=home.meta.uid, version=home.meta.resource_version)
+        await self._api.delete(CLAIM, key.name, key.namespace, how)
+        log.info("home deleted", home=str(key), kept_until=due.isoformat())
+        return None
+
+    def _lived_in(self, home: Claim) -> bool:
+        """A server of the same name has taken it over, is about to, or is about to mark it anew on its way out."""
+        key = Key(home.meta.namespace, home.meta.labels.get(HOME_LABEL, ""))
+        servers = self._mirrors.servers
+        return servers.get(key) is not None or key in servers.unreadable
+
+
+def _date(text: str) -> datetime | None:
+    """Whoever wants a home kept longer writes another day on it, perhaps without an hour or a zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

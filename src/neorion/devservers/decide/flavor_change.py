@@ -1,0 +1,225 @@
+"""Whether the pod of another flavor could ever run, asked before a running server gives up the one it has.
+
+What is found here holds the change, with a sentence, while the server goes on as it is.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from neorion.devservers.decide.names import HOME_CLASS
+from neorion.devservers.decide.resize import requested
+from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Toleration
+from neorion.devservers.model.kube_types import Requirement, Volume
+from neorion.keel.base import Quantity
+from neorion.keel.kube.core import Claim, Node, Pod, ResourceQuota, Taint
+
+# Marks of a node's passing troubles: it will have the room again when they are over.
+_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
+# A quota without a prefix counts requests.
+_REQUESTS = "requests."
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is looked up only when a server is about to change: its volume, the nodes, the quotas of its namespace.
+
+    `home_grows` says whether the class of its home lets volumes grow.
+    """
+
+    volume: Volume | None = None
+    nodes: tuple[Node, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    home_grows: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """Why a change has to wait: a word for programs, a sentence for people."""
+
+    reason: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From the pod there is to the flavor that is asked for. New nodes may come by themselves where `autoscaled`."""
+
+    pod: Pod
+    name: str
+    flavor: DevServerFlavorSpec
+    in_place: bool = False
+    autoscaled: bool = False
+
+
+def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
+    """The first thing that would keep the server from ever running so. What changes in place needs no other node."""
+    return _quota(move, around) or (None if move.in_place else _place(move, around))
+
+
+def grows(spec: DevServerSpec, home: Claim | None) -> bool:
+    """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
+    there, wanted = _size(home), spec.persistent_home_size
+    if home is None or there is None or there == wanted or home.status.phase != "Bound":
+        return False
+    return _nano(wanted) > _nano(there)
+
+
+def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
+    """With the home as it can be: one that was kept may be larger than asked for, or of another class, and stays so."""
+    there, kind = _size(home), _class(spec, home)
+    if kind != spec.home.storage_class:
+        spec = replace(spec, home=replace(spec.home, storage_class=kind))
+    if there in (None, spec.persistent_home_size) or (
+        grows(spec, home) and not stuck_home(spec, home, around)
+    ):
+        return spec
+    return replace(spec, persistent_home_size=there)
+
+
+def stuck_home(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> Hindrance | None:
+    if around is None or around.home_grows or home is None or not grows(spec, home):
+        return None
+    kind = home.spec.storage_class_name or "none"
+    return Hindrance(
+        "HomeCannotGrow", f'The home stays at {_size(home)}: its storage class "{kind}" lets no volume grow.'
+    )
+
+
+def _class(spec: DevServerSpec, home: Claim | None) -> str | None:
+    """Which class to name: of a claim that stands, the API server takes no other, nor none where one was named."""
+    asked = spec.home.storage_class
+    named = asked is not None or (home is not None and HOME_CLASS in home.meta.annotations)
+    return (home.spec.storage_class_name if home and named else None) or asked
+
+
+def _size(home: Claim | None) -> str | None:
+    return home.spec.resources.requests.get("storage") if home else None
+
+
+def _quota(move: Move, around: Surroundings) -> Hindrance | None:
+    for quota in around.quotas:
+        for prefix, name, more in _growth(move):
+            key = _counted(quota, prefix, name)
+            if key is None:
+                continue
+            would = _nano(quota.status.used.get(key)) + more
+            if would > _nano(quota.status.hard[key]):
+                return Hindrance(
+                    "QuotaShort",
+                    f'The quota "{quota.meta.name}" allows {quota.status.hard[key]} of {key}, and with the'
+                    f' flavor "{move.name}" {Quantity(would)} would be used.',
+                )
+    return None
+
+
+def _growth(move: Move) -> Iterable[tuple[str, str, int]]:
+    """By how much each share grows: the old pod gives its own back before the new one takes more."""
+    old = move.pod.spec.containers[0].resources
+    parts = (
+        (_REQUESTS, old.requests, requested(move.flavor)),
+        ("limits.", old.limits, move.flavor.resources.limits),
+    )
+    for prefix, before, after in parts:
+        for name, amount in after.items():
+            more = _nano(amount) - _nano(before.get(name))
+            if more > 0:
+                yield prefix, name, more
+
+
+def _counted(quota: ResourceQuota, prefix: str, name: str) -> str | None:
+    """Under which name a quota counts a resource, if it does."""
+    names = (prefix + name, name) if prefix == _REQUESTS else (prefix + name,)
+    return next((one for one in names if one in quota.status.hard), None)
+
+
+def _place(move: Move, around: Surroundings) -> Hindrance | None:
+    """Where a node of the flavor's kind is, where the home can go, and where there is room for the whole of it."""
+    wanted = move.flavor.node_selector
+    home = _ties(around.volume)
+    if _contradict(wanted, home):
+        return _elsewhere(move, home)
+    kind = [node for node in around.nodes if _takes(node, move.flavor)]
+    if move.autoscaled:
+        return None
+    if not kind:
+        asked = ", ".join(f"{name}={value}" for name, value in wanted.items()) or "its tolerations"
+        return Hindrance("NoSuchNode", f'No node is of the kind the flavor "{move.name}" asks for: {asked}.')
+    near = [node for node in kind if _reaches(node, home)]
+    if not near:
+        return _elsewhere(move, home)
+    if not any(_holds(node, move.flavor) for node in near):
+        return Hindrance(
+            "NodesTooSmall", f'No node that the home can go to is large enough for the flavor "{move.name}".'
+        )
+    return None
+
+
+def _elsewhere(move: Move, home: tuple[tuple[Requirement, ...], ...]) -> Hindrance:
+    tied = "; ".join(", ".join(f"{one.key} {' '.join(one.values)}" for one in term) for term in home)
+    return Hindrance(
+        "HomeElsewhere", f'The home is tied to {tied}, and the flavor "{move.name}" has no node there.'
+    )
+
+
+def _ties(volume: Volume | None) -> tuple[tuple[Requirement, ...], ...]:
+    """Each is a place that would do; none means anywhere."""
+    required = volume.spec.node_affinity.required if volume and volume.spec.node_affinity else None
+    return tuple(term.match_expressions for term in required.node_selector_terms) if required else ()
+
+
+def _contradict(wanted: Mapping[str, str], home: tuple[tuple[Requirement, ...], ...]) -> bool:
+    """Whether no node whatever could be both, as far as their labels can tell."""
+    return bool(home) and all(
+        any(one.key in wanted and not _meets(wanted, one) for one in term) for term in home
+    )
+
+
+def _reaches(node: Node, home: tuple[tuple[Requirement, ...], ...]) -> bool:
+    return not home or any(all(_meets(node.meta.labels, one) for one in term) for term in home)
+
+
+def _meets(labels: Mapping[str, str], one: Requirement) -> bool:
+    match one.operator:
+        case "In":
+            return labels.get(one.key) in one.values
+        case "NotIn":
+            return labels.get(one.key) not in one.values
+        case "Exists":
+            return one.key in labels
+        case "DoesNotExist":
+            return one.key not in labels
+        case _:
+            # What is not understood holds nobody up: the scheduler will say, and the change is undone.
+            return True
+
+
+def _takes(node: Node, flavor: DevServerFlavorSpec) -> bool:
+    labelled = flavor.node_selector.items() <= node.meta.labels.items()
+    return labelled and all(
+        any(_tolerates(one, taint) for one in flavor.tolerations) for taint in _lasting(node.spec.taints)
+    )
+
+
+def _lasting(taints: Iterable[Taint]) -> Iterable[Taint]:
+    return (one for one in taints if one.effect in _KEEPS_AWAY and not one.key.startswith(_PASSING))
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in (None, taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in (None, taint.key)
+    return toleration.key == taint.key and (toleration.value or "") == taint.value
+
+
+def _holds(node: Node, flavor: DevServerFlavorSpec) -> bool:
+    """Were the node empty."""
+    has = node.status.allocatable
+    return all(_nano(amount) <= _nano(has.get(name)) for name, amount in requested(flavor).items())
+
+
+def _nano(amount: int | str | None) -> int:
+    return 0 if amount is None else Quantity.parse(amount).nano

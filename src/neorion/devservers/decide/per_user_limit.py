@@ -1,0 +1,50 @@
+"""A flavor of which each user may have only so many: who stands on it keeps it, and then who came first."""
+
+from collections.abc import Iterable
+
+from neorion.devservers.decide.decision import Observed
+from neorion.devservers.model import ConditionType
+from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+
+
+def most(flavor: DevServerFlavor | None) -> int | None:
+    """How many servers of one user the flavor allows; None where nobody counts."""
+    limits = flavor.spec.limits if flavor else None
+    return limits.max_per_user if limits else None
+
+
+def rationed(seen: Observed) -> str | None:
+    """Why the server does not get its flavor; None if it does."""
+    allowed = most(seen.flavor)
+    if allowed is None or seen.ahead < allowed:
+        return None
+    flavor = seen.server.spec.flavor
+    return f"{flavor} allows {allowed} servers for each user; delete another one, or take another flavor."
+
+
+def flavors_of(server: DevServer) -> tuple[str, ...]:
+    """The flavor it asks for, and then the one it still runs on, if that is another."""
+    asked, told = server.spec.flavor, server.status.flavor
+    if told is None or told.applied == asked or not server.spec.running:
+        return (asked,)
+    return asked, told.applied
+
+
+def ahead(server: DevServer, others: Iterable[DevServer]) -> int:
+    """How many of the others, which are the same user's and ask for its flavor or run on it, come before this one."""
+    flavor = server.spec.flavor
+    mine = _rank(server, flavor)
+    return sum(1 for other in others if other.meta.deleted is None and _rank(other, flavor) < mine)
+
+
+def _rank(server: DevServer, flavor: str) -> tuple[bool, str, str]:
+    return not _stands(server, flavor), server.meta.created or "", server.meta.name
+
+
+def _stands(server: DevServer, flavor: str) -> bool:
+    status = server.status
+    if status.flavor is None or status.flavor.applied != flavor:
+        return False
+    # One that was refused at its first start has no other flavor to tell of.
+    accepted = any(one.type is ConditionType.FLAVOR and one.status == "True" for one in status.conditions)
+    return accepted or server.spec.flavor != flavor

@@ -1,0 +1,35 @@
+"""What the cluster refuses to make for a server, in a sentence: the operator's own writes, and the pod of its Deployment."""
+
+import re
+from typing import Final
+
+from neorion.devservers.decide.progress import Step
+from neorion.devservers.model import ConditionType
+from neorion.devservers.model.kube_types import Body
+
+# Which object it was about says nothing to a person, and each attempt at a pod has another name.
+_ABOUT: Final = re.compile(r'^\S+ "[^"]*" is (?:forbidden|invalid): ')
+_QUOTA: Final = re.compile(r"^exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+)$")
+# A server may list hundreds of mistakes; the first ones say it all.
+_WORDS_MAX: Final = 400
+
+
+def pod_refusal(body: Body) -> str:
+    """What keeps the Deployment from making its pod; "" when nothing does. The same for every attempt."""
+    told = (one.message for one in body.status.conditions if one.type == "ReplicaFailure")
+    return _ABOUT.sub("", next(told, ""))
+
+
+def refusal_steps(told: str) -> tuple[Step, ...]:
+    """Nothing, where nothing was refused."""
+    if not told:
+        return ()
+    words = _ABOUT.sub("", told).rstrip(".")
+    if short := _QUOTA.match(words):
+        quota, asked, used, most = short.groups()
+        sentence = (
+            f'The quota "{quota}" has no room: {asked} is asked for, {used} is used, {most} is the most.'
+        )
+        return (Step(ConditionType.QUOTA, False, "QuotaExceeded", sentence),)
+    sentence = f"The cluster refuses what the server needs: {words[:_WORDS_MAX]}."
+    return (Step(ConditionType.QUOTA, False, "Refused", sentence),)

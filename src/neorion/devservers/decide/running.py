@@ -1,0 +1,374 @@
+"""A server that should run: how far it is, when it will stop, whether its flavor changes under it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from neorion.devservers.decide import manifests
+from neorion.devservers.decide.cost import carried, opened
+from neorion.devservers.decide.decision import (
+    Decision,
+    Edit,
+    GoBack,
+    Note,
+    Observed,
+    Remove,
+    TurnOff,
+    TurnOn,
+)
+from neorion.devservers.decide.flavor_change import Hindrance, Move, hindrance, sized, stuck_home
+from neorion.devservers.decide.lifetime import (
+    Running,
+    due,
+    next_end,
+    next_warning,
+    readable,
+    schedule_fault,
+    strictest,
+)
+from neorion.devservers.decide.manifests import Manifest, Settings
+from neorion.devservers.decide.names import STOPPED_BECAUSE
+from neorion.devservers.decide.notifications import (
+    WHY,
+    activity,
+    alert_of,
+    expiring_step,
+    idle_steps,
+    settled,
+    warned,
+)
+from neorion.devservers.decide.per_user_limit import rationed
+from neorion.devservers.decide.progress import (
+    Step,
+    began,
+    conditions,
+    obstacle,
+    out_of_memory,
+    phase,
+    silent_after,
+    silent_steps,
+    steps,
+)
+from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
+from neorion.devservers.decide.resize import Change, pending
+from neorion.devservers.decide.ssh import has_sshd, mute_after, ssh_steps, unmounted_after
+from neorion.devservers.model import (
+    Alert,
+    AppliedFlavor,
+    ConditionType,
+    Cost,
+    Deadline,
+    DevServerStatus,
+    FlavorLimits,
+    Mode,
+    OnExpire,
+    Phase,
+    Price,
+    StopReason,
+)
+from neorion.keel.kube.core import Pod
+
+# A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
+UNDO_AFTER = timedelta(minutes=10)
+# What says that a server has no place on its flavor.
+_NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
+# What a kubelet says that cannot give a pod what it was asked to have, now or ever.
+_NO_ROOM = frozenset({"Deferred", "Infeasible"})
+# What holds a change, or was refused, is tried again after this: quotas are raised and nodes are added without telling us.
+HELD_AGAIN = timedelta(minutes=1)
+
+
+def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
+    taken = _steps(seen, now)
+    moved = seen.change
+    held = _held(seen, settings, moved)
+    flavor = _flavor(seen, taken, now, held)
+    server = running(seen, now, flavor)
+    shown = settled(server)
+    status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
+    end = due(server, now)
+    alert = alert_of(seen, status) if end is None else None
+    undo_at = _undo_at(seen, flavor, taken)
+    timed = shown if shown and shown.reason is not StopReason.IDLE else None
+    return Decision(
+        status=status,
+        objects=_objects(seen, settings, moved, held),
+        edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
+        resize=manifests.resources_of(seen.flavor.spec)
+        if seen.flavor and moved is Change.IN_PLACE and not held
+        else None,
+        notes=_notes(seen, status, alert, end),
+        alert=alert,
+        # What idleness brings is looked for, and a look wakes by itself.
+        wake=earliest(
+            next_end(server),
+            next_warning(server, timed, now),
+            undo_at,
+            now + HELD_AGAIN if held or seen.refused else None,
+            None if status.ready else later(mute_after(seen.pod), now),
+            None if status.ready else later(unmounted_after(seen.pod), now),
+            None if seen.pod else later(silent_after(seen.pods), now),
+        ),
+    )
+
+
+def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> Running:
+    """What is known about the end of a server that should run, on the flavor that its status tells or will tell."""
+    before = seen.server.status
+    since = _since(seen, now)
+    started = began(seen.pod) if seen.pod else None
+    told = before.activity.last_time if before.activity else None
+    return Running(
+        lifecycle=readable(seen.server.spec.lifecycle),
+        since=since,
+        limits=_limits(seen, flavor),
+        used=max(time for time in (since, started, told) if time is not None),
+        look=seen.look,
+        told=before.deadline,
+    )
+
+
+def _limits(seen: Observed, flavor: AppliedFlavor | None) -> FlavorLimits:
+    """A server that does not get the flavor it asks for is not free of the limits of the one it has."""
+    elsewhere = flavor is not None and flavor.applied != seen.server.spec.flavor
+    counting = (seen.flavor, seen.standing if elsewhere else None)
+    return strictest(one.spec.limits for one in counting if one is not None and one.spec.limits is not None)
+
+
+def price_of(seen: Observed, applied: str) -> Price | None:
+    """What the server costs on the flavor it stands on; None where that is gone, or is not the one asked for."""
+    if seen.flavor is None or applied != seen.server.spec.flavor:
+        return None
+    return seen.flavor.spec.price or Price()
+
+
+def later(time: datetime | None, now: datetime) -> datetime | None:
+    return time if time is not None and time > now else None
+
+
+def earliest(*times: datetime | None) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    server: Running
+    end: Deadline | None
+    flavor: AppliedFlavor
+    moved: Change
+    held: Hindrance | None
+
+
+def _steps(seen: Observed, now: datetime) -> tuple[Step, ...]:
+    *way, ready = steps(seen.home, seen.pod)
+    waits = silent_steps(seen.pods, now) if seen.pod is None else ()
+    return (_accepted(seen), *refusal_steps(_refused(seen)), *way, *(waits or (ready,)))
+
+
+def _refused(seen: Observed) -> str:
+    """A Deployment that could not replace a pod says so for a while; with a pod there is nothing to say."""
+    return seen.refused or (pod_refusal(seen.body) if seen.body and seen.pod is None else "")
+
+
+def _accepted(seen: Observed) -> Step:
+    spec, kind = seen.server.spec, ConditionType.FLAVOR
+    if spec.mode is Mode.DISTRIBUTED:
+        return Step(
+            kind, False, "ModeNotServed", "Distributed servers are not served here yet; use mode standalone."
+        )
+    if seen.flavor is None:
+        missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
+        return Step(kind, False, "FlavorNotFound", missing)
+    if seen.pod is None and (told := rationed(seen)):
+        return Step(kind, False, "TooMany", told)
+    fault = schedule_fault(spec.lifecycle.schedule)
+    if fault is not None:
+        return Step(kind, False, "BadSchedule", fault)
+    return Step(kind, True, "Accepted")
+
+
+def _since(seen: Observed, now: datetime) -> datetime:
+    """A new server runs since it was asked for; one that was stopped, since it was started again."""
+    before, created = seen.server.status, seen.server.meta.created
+    if before.running_since is not None:
+        return before.running_since
+    if before.phase is None and created is not None:
+        return datetime.fromisoformat(created)
+    return now
+
+
+def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindrance | None) -> AppliedFlavor:
+    """Remembers where the server came from until it stands on the new flavor."""
+    wanted, before = seen.server.spec.flavor, seen.server.status.flavor
+    if before is None:
+        return AppliedFlavor(applied=wanted)
+    if seen.stands and not _makes_pod(seen, held):
+        return before
+    if before.applied != wanted:
+        if wanted == before.previous:
+            # The way back is not undone in its turn: the server would go to and fro for ever.
+            return AppliedFlavor(applied=wanted)
+        return AppliedFlavor(applied=wanted, previous=before.applied, changed=now)
+    if before.previous is not None and seen.server.status.running_since is None:
+        # It rested meanwhile; how long it looks for a place counts from its start.
+        return replace(before, changed=now)
+    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING and not pending(seen.pod)
+    return AppliedFlavor(applied=wanted) if stands and seen.change is Change.NONE else before
+
+
+def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
+    """What keeps a server that has its place from changing."""
+    before = seen.server.status.flavor
+    elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
+    if (elsewhere or moved is not Change.NONE) and (told := rationed(seen)):
+        return Hindrance("TooMany", told)
+    if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
+        return None
+    in_place = moved is Change.IN_PLACE
+    move = Move(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
+    return hindrance(move, seen.around)
+
+
+def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
+    waits = seen.pod is not None and pending(seen.pod) in _NO_ROOM
+    stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
+    if not stuck or flavor.previous is None or flavor.changed is None:
+        return None
+    return flavor.changed + UNDO_AFTER
+
+
+def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> Edit | None:
+    if due is not None:
+        expired = due.reason is StopReason.EXPIRED
+        if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
+            return Remove()
+        return TurnOff(due.reason)
+    if undo is not None and undo.previous is not None:
+        return GoBack(undo.previous)
+    # Who started it again may not know of the mark; left there, it would explain the next stop.
+    return TurnOn() if STOPPED_BECAUSE in seen.server.meta.annotations else None
+
+
+def _objects(
+    seen: Observed, settings: Settings, moved: Change, held: Hindrance | None
+) -> tuple[Manifest, ...]:
+    """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
+    if seen.flavor is None or _is_refused(seen):
+        return ()
+    spec = sized(seen.server.spec, seen.home, seen.around)
+    kept = _kept_resources(seen, moved)
+    made = manifests.all_of(seen.identity, spec, seen.flavor.spec, settings, kept, seen.user_keys)
+    return made if _makes_pod(seen, held) else made[:-1]
+
+
+def _makes_pod(seen: Observed, held: Hindrance | None) -> bool:
+    """Whether its Deployment is written for the flavor asked for; otherwise it stays as it is, and so do its pods."""
+    return seen.flavor is not None and not _is_refused(seen) and held is None
+
+
+def _is_refused(seen: Observed) -> bool:
+    distributed = seen.server.spec.mode is Mode.DISTRIBUTED
+    return distributed or (seen.pod is None and rationed(seen) is not None)
+
+
+def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
+    """A pod that is or was resized in place keeps its Deployment's template: another template is another pod."""
+    if moved is Change.RECREATE or seen.pod is None or seen.body is None:
+        return None
+    containers = seen.body.spec.template.spec.containers
+    if not containers:
+        return None
+    kept = containers[0].resources
+    return {
+        part: dict(amounts)
+        for part, amounts in (("requests", kept.requests), ("limits", kept.limits))
+        if amounts
+    }
+
+
+def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetime) -> DevServerStatus:
+    spec, before = seen.server.spec, seen.server.status
+    refused = taken[0].blocked and seen.pod is None
+    marks = warned(seen, facts.server, facts.end, now)
+    current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
+    resizing = _resizing(seen, facts)
+    ssh = ssh_steps(seen.pod, now, ready=current is Phase.RUNNING)
+    threats = (*idle_steps(seen, facts.server), expiring_step(marks, facts.end), resizing)
+    return DevServerStatus(
+        phase=current,
+        ready=current is Phase.RUNNING,
+        # An SSH server that stays silent is news of the machine that runs now; how the last one ended is not.
+        message=obstacle((*taken[:-1], *ssh, taken[-1], resizing)),
+        observed_generation=seen.server.meta.generation,
+        conditions=conditions((*taken, *ssh, *threats), before.conditions, now),
+        pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
+        service_name=manifests.service_name(seen.identity.name),
+        ssh_endpoint=f"{_host(seen)}:22" if has_sshd(seen.pod) else None,
+        ssh_host_key=before.ssh_host_key,
+        urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
+        running_since=facts.server.since,
+        start_time=before.start_time or (now if current is Phase.RUNNING else None),
+        activity=activity(seen, facts.server),
+        deadline=facts.end,
+        last_oom=_last_oom(seen.pod, before.last_oom),
+        warned=marks,
+        flavor=facts.flavor,
+        cost=_cost(seen, facts.flavor, now),
+    )
+
+
+def _resizing(seen: Observed, facts: _Facts) -> Step:
+    held = facts.held or stuck_home(seen.server.spec, seen.home, seen.around)
+    if held is not None:
+        return Step(
+            ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
+        )
+    if facts.moved is Change.NONE and seen.pod is not None and pending(seen.pod) in _NO_ROOM:
+        waits = "Its node has no room for the flavor yet. The server goes on as it is."
+        return Step(ConditionType.RESIZING, True, pending(seen.pod), waits)
+    resizing = facts.moved is not Change.NONE
+    return Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
+
+
+def _notes(
+    seen: Observed, status: DevServerStatus, alert: Alert | None, over: Deadline | None
+) -> tuple[Note, ...]:
+    before = seen.server.status
+    known = {one.type: (one.reason, one.status) for one in before.conditions}
+    told = [
+        Note(one.reason, one.message, warning=True)
+        for one in status.conditions
+        if one.status == "False" and one.message and known.get(one.type) != (one.reason, one.status)
+    ]
+    if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
+        told.append(Note("Ready", "The server is ready."))
+    if alert is not None:
+        told.append(Note("StopsSoon", alert.text, warning=True))
+    if over is not None:
+        told.append(Note("Stopping", f"The server stops: {WHY[over.reason]}."))
+    if status.last_oom != before.last_oom:
+        told.append(
+            Note(
+                "OutOfMemory",
+                "The server ran out of memory and was restarted; choose a larger flavor.",
+                warning=True,
+            )
+        )
+    return tuple(told)
+
+
+def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
+    """An account opens with the server. It costs what its machine does from the moment it has one."""
+    before, price = seen.server.status, price_of(seen, flavor.applied)
+    account = before.cost or opened(price or Price(), _since(seen, now))
+    return carried(account, price, now, running=seen.pod is not None and bool(seen.pod.spec.node_name))
+
+
+def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
+    finished = out_of_memory(pod) if pod else None
+    return datetime.fromisoformat(finished) if finished else before
+
+
+def _host(seen: Observed) -> str:
+    return f"{manifests.service_name(seen.identity.name)}.{seen.identity.namespace}.svc"
