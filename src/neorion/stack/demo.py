@@ -15,7 +15,7 @@ from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
 from neorion.keel.config import loads
 from neorion.keel.telemetry.setup import Form, setup
-from neorion.stack.story import Story
+from neorion.stack.narrator import Story
 
 SHARDS = 32
 _FILE = """

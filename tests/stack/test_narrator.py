@@ -13,7 +13,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli.kit import Output
 from neorion.keel.cli.shared_options import Shared
 from neorion.keel.clock import SystemClock
-from neorion.stack.story import Story
+from neorion.stack.narrator import Story
 
 pytestmark = pytest.mark.anyio
 
