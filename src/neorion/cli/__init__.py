@@ -65,7 +65,7 @@ app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine c
 app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
 app.mount(
     "version",
-    "neorion.cli.versions:show_version",
+    "neorion.cli.version:show_version",
     help="Show the versions of Neorion and of what it runs on.",
     heading=_NEORION,
 )
