@@ -51,7 +51,7 @@ def test_the_project_keeps_its_contracts(tmp_path: Path):
 )
 def test_a_planted_violation_is_caught(tmp_path: Path, module: str, line: str, contract: str):
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for room in ("act", "decide", "model", "state"):
+    for room in ("controllers", "decide", "model", "state"):
         (tmp_path / "src/neorion/iris" / room).mkdir(exist_ok=True)
         (tmp_path / "src/neorion/iris" / room / "__init__.py").touch()
     planted = tmp_path / "src" / module

@@ -32,7 +32,7 @@ def test_a_line_is_an_event_with_named_values_under_its_folders_name(out: io.Str
     logger("neorion.iris.controllers.apply").info("task lost: 100%", task="t-1", tries=2)
     (line,) = lines(out)
     assert line["event"] == "task lost: 100%"
-    assert line["logger"] == "iris.act.apply"
+    assert line["logger"] == "iris.controllers.apply"
     assert (line["task"], line["tries"], line["level"]) == ("t-1", 2, "info")
     assert str(line["timestamp"]).endswith("Z")
 
