@@ -10,6 +10,7 @@ from neorion.navarch.decide import explain_node, explain_pool, violations
 from neorion.navarch.model import Health, Node, NodeState, PoolSpec, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import FleetService
+from neorion.navarch.serve.names import action_name, autoscaler_name
 from neorion.navarch.state import events_of, story_of
 
 PAGE_MAX = 1_000
@@ -142,7 +143,7 @@ class Operators(FleetService):
         for spec in specs:
             found = self._fleet.plan(spec)
             answer.steps += [
-                pb.Step(pool=spec.name, action=type(action).__name__, sentence=action.sentence)
+                pb.Step(pool=spec.name, action=action_name(action), sentence=action.sentence)
                 for action in found.actions
             ]
             answer.holds += [wire.reason_message(hold, spec.name) for hold in found.holds]
@@ -188,7 +189,7 @@ class Operators(FleetService):
             repairs=sum(not repair.step.over for repair in shelf.repairs.values()),
             holds=[wire.reason_message(hold, spec.name) for hold in shelf.holds],
             providers=[offer.provider for offer in spec.offers],
-            autoscaler=type(spec.scaling.autoscaler).__name__.lower() if spec.scaling.autoscaler else "",
+            autoscaler=autoscaler_name(spec.scaling.autoscaler),
             labels=dict(spec.labels),
             dollars_per_hour=sum(node.place.price for node in shelf.nodes.values() if not node.state.leaving),
             unhealthy_after=spec.health.unhealthy_after,

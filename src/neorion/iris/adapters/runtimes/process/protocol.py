@@ -69,14 +69,14 @@ class State(Struct, frozen=True, array_like=True):
     ended: Ended | None = None
 
 
-class Start(Struct, frozen=True, array_like=True, tag=True):
+class Start(Struct, frozen=True, array_like=True, tag="Start"):
     """Run this."""
 
     id: int
     job: Job
 
 
-class Stop(Struct, frozen=True, array_like=True, tag=True):
+class Stop(Struct, frozen=True, array_like=True, tag="Stop"):
     """End it, with force after the grace."""
 
     id: int
@@ -84,14 +84,14 @@ class Stop(Struct, frozen=True, array_like=True, tag=True):
     grace_ns: int
 
 
-class Forget(Struct, frozen=True, array_like=True, tag=True):
+class Forget(Struct, frozen=True, array_like=True, tag="Forget"):
     """Their ends are known elsewhere."""
 
     id: int
     attempts: list[str]
 
 
-class Renew(Struct, frozen=True, array_like=True, tag=True):
+class Renew(Struct, frozen=True, array_like=True, tag="Renew"):
     """Tasks may run until then, by the clock that both sides share: however late this is heard, it promises no more."""
 
     id: int
@@ -108,20 +108,20 @@ class Refusal(StrEnum):
     NO_DISK = "no_disk"
 
 
-class Done(Struct, frozen=True, array_like=True, tag=True):
+class Done(Struct, frozen=True, array_like=True, tag="Done"):
     """The answer to a request."""
 
     id: int
     refusal: Refusal = Refusal.NONE
 
 
-class Told(Struct, frozen=True, array_like=True, tag=True):
+class Told(Struct, frozen=True, array_like=True, tag="Told"):
     """States that changed; right after connecting, all of them."""
 
     states: list[State]
 
 
-class Replaced(Struct, frozen=True, array_like=True, tag=True):
+class Replaced(Struct, frozen=True, array_like=True, tag="Replaced"):
     """Another worker process has taken over; this connection ends."""
 
 
