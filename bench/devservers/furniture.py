@@ -23,8 +23,8 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import LOOPBACK, Door
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.control.apply_hash import Wanted
-from neorion.keel.kube.core import Claim, Pod
+from neorion.keel.kube.control.apply_hash import DesiredManifest
+from neorion.keel.kube.core import PersistentVolumeClaim, Pod
 
 # Where an API server keeps them.
 _PLACES: Final = {
@@ -69,7 +69,7 @@ def ours_at_rest(given: Iterator[Manifest]) -> Iterator[Manifest]:
         settings, now = Settings("any"), moment(SystemClock().now())
         # The first look makes the objects, the second sees them.
         made = {body["kind"]: _applied(body) for body in decide(seen, settings, now).objects}
-        home = msgspec.convert(made["PersistentVolumeClaim"], Claim)
+        home = msgspec.convert(made["PersistentVolumeClaim"], PersistentVolumeClaim)
         body = msgspec.convert(made["Deployment"], Body)
         whole = Observed(server, seen.flavor, home, body, (pod,))
         status = msgspec.to_builtins(decide(whole, settings, now).status)
@@ -96,7 +96,7 @@ def reference_at_rest(given: Iterator[Manifest], program: Path) -> Iterator[Mani
 
 
 def _applied(manifest: Manifest) -> Manifest:
-    return _standing(Wanted.of(manifest).stamped(None))
+    return _standing(DesiredManifest.of(manifest).stamped(None))
 
 
 def _standing(body: Manifest) -> Manifest:

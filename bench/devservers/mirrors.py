@@ -21,9 +21,9 @@ from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_ser
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Kind
-from neorion.keel.kube.control import Applier, Informer, Informers, Recorder
-from neorion.keel.kube.control.apply_hash import Wanted
+from neorion.keel.kube import Kind, ObjectKey
+from neorion.keel.kube.control import Applier, EventRecorder, Informer, InformerFactory
+from neorion.keel.kube.control.apply_hash import DesiredManifest
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
@@ -60,7 +60,7 @@ def texts(name: str, number: int) -> list[tuple[Kind[Any] | str, bytes]]:
         seen = Observed(msgspec.convert(whole, DevServer), a_flavor(), a_claim(), pods=seen.pods)
     made: list[tuple[Kind[Any] | str, Any]] = [(SERVERS, whole), (POD, pod)]
     for manifest in decide(seen, SETTINGS, NOW).objects:
-        body = Wanted.of(manifest).stamped(None)
+        body = DesiredManifest.of(manifest).stamped(None)
         body["metadata"] |= ids | ({"generation": 1} if manifest["kind"] == "Deployment" else {})
         body["status"] = {"phase": "Bound"}
         made.append((manifest["kind"], body))
@@ -71,7 +71,7 @@ async def look() -> tuple[float, float]:
     """Megabytes of the mirrors, and seconds of one look at every server."""
     clock, rng = SystemClock(), system_rng()
     api = MemoryApi(MemoryCluster(clock), clock)
-    informers = Informers(api, clock, rng)
+    informers = InformerFactory(api, clock, rng)
     mirrors = Mirrors(informers)
     by_kind: dict[Kind[Any] | str, Informer[Any]] = {
         SERVERS: mirrors.servers,
@@ -91,10 +91,10 @@ async def look() -> tuple[float, float]:
             heard[informer][thing.meta.key] = thing
     for informer, things in heard.items():
         informer.hear_all(things, SIZE + 1)
-    mirrors.flavors.hear_all({Key("", "cpu-small"): a_flavor()}, 1)
+    mirrors.flavors.hear_all({ObjectKey("", "cpu-small"): a_flavor()}, 1)
     memory = resident_mb() - before
     applier = Applier(api, "bench", informers, NoWrites())
-    hands = Hands(api, applier, Recorder(api, "bench", "bench", clock), NoWrites())
+    hands = Hands(api, applier, EventRecorder(api, "bench", "bench", clock), NoWrites())
     servers = Servers(mirrors, hands, SETTINGS, clock)
     keys = [server.meta.key for server in mirrors.servers]
     began = time.process_time()

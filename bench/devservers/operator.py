@@ -29,9 +29,9 @@ from neorion.drydock.clusters import Wishes, Yard
 from neorion.drydock.simulated import Group
 from neorion.drydock.storage import publish_storage, storage_part
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Added, Key, Meta, condition
+from neorion.keel.kube import Added, ObjectKey, ObjectMeta, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.control import Informers, Lane
+from neorion.keel.kube.control import InformerFactory, Priority
 from neorion.keel.kube.core import DEFINITION, SERVICE, SERVICE_ACCOUNT, Namespace
 from neorion.keel.kube.core import NAMESPACE as NAMESPACE_KIND
 
@@ -94,15 +94,15 @@ class Eye:
 
     def __init__(self, api: Client) -> None:
         self.api = api
-        self.informers = Informers(api, SystemClock(), system_rng())
+        self.informers = InformerFactory(api, SystemClock(), system_rng())
         self.servers = self.informers.of(SERVERS)
         self.services = self.informers.of(SERVICE)
-        self.done = set[Key]()
+        self.done = set[ObjectKey]()
         self._changed = anyio.Event()
         self.servers.listen(self._count)
         self.services.listen(lambda _before, _after, _lane: self._changed.set())
 
-    def _count(self, _before: DevServer | None, after: DevServer | None, _lane: Lane) -> None:
+    def _count(self, _before: DevServer | None, after: DevServer | None, _lane: Priority) -> None:
         if after is not None and after.status.phase is Phase.RUNNING:
             self.done.add(after.meta.key)
         self._changed.set()
@@ -131,7 +131,7 @@ async def prepare(cluster: Cluster, api: Client) -> None:
         while (told := condition(defined.status.conditions, "Established")) is None or not told.holds:
             await anyio.sleep(0.05)
             defined = await api.get(DEFINITION, defined.meta.name)
-    await api.apply(NAMESPACE_KIND, Namespace(Meta(name=NAMESPACE)), "bench")
+    await api.apply(NAMESPACE_KIND, Namespace(ObjectMeta(name=NAMESPACE)), "bench")
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
     await api.create(FLAVORS, {"metadata": {"name": "bench"}, "spec": {"resources": resources}})
 
@@ -140,7 +140,7 @@ async def settle(api: Client, size: int) -> None:
     """The namespaces of the servers, with what Kubernetes puts into each."""
     names = {spread(number).namespace for number in range(size)}
     for name in sorted(names):
-        await api.create(NAMESPACE_KIND, Namespace(Meta(name=name)))
+        await api.create(NAMESPACE_KIND, Namespace(ObjectMeta(name=name)))
     with anyio.fail_after(PATIENCE_S):
         async with api.watch(SERVICE_ACCOUNT) as events:
             async for event in events:
@@ -164,8 +164,8 @@ async def create(api: Client, size: int) -> None:
             group.start_soon(make, number)
 
 
-def service(server: Key) -> Key:
-    return Key(server.namespace, f"{server.name}-ssh")
+def service(server: ObjectKey) -> ObjectKey:
+    return ObjectKey(server.namespace, f"{server.name}-ssh")
 
 
 async def answer(eye: Eye, process: Popen, size: int, run: Run, place: Place) -> None:
@@ -177,7 +177,7 @@ async def answer(eye: Eye, process: Popen, size: int, run: Run, place: Place) ->
         began = time.monotonic()
         await eye.api.delete(SERVICE, key.name, key.namespace)
 
-        def back(key: Key = key, uid: str = old.meta.uid) -> bool:
+        def back(key: ObjectKey = key, uid: str = old.meta.uid) -> bool:
             new = eye.services.get(key)
             return new is not None and new.meta.uid != uid
 

@@ -17,7 +17,7 @@ from neorion.drydock.binaries import Shelf, hush
 from neorion.drydock.binaries.build import build
 from neorion.drydock.binaries.products import Product
 from neorion.drydock.cluster import Cluster
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 
 # The operator's own.
 NAMESPACE: Final = "bench"
@@ -30,20 +30,20 @@ REFERENCE: Final = Product(
     ("reference",),
     tools=Path(__file__).parent,
 )
-Place = Callable[[int], Key]
+Place = Callable[[int], ObjectKey]
 _PORT: Final = 18_980
 _OURS: Final = [sys.executable, "-m", "neorion.devservers"]
 _COMPILED: Final = Path("/tmp/bench-devservers-compiled")  # noqa: S108 -- made anew from the sources whenever they change
 
 
-def spread(number: int) -> Key:
+def spread(number: int) -> ObjectKey:
     """A server where its owner's servers are."""
-    return Key(f"dev-{number // PER_NAMESPACE:04d}", f"dev-{number:05d}")
+    return ObjectKey(f"dev-{number // PER_NAMESPACE:04d}", f"dev-{number:05d}")
 
 
-def together(number: int) -> Key:
+def together(number: int) -> ObjectKey:
     """A server where all the others are."""
-    return Key(NAMESPACE, f"dev-{number:05d}")
+    return ObjectKey(NAMESPACE, f"dev-{number:05d}")
 
 
 async def built() -> Path:

@@ -7,9 +7,9 @@ import anyio
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model.kube_types import BODIES
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Merge
+from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.control import Controller, Informers, own_key
+from neorion.keel.kube.control import Controller, InformerFactory, own_key
 from neorion.keel.kube.core import CLAIM, POD
 
 # Of a pod that runs, as a kubelet would tell it; whoever reads it cares for no other times.
@@ -37,7 +37,7 @@ RUNNING: Final = {
 }
 
 
-def pod_of(server: Key) -> dict[str, Any]:
+def pod_of(server: ObjectKey) -> dict[str, Any]:
     container = {"name": "dev", "image": "any", "resources": _RESOURCES}
     return {
         "metadata": {
@@ -55,7 +55,7 @@ class World:
     def __init__(self, api: Client) -> None:
         self._api = api
         clock, rng = SystemClock(), system_rng()
-        self._informers = Informers(api, clock, rng)
+        self._informers = InformerFactory(api, clock, rng)
         self._claims = self._informers.of(CLAIM)
         self._bodies = self._informers.of(BODIES)
         self._pods = self._informers.of(POD)
@@ -69,15 +69,15 @@ class World:
             for part in (self._informers.run, self._binder.run, self._runner.run):
                 group.start_soon(part)
 
-    async def _bind(self, key: Key) -> None:
+    async def _bind(self, key: ObjectKey) -> None:
         claim = self._claims.get(key)
         if claim is not None and claim.status.phase != "Bound":
             status = {"phase": "Bound", "capacity": claim.spec.resources.requests}
-            await self._api.patch(CLAIM, key.name, Merge({"status": status}), key.namespace, "status")
+            await self._api.patch(CLAIM, key.name, MergePatch({"status": status}), key.namespace, "status")
 
-    async def _start(self, key: Key) -> None:
-        pod = Key(key.namespace, pod_of(key)["metadata"]["name"])
+    async def _start(self, key: ObjectKey) -> None:
+        pod = ObjectKey(key.namespace, pod_of(key)["metadata"]["name"])
         if self._bodies.get(key) is None or self._pods.get(pod) is not None:
             return
         await self._api.create(POD, pod_of(key))
-        await self._api.patch(POD, pod.name, Merge({"status": RUNNING}), pod.namespace, "status")
+        await self._api.patch(POD, pod.name, MergePatch({"status": RUNNING}), pod.namespace, "status")

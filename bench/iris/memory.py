@@ -18,7 +18,7 @@ from neorion.iris.model.record import Ending, Worker
 from neorion.iris.model.spec import Call
 from neorion.iris.state import load
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 from neorion.keel.store import migrations_in, open_store
 
 FINISHED, LIVE = 100_000, 10_000
@@ -83,7 +83,7 @@ async def _main(verb: str, folder: str, *counts: str) -> None:
     clock = SystemClock()
     async with (
         open_store(Path(folder) / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
-        Crew() as crew,
+        Supervisor() as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), system_rng())
         crew.spawn("iris.journal", deck.journal.run)

@@ -51,11 +51,11 @@ class Control(Fleet):
 
 async def serve_ours() -> None:
     from neorion.keel.clock import SystemIds  # noqa: PLC0415 -- the bare server must not load ours
-    from neorion.keel.rpc import App, Principal, Service, Tokens, serve  # noqa: PLC0415 -- as above
+    from neorion.keel.rpc import AsgiApp, Principal, RpcService, TokenAuthenticator, serve  # noqa: PLC0415 -- as above
 
-    service = Service(FleetASGIApplication, Control(), {"Beat": {"agent"}, "Watch": {"agent"}})
-    tokens = Tokens({BEARER: Principal("node-1", frozenset({"agent"}))})
-    async with serve(App([service], ids=SystemIds(), authenticator=tokens)) as server:
+    service = RpcService(FleetASGIApplication, Control(), {"Beat": {"agent"}, "Watch": {"agent"}})
+    tokens = TokenAuthenticator({BEARER: Principal("node-1", frozenset({"agent"}))})
+    async with serve(AsgiApp([service], ids=SystemIds(), authenticator=tokens)) as server:
         print(server.port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

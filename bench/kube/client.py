@@ -14,7 +14,7 @@ import uvloop
 from bench.kit import Report
 from bench.peers import Absent, Peer
 from neorion.drydock.clusters import Yard
-from neorion.keel.kube import Merge, Meta
+from neorion.keel.kube import MergePatch, ObjectMeta
 from neorion.keel.kube.client import Client, connect, find_cluster
 from neorion.keel.kube.client.decoding import decode
 from neorion.keel.kube.core import CONFIG_MAP, POD, ConfigMap, Pod
@@ -75,7 +75,7 @@ async def _patch_all(client: Client, count: int) -> None:
     async def work() -> None:
         for number in left:
             name = f"bench-{number % IN_FLIGHT}"
-            await client.patch(CONFIG_MAP, name, Merge({"data": {"number": str(number)}}), "default")
+            await client.patch(CONFIG_MAP, name, MergePatch({"data": {"number": str(number)}}), "default")
 
     async with anyio.create_task_group() as group:
         for _ in range(IN_FLIGHT):
@@ -85,7 +85,9 @@ async def _patch_all(client: Client, count: int) -> None:
 async def prepare(kubeconfig: Path) -> None:
     async with connect(find_cluster(kubeconfig)) as client:
         for number in range(IN_FLIGHT):
-            await client.create(CONFIG_MAP, ConfigMap(Meta(name=f"bench-{number}", namespace="default")))
+            await client.create(
+                CONFIG_MAP, ConfigMap(ObjectMeta(name=f"bench-{number}", namespace="default"))
+            )
 
 
 def run(report: Report) -> None:

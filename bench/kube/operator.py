@@ -27,9 +27,9 @@ from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import Yard
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Added, Key, Merge, Meta, Modified, Select, condition
+from neorion.keel.kube import Added, MergePatch, Modified, ObjectKey, ObjectMeta, Selector, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.control import Informers, Lane
+from neorion.keel.kube.control import InformerFactory, Priority
 from neorion.keel.kube.core import DEFINITION, Namespace
 from neorion.keel.kube.core import NAMESPACE as NAMESPACE_KIND
 
@@ -95,10 +95,10 @@ def _kopf(cluster: Cluster, turn: int, *args: str) -> tuple[list[str], dict[str,
 async def seen_through(api: Client, cluster: Cluster, process: "subprocess.Popen[bytes]", turn: int) -> Cost:
     """Watches from outside until every object has the status of this turn."""
     began, before = time.monotonic(), cluster_cpu_s(cluster)
-    informers = Informers(api, SystemClock(), system_rng())
-    done, changed = set[Key](), anyio.Event()
+    informers = InformerFactory(api, SystemClock(), system_rng())
+    done, changed = set[ObjectKey](), anyio.Event()
 
-    def count(_before: Thing | None, after: Thing | None, _lane: Lane) -> None:
+    def count(_before: Thing | None, after: Thing | None, _lane: Priority) -> None:
         if after is not None and after.status.turn == turn:
             done.add(after.meta.key)
             changed.set()
@@ -128,7 +128,7 @@ class Answers:
 
 async def ask(api: Client, answers: Answers) -> None:
     """One change at a time."""
-    informers = Informers(api, SystemClock(), system_rng())
+    informers = InformerFactory(api, SystemClock(), system_rng())
     mirror = informers.of(THING, NAMESPACE)
     changed = anyio.Event()
     mirror.listen(lambda _before, _after, _lane: changed.set())
@@ -138,7 +138,7 @@ async def ask(api: Client, answers: Answers) -> None:
         for number in range(CHANGES):
             name = f"thing-{number * OBJECTS // CHANGES:05d}"
             began = time.monotonic()
-            wanted = await api.patch(THING, name, Merge({"spec": {"size": -number - 1}}), NAMESPACE)
+            wanted = await api.patch(THING, name, MergePatch({"spec": {"size": -number - 1}}), NAMESPACE)
             answers.accepted.append((time.monotonic() - began) * 1e3)
             while (
                 one := mirror.get(wanted.meta.key)
@@ -156,7 +156,7 @@ async def writes(api: Client) -> float:
 async def prepare(api: Client) -> None:
     await api.apply(DEFINITION, DEFINITION_BODY, "bench")
     await established(api)
-    await api.apply(NAMESPACE_KIND, Namespace(Meta(name=NAMESPACE)), "bench")
+    await api.apply(NAMESPACE_KIND, Namespace(ObjectMeta(name=NAMESPACE)), "bench")
     limit = anyio.Semaphore(32)
 
     async def make(number: int) -> None:
@@ -169,7 +169,7 @@ async def prepare(api: Client) -> None:
 
 
 async def established(api: Client) -> None:
-    async with api.watch(DEFINITION, select=Select(fields=f"metadata.name={THING.resource}")) as events:
+    async with api.watch(DEFINITION, select=Selector(fields=f"metadata.name={THING.resource}")) as events:
         async for event in events:
             if isinstance(event, Added | Modified):
                 found = condition(event.object.status.conditions, "Established")

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from bench.kit import Report
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.control import WorkQueue
 
-KEYS = [Key("bench", f"thing-{number}") for number in range(200_000)]
+KEYS = [ObjectKey("bench", f"thing-{number}") for number in range(200_000)]
 
 
 async def ours() -> None:
-    queue = WorkQueue[Key](SystemClock(), system_rng())
+    queue = WorkQueue[ObjectKey](SystemClock(), system_rng())
     for key in KEYS:
         queue.add(key)
     for _ in KEYS:
@@ -23,7 +23,7 @@ async def ours() -> None:
 
 
 async def plain() -> None:
-    queue = asyncio.Queue[Key]()
+    queue = asyncio.Queue[ObjectKey]()
     for key in KEYS:
         queue.put_nowait(key)
     for _ in KEYS:

@@ -14,25 +14,25 @@ from msgspec import field
 
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Kind, Merge, Object, Part
+from neorion.keel.kube import Kind, KubeObject, KubeStruct, MergePatch, ObjectKey
 from neorion.keel.kube.client import connect, read_kubeconfig
-from neorion.keel.kube.control import Applier, Controller, Informers, Operator, not_only_status, own_key
+from neorion.keel.kube.control import Applier, Controller, InformerFactory, Operator, not_only_status, own_key
 
 NAMESPACE: Final = "bench"
 # More at once did not bring more through.
 IN_FLIGHT: Final = 32
 
 
-class ThingSpec(Part, frozen=True):
+class ThingSpec(KubeStruct, frozen=True):
     size: int = 0
 
 
-class ThingStatus(Part, frozen=True):
+class ThingStatus(KubeStruct, frozen=True):
     turn: int = field(name="round", default=0)
     observed: int = 0
 
 
-class Thing(Object, frozen=True):
+class Thing(KubeObject, frozen=True):
     spec: ThingSpec = ThingSpec()
     status: ThingStatus = ThingStatus()
 
@@ -80,11 +80,11 @@ def thing(number: int) -> dict[str, object]:
 async def operate(kubeconfig: Path, turn: int) -> None:
     clock, rng = SystemClock(), system_rng()
     async with connect(read_kubeconfig([kubeconfig]).cluster(), "bench/1") as api:
-        informers = Informers(api, clock, rng)
+        informers = InformerFactory(api, clock, rng)
         things = informers.of(THING, NAMESPACE)
         applier = Applier(api, "bench", informers)
 
-        async def reconcile(key: Key) -> Duration | None:
+        async def reconcile(key: ObjectKey) -> Duration | None:
             one = things.get(key)
             if one is not None:
                 await applier.write_status(THING, one, ThingStatus(turn, one.meta.generation))
@@ -101,7 +101,7 @@ async def write(kubeconfig: Path, turn: int, count: int) -> None:
     async with connect(read_kubeconfig([kubeconfig]).cluster(), "bench-writer/1") as api:
 
         async def one(number: int) -> None:
-            change = Merge({"status": {"round": turn, "observed": 1}})
+            change = MergePatch({"status": {"round": turn, "observed": 1}})
             async with limit:
                 await api.patch(THING, f"thing-{number:05d}", change, NAMESPACE, "status")
 

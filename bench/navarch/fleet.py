@@ -15,7 +15,7 @@ import apsw
 
 from bench.kit import Report
 from neorion.keel.base import Duration
-from neorion.keel.sim import Limits, World, simulate
+from neorion.keel.sim import SimulationLimits, World, simulate
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.app.simulation import Scene, Stage, Troubles
 from neorion.navarch.model import PoolSpec
@@ -84,5 +84,5 @@ def run(report: Report) -> None:
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     nodes, count, wear = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    limits = Limits(steps=10**9, time=Duration.of(hours=24 * (count + 2)))
+    limits = SimulationLimits(steps=10**9, time=Duration.of(hours=24 * (count + 2)))
     simulate(lambda world: days(world, nodes, count, wear), 1, limits=limits).check()

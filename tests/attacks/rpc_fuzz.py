@@ -16,7 +16,7 @@ from typing import Any
 
 from neorion.iris.model.gen import iris_connect, iris_pb
 from neorion.keel.clock import SystemIds, seeded_rng
-from neorion.keel.rpc import ANYONE, App, Service
+from neorion.keel.rpc import ANYONE, AsgiApp, RpcService
 from neorion.navarch.model.gen import navarch_connect, navarch_pb
 
 Rng = Any
@@ -50,16 +50,16 @@ class Report:
     answers: Counter[str] = field(default_factory=Counter[str])
 
 
-def application() -> tuple[App, list[Method]]:
+def application() -> tuple[AsgiApp, list[Method]]:
     """All methods, whose handlers do nothing: what is tested lies before them."""
-    services: list[Service] = []
+    services: list[RpcService] = []
     methods: list[Method] = []
     for messages, named in SERVICES.items():
         for module, name in named:
             stub = type(name, (getattr(module, name),), {})()
             desc = stub.desc()
             allow = {method.name: {ANYONE} for method in desc.methods}
-            services.append(Service(getattr(module, f"{name}ASGIApplication"), stub, allow))
+            services.append(RpcService(getattr(module, f"{name}ASGIApplication"), stub, allow))
             methods += [
                 Method(
                     f"/{desc.type_name}/{method.name}",
@@ -68,7 +68,7 @@ def application() -> tuple[App, list[Method]]:
                 )
                 for method in desc.methods
             ]
-    return App(services, ids=SystemIds()), methods
+    return AsgiApp(services, ids=SystemIds()), methods
 
 
 @cache
@@ -162,7 +162,7 @@ def requests(rng: Rng, methods: list[Method]) -> Iterator[tuple[Method, str, byt
         yield method, form, mutated(rng, body)
 
 
-async def send(app: App, method: Method, form: str, body: bytes) -> str:
+async def send(app: AsgiApp, method: Method, form: str, body: bytes) -> str:
     """How it was answered: `read` if it reached its handler, `refused`, or `failed` for an error without a type."""
     if method.stream:
         body = struct.pack(">BI", 0, len(body)) + body

@@ -14,7 +14,15 @@ from anyio.abc import SocketStream
 
 from neorion.keel.base import Duration, Invalid, Retry
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import App, Limits, MemoryTransport, Principal, Service, Tokens, connect
+from neorion.keel.rpc import (
+    AsgiApp,
+    MemoryTransport,
+    Principal,
+    RequestLimits,
+    RpcService,
+    TokenAuthenticator,
+    connect,
+)
 from neorion.keel.rpc import app as rpc_app
 from neorion.keel.rpc.admission import Admission, Lane
 from neorion.keel.rpc.descriptors import RESERVED, connections_allowed
@@ -26,7 +34,7 @@ from tests.keel.rpc.test_http import ask, read_answer, request
 from tests.keel.rpc.world import ALLOW, TOKEN, EchoService, World, over_socket
 
 pytestmark = pytest.mark.anyio
-MACHINES = Limits(member_roles=frozenset({"worker"}))
+MACHINES = RequestLimits(member_roles=frozenset({"worker"}))
 STREAMS = 520
 
 
@@ -81,17 +89,19 @@ async def test_the_body_of_a_probe_is_not_taken_for_another_request() -> None:
 class Crowd:
     """A server for a worker and two users, whose calls wait until they are let go."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self.echo = EchoService()
         people = {name: Principal(name, frozenset({"user"})) for name in ("ann", "bob")}
         people["worker-1"] = Principal("worker-1", frozenset({"worker"}))
         allow = {**ALLOW, "Wait": {"user", "worker"}, "Watch": {"user", "worker"}}
-        service = Service(EchoASGIApplication, self.echo, allow)
-        self.app = App([service], ids=SystemIds(), authenticator=Tokens(people), limits=limits)
+        service = RpcService(EchoASGIApplication, self.echo, allow)
+        self.app = AsgiApp(
+            [service], ids=SystemIds(), authenticator=TokenAuthenticator(people), limits=limits
+        )
 
 
 @asynccontextmanager
-async def crowd(limits: Limits, polls: int) -> AsyncGenerator[tuple[MemoryTransport, Crowd]]:
+async def crowd(limits: RequestLimits, polls: int) -> AsyncGenerator[tuple[MemoryTransport, Crowd]]:
     """So many long polls of ann, all of them in progress or refused."""
     it = Crowd(limits)
     async with MemoryTransport(it.app) as transport, anyio.create_task_group() as group:
@@ -117,7 +127,7 @@ def client(transport: MemoryTransport, token: str) -> EchoClient:
     return connect("memory", ids=SystemIds(), token=token, transport=transport).client(EchoClient)
 
 
-CROWDED = Limits(member_roles=frozenset({"worker"}), calls=40, calls_each=10)
+CROWDED = RequestLimits(member_roles=frozenset({"worker"}), calls=40, calls_each=10)
 
 
 @pytest.mark.attack("crowding")
@@ -138,14 +148,14 @@ async def test_with_one_lane_for_all_the_same_polls_refuse_a_machine(monkeypatch
         return admission._user_calls
 
     monkeypatch.setattr(Admission, "_lane", one_lane)
-    async with crowd(Limits(calls=40, calls_each=1000), 50) as (transport, _):
+    async with crowd(RequestLimits(calls=40, calls_each=1000), 50) as (transport, _):
         with pytest.raises(Retry):
             await client(transport, "worker-1").say(Ping())
 
 
 @pytest.mark.attack("crowding")
 async def test_a_machine_has_a_limit_too() -> None:
-    few = Limits(member_roles=frozenset({"worker"}), member_calls_each=0)
+    few = RequestLimits(member_roles=frozenset({"worker"}), member_calls_each=0)
     async with MemoryTransport(Crowd(few).app) as transport:
         with pytest.raises(Retry):
             await client(transport, "worker-1").say(Ping())
@@ -154,7 +164,7 @@ async def test_a_machine_has_a_limit_too() -> None:
 
 @pytest.mark.attack("crowding")
 async def test_whoever_may_not_call_takes_up_no_room() -> None:
-    async with over_socket(Limits(calls=0)) as w:
+    async with over_socket(RequestLimits(calls=0)) as w:
         path = "/neorion.tests.rpc.v1.Echo/Say"
         held = request("POST", path, b"x" * 100, content_type="application/proto")[:-50]
         assert (await ask(w, held)).status == 401
@@ -184,7 +194,7 @@ SERVER = """
 import os, resource, sys, anyio
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import ANYONE, App, Response, Route, descriptors, serve
+from neorion.keel.rpc import ANYONE, AsgiApp, Response, Route, descriptors, serve
 descriptors.RESERVED = int(sys.argv[2])
 async def store(request):
     # As a store does: files of its own, while connections are open.
@@ -192,7 +202,7 @@ async def store(request):
         os.close(descriptor)
     return Response(b"ok")
 async def main():
-    app = App(routes=[Route("GET", "/store", store, frozenset({ANYONE}))], ids=SystemIds())
+    app = AsgiApp(routes=[Route("GET", "/store", store, frozenset({ANYONE}))], ids=SystemIds())
     async with serve(app) as server:
         print(server.port, flush=True)
         await anyio.sleep_forever()

@@ -8,8 +8,8 @@ import pytest
 from neorion.keel.base import Invalid
 from neorion.keel.clock import SystemIds
 from neorion.keel.config import SecretFile, write_secret
-from neorion.keel.rpc import Principal, Route, Tokens, serve
-from neorion.keel.rpc.app import App
+from neorion.keel.rpc import Principal, Route, TokenAuthenticator, serve
+from neorion.keel.rpc.app import AsgiApp
 from neorion.navarch.app.server import _token as operator_token
 from tests.keel.rpc.test_http import Answer, read_answer
 from tests.keel.rpc.world import health
@@ -30,7 +30,7 @@ class Trusting:
 async def ask(secret: str, header: str) -> Answer:
     """The answer of a page for operators, whose secret is `secret`."""
     page = Route("GET", "/page", health, frozenset({"operator"}))
-    app = App(routes=[page], ids=SystemIds(), authenticator=Trusting(secret))
+    app = AsgiApp(routes=[page], ids=SystemIds(), authenticator=Trusting(secret))
     async with serve(app) as server, await anyio.connect_tcp("127.0.0.1", server.port) as stream:
         await stream.send(f"GET /page HTTP/1.1\r\nhost: x\r\nauthorization: {header}\r\n\r\n".encode())
         return await read_answer(stream)
@@ -48,7 +48,7 @@ async def test_the_same_request_with_the_secret_is_let_in() -> None:
 @pytest.mark.parametrize("empty", ["", " ", "\n"])
 async def test_a_server_with_an_empty_token_does_not_start(empty: str) -> None:
     with pytest.raises(Invalid) as refused:
-        Tokens({empty: Principal("operator")})
+        TokenAuthenticator({empty: Principal("operator")})
     assert refused.value.code == "rpc.empty_token"
 
 

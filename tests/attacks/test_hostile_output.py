@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from neorion.iris.cli.log_format import shown
 from neorion.keel.cli import ColorMode
 from neorion.keel.cli.kit import Output
-from neorion.keel.cli.kit.terminal import Screen, printable
-from neorion.keel.cli.shared_options import Shared
+from neorion.keel.cli.kit.terminal import TerminalStream, printable
+from neorion.keel.cli.shared_options import SharedOptions
 from tests.keel.cli.test_terminal import Tty
 
 pytestmark = pytest.mark.attack("terminal-escapes")
@@ -32,8 +32,8 @@ COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
 def output(stream: io.StringIO) -> Output:
-    screen = Screen.of(stream, ColorMode.AUTO, {"TERM": "xterm"})
-    return Output(Shared(), screen, screen, {"TERM": "xterm"})
+    screen = TerminalStream.of(stream, ColorMode.AUTO, {"TERM": "xterm"})
+    return Output(SharedOptions(), screen, screen, {"TERM": "xterm"})
 
 
 def show(stream: io.StringIO, *pieces: bytes, several: bool = False) -> str:

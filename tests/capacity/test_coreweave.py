@@ -23,7 +23,7 @@ from neorion.keel.base import (
     Retry,
 )
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Added, Merge, UnknownKind
+from neorion.keel.kube import Added, MergePatch, UnknownKind
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from tests.capacity.clouds.node_pools import H100, NodePoolRig, node_pools
@@ -111,7 +111,7 @@ async def test_a_machine_is_known_by_its_pool_and_told_by_its_node(rig: NodePool
         "addresses": [{"type": "InternalIP", "address": "10.0.0.7"}],
         "nodeInfo": {"systemUUID": "host-7"},
     }
-    await rig.api.patch(NODE, node, Merge({"status": status}), subresource="status")
+    await rig.api.patch(NODE, node, MergePatch({"status": status}), subresource="status")
     machine = await rig.provider.describe(bought.id)
     assert (machine.name, machine.private_address, machine.host) == (node, "10.0.0.7", "host-7")
     assert machine.state is MachineState.RUNNING

@@ -14,8 +14,25 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Conflict, Duration
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Added, Api, Bookmark, Key, Kind, Merge, Modified, Object, Select
-from neorion.keel.kube.control import Applier, Election, Informer, Informers, Recorder, Tenure
+from neorion.keel.kube import (
+    Added,
+    Bookmark,
+    Kind,
+    KubeApi,
+    KubeObject,
+    MergePatch,
+    Modified,
+    ObjectKey,
+    Selector,
+)
+from neorion.keel.kube.control import (
+    Applier,
+    Election,
+    EventRecorder,
+    Informer,
+    InformerFactory,
+    LeaderLeaseTiming,
+)
 from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE, ConfigMap, Event
 from neorion.keel.kube.objects import micro_time_text
 from tests.contracts.kube_api import PATIENCE_S, WIDGET, Widget, WidgetStatus
@@ -24,9 +41,9 @@ from tests.keel.kube.control.widgets import FINALIZER, Surroundings, WidgetOpera
 CLOCK = SystemClock()
 RNG = system_rng()
 # Real time passes here: a busy machine has to stand still for seconds before a holder stops.
-TENURE = Tenure(Duration.of(seconds=6), Duration.of(seconds=5), Duration.of(ms=250))
+TENURE = LeaderLeaseTiming(Duration.of(seconds=6), Duration.of(seconds=5), Duration.of(ms=250))
 # Whoever contends by this one sees a lease that was not given back for longer than any test lasts.
-FOR_HOURS = Tenure(Duration.of(hours=2), Duration.of(hours=1), Duration.of(ms=250))
+FOR_HOURS = LeaderLeaseTiming(Duration.of(hours=2), Duration.of(hours=1), Duration.of(ms=250))
 
 
 async def until(holds: Callable[[], bool], *mirrors: Informer[Any], patience_s: float = PATIENCE_S) -> None:
@@ -56,13 +73,13 @@ async def running(operator: WidgetOperator) -> AsyncGenerator[WidgetOperator]:
 class Hand:
     """An applier, and the count of what it wrote."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: KubeApi) -> None:
         self.writes = Writes()
-        self.applier = Applier(api, "contract", Informers(api, CLOCK, RNG), measures=self.writes)
+        self.applier = Applier(api, "contract", InformerFactory(api, CLOCK, RNG), measures=self.writes)
 
 
 class ApplyingWhatDiffers:
-    async def test_the_same_is_applied_once_also_by_one_who_starts_anew(self, api: Api, namespace: str):
+    async def test_the_same_is_applied_once_also_by_one_who_starts_anew(self, api: KubeApi, namespace: str):
         hand, wanted = Hand(api), widget("w", 1, namespace)
         first = await hand.applier.apply(WIDGET, wanted, None)
         assert await hand.applier.apply(WIDGET, wanted, first) is first
@@ -75,7 +92,7 @@ class ApplyingWhatDiffers:
         await later.applier.apply(WIDGET, widget("w", 2, namespace, labels={"a": "b"}), read)
         assert later.writes.total() == 0
 
-    async def test_what_has_no_generations_is_read_instead(self, api: Api, namespace: str):
+    async def test_what_has_no_generations_is_read_instead(self, api: KubeApi, namespace: str):
         wanted = {"metadata": {"name": "c", "namespace": namespace}, "data": {"x": "1"}}
         hand = Hand(api)
         seen = await hand.applier.apply(CONFIG_MAP, wanted, None)
@@ -84,16 +101,16 @@ class ApplyingWhatDiffers:
         later = Hand(api)
         seen = await later.applier.apply(CONFIG_MAP, wanted, await api.get(CONFIG_MAP, "c", namespace))
         assert later.writes.total() == 0
-        edited = await api.patch(CONFIG_MAP, "c", Merge({"data": {"x": "2"}}), namespace)
+        edited = await api.patch(CONFIG_MAP, "c", MergePatch({"data": {"x": "2"}}), namespace)
         seen = await Hand(api).applier.apply(CONFIG_MAP, wanted, edited)
         assert seen.data == {"x": "1"}
         shrunk = {"metadata": wanted["metadata"], "data": {}}
         assert (await Hand(api).applier.apply(CONFIG_MAP, shrunk, seen)).data == {}
 
     async def test_what_neither_counts_nor_can_be_read_is_applied_once_after_each_start(
-        self, api: Api, namespace: str
+        self, api: KubeApi, namespace: str
     ):
-        blind = Kind(Object, "ConfigMap", "configmaps")
+        blind = Kind(KubeObject, "ConfigMap", "configmaps")
         wanted = {"metadata": {"name": "c", "namespace": namespace}, "data": {"x": "1"}}
         for _ in range(2):
             hand = Hand(api)
@@ -107,12 +124,12 @@ class ApplyingWhatDiffers:
     )
     @pytest.mark.parametrize("anew", [False, True], ids=["same process", "after a restart"])
     async def test_somebody_elses_edit_is_repaired(
-        self, api: Api, namespace: str, edit: dict[str, object], *, anew: bool
+        self, api: KubeApi, namespace: str, edit: dict[str, object], *, anew: bool
     ):
         wanted = widget("w", 1, namespace, labels={"a": "b"})
         hand = Hand(api)
         await hand.applier.apply(WIDGET, wanted, None)
-        edited = await api.patch(WIDGET, "w", Merge(edit), namespace)
+        edited = await api.patch(WIDGET, "w", MergePatch(edit), namespace)
         hand = Hand(api) if anew else hand
         repaired = await hand.applier.apply(WIDGET, wanted, edited)
         assert (repaired.spec.size, repaired.meta.labels) == (1, {"a": "b"})
@@ -120,13 +137,13 @@ class ApplyingWhatDiffers:
         await hand.applier.apply(WIDGET, wanted, repaired)
         assert hand.writes.total() == writes
 
-    async def test_fields_of_others_are_left_alone(self, api: Api, namespace: str):
+    async def test_fields_of_others_are_left_alone(self, api: KubeApi, namespace: str):
         hand = Hand(api)
         await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
-        edited = await api.patch(WIDGET, "w", Merge({"spec": {"colour": "red"}}), namespace)
+        edited = await api.patch(WIDGET, "w", MergePatch({"spec": {"colour": "red"}}), namespace)
         assert (await hand.applier.apply(WIDGET, widget("w", 2, namespace), edited)).spec.colour == "red"
 
-    async def test_what_was_decided_before_the_last_change_is_not_applied(self, api: Api, namespace: str):
+    async def test_what_was_decided_before_the_last_change_is_not_applied(self, api: KubeApi, namespace: str):
         hand = Hand(api)
         seen = await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
         await hand.applier.apply(WIDGET, widget("w", 2, namespace), seen)
@@ -134,7 +151,7 @@ class ApplyingWhatDiffers:
             await Hand(api).applier.apply(WIDGET, widget("w", 3, namespace), seen)
 
     async def test_what_was_decided_for_one_object_is_not_applied_to_its_namesake(
-        self, api: Api, namespace: str
+        self, api: KubeApi, namespace: str
     ):
         hand = Hand(api)
         seen = await hand.applier.apply(WIDGET, widget("w", 1, namespace), None)
@@ -149,7 +166,7 @@ class ApplyingWhatDiffers:
         assert (await api.get(WIDGET, "w", namespace)).spec.size == 5
 
     async def test_a_status_is_written_only_if_it_differs_and_only_on_what_was_seen(
-        self, api: Api, namespace: str
+        self, api: KubeApi, namespace: str
     ):
         hand = Hand(api)
         seen = await api.create(WIDGET, widget("w", 1, namespace))
@@ -160,7 +177,7 @@ class ApplyingWhatDiffers:
             await hand.applier.write_status(WIDGET, seen, WidgetStatus(ready=2))
         assert (await hand.applier.write_status(WIDGET, done, WidgetStatus())).status == WidgetStatus()
 
-    async def test_a_finalizer_is_put_on_and_taken_off_among_others(self, api: Api, namespace: str):
+    async def test_a_finalizer_is_put_on_and_taken_off_among_others(self, api: KubeApi, namespace: str):
         hand = Hand(api)
         seen = await api.create(WIDGET, widget("w", 1, namespace, finalizers=["other.dev/x"]))
         seen = await hand.applier.set_finalizer(WIDGET, seen, FINALIZER, wanted=True)
@@ -176,7 +193,7 @@ class ApplyingWhatDiffers:
 
 
 class Operating:
-    async def test_an_operator_converges_repairs_and_then_writes_nothing(self, api: Api, namespace: str):
+    async def test_an_operator_converges_repairs_and_then_writes_nothing(self, api: KubeApi, namespace: str):
         for number in range(20):
             await api.create(WIDGET, widget(f"w{number}", number, namespace))
         around = Surroundings(api, CLOCK, RNG, "one")
@@ -185,21 +202,21 @@ class Operating:
             third = await api.get(CONFIG_MAP, "w3", namespace)
             fourth = await api.get(CONFIG_MAP, "w4", namespace)
             assert third.data == {"size": "3"}
-            await api.patch(CONFIG_MAP, "w3", Merge({"data": {"size": "vandal"}}), namespace)
+            await api.patch(CONFIG_MAP, "w3", MergePatch({"data": {"size": "vandal"}}), namespace)
             await until(lambda: _is_new(one, third) and _sizes(one)["w3"] == "3", one.configs)
             await api.delete(CONFIG_MAP, "w4", namespace)
             await until(lambda: _is_new(one, fourth) and _sizes(one).get("w4") == "4", one.configs)
-            await api.patch(WIDGET, "w5", Merge({"spec": {"size": 50}}), namespace)
+            await api.patch(WIDGET, "w5", MergePatch({"spec": {"size": 50}}), namespace)
             await until(lambda: _all_ready(one), one.widgets)
             await until(lambda: _sizes(one)["w5"] == "50", one.configs)
         assert set(one.writes) == {"apply configmaps", f"status {WIDGET.resource}"}
         async with running(WidgetOperator(around, namespace=namespace)) as again:
-            await api.patch(WIDGET, "w6", Merge({"spec": {"size": 60}}), namespace)
+            await api.patch(WIDGET, "w6", MergePatch({"spec": {"size": 60}}), namespace)
             await until(lambda: _sizes(again).get("w6") == "60", again.configs)
             await until(lambda: _all_ready(again), again.widgets)
         assert again.writes[f"status {WIDGET.resource}"] == 1
 
-    async def test_a_deleted_widget_takes_its_config_along(self, api: Api, namespace: str):
+    async def test_a_deleted_widget_takes_its_config_along(self, api: KubeApi, namespace: str):
         around = Surroundings(api, CLOCK, RNG, "one")
         async with running(WidgetOperator(around, namespace=namespace)) as one:
             await api.create(WIDGET, widget("w", 1, namespace, finalizers=[FINALIZER]))
@@ -210,13 +227,13 @@ class Operating:
 
 
 class Electing:
-    async def test_one_holds_the_lease_until_it_gives_it_back(self, api: Api, namespace: str):
+    async def test_one_holds_the_lease_until_it_gives_it_back(self, api: KubeApi, namespace: str):
         order = list[str]()
         stop = {name: anyio.Event() for name in ("first", "second", "third")}
         begun = {name: anyio.Event() for name in stop}
 
-        async def contend(name: str, tenure: Tenure = TENURE) -> None:
-            election = Election(api, Key(namespace, "lease"), name, CLOCK, RNG, tenure)
+        async def contend(name: str, tenure: LeaderLeaseTiming = TENURE) -> None:
+            election = Election(api, ObjectKey(namespace, "lease"), name, CLOCK, RNG, tenure)
 
             async def work() -> None:
                 election.check()
@@ -247,9 +264,9 @@ class Electing:
         assert lease.spec.lease_transitions == 3
 
     async def test_a_lease_is_given_back_although_its_last_renewal_was_never_heard_of(
-        self, api: Api, namespace: str
+        self, api: KubeApi, namespace: str
     ):
-        election = Election(api, Key(namespace, "lease"), "first", CLOCK, RNG, TENURE)
+        election = Election(api, ObjectKey(namespace, "lease"), "first", CLOCK, RNG, TENURE)
 
         async def renewed_behind_its_back() -> None:
             lease = await api.get(LEASE, "lease", namespace)
@@ -260,7 +277,7 @@ class Electing:
             await election.run(renewed_behind_its_back)
         assert (await api.get(LEASE, "lease", namespace)).spec.holder_identity == ""
 
-    async def _renewed(self, api: Api, namespace: str, times: int) -> None:
+    async def _renewed(self, api: KubeApi, namespace: str, times: int) -> None:
         """Returns after longer than a lease lasts that nobody renews."""
         async with api.watch(LEASE, namespace) as events:
             async for event in events:
@@ -270,9 +287,9 @@ class Electing:
 
 
 class Recording:
-    async def test_the_same_told_often_is_one_event_with_a_count(self, api: Api, namespace: str):
+    async def test_the_same_told_often_is_one_event_with_a_count(self, api: KubeApi, namespace: str):
         about = await api.create(WIDGET, widget("w", 1, namespace))
-        recorder = Recorder(api, "contract.neorion.dev/widgets", "one", CLOCK)
+        recorder = EventRecorder(api, "contract.neorion.dev/widgets", "one", CLOCK)
         for _ in range(5):
             recorder.tell(WIDGET, about, "Stuck", "It waits for a colour.", warning=True)
         recorder.tell(WIDGET, about, "Painted", "x" * 2000)
@@ -280,7 +297,7 @@ class Recording:
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
             with anyio.fail_after(PATIENCE_S):
-                async with api.watch(EVENT, namespace, Select()) as events:
+                async with api.watch(EVENT, namespace, Selector()) as events:
                     async for event in events:
                         if isinstance(event, Added | Modified):
                             found.append(event.object)
@@ -313,17 +330,17 @@ def _all_ready(operator: WidgetOperator) -> bool:
     return all(_ready(one) for one in operator.widgets)
 
 
-class Numbers(Object, frozen=True):
+class Numbers(KubeObject, frozen=True):
     """A ConfigMap of which somebody believes that it holds numbers: one that holds anything cannot be read."""
 
     data: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 NUMBERS = Kind(Numbers, "ConfigMap", "configmaps")
-COUNTED = Select(labels="counted=yes")
+COUNTED = Selector(labels="counted=yes")
 
 
-async def count(api: Api, namespace: str, name: str, **data: str) -> None:
+async def count(api: KubeApi, namespace: str, name: str, **data: str) -> None:
     labels = {"counted": "yes"}
     meta = {"name": name, "namespace": namespace, "labels": labels}
     await api.apply(CONFIG_MAP, {"metadata": meta, "data": data}, "contract")
@@ -331,12 +348,12 @@ async def count(api: Api, namespace: str, name: str, **data: str) -> None:
 
 class Mirroring:
     async def test_an_object_that_cannot_be_read_hides_no_other_and_is_not_taken_for_gone(
-        self, api: Api, namespace: str
+        self, api: KubeApi, namespace: str
     ):
         tally = Writes()
-        informers = Informers(api, CLOCK, RNG, measures=tally)
+        informers = InformerFactory(api, CLOCK, RNG, measures=tally)
         mirror = informers.of(NUMBERS, namespace, COUNTED)
-        first, second = Key(namespace, "first"), Key(namespace, "second")
+        first, second = ObjectKey(namespace, "first"), ObjectKey(namespace, "second")
         await count(api, namespace, "first")
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
@@ -359,18 +376,18 @@ class Mirroring:
             group.cancel_scope.cancel()
 
     async def test_a_mirror_that_never_knew_an_object_is_whole_without_it_only_for_who_says_so(
-        self, api: Api, namespace: str
+        self, api: KubeApi, namespace: str
     ):
         await count(api, namespace, "first", much="1")
         await count(api, namespace, "second")
-        lenient, strict = Informers(api, CLOCK, RNG), Informers(api, CLOCK, RNG)
+        lenient, strict = InformerFactory(api, CLOCK, RNG), InformerFactory(api, CLOCK, RNG)
         mirror = lenient.of(NUMBERS, namespace, COUNTED, gaps=True)
         other = strict.of(NUMBERS, namespace, COUNTED)
         async with anyio.create_task_group() as group:
             group.start_soon(strict.run)
             group.start_soon(lenient.run)
             await until(lambda: len(mirror) == 1, mirror)
-            assert [*mirror.unreadable] == [Key(namespace, "first")]
+            assert [*mirror.unreadable] == [ObjectKey(namespace, "first")]
             with anyio.fail_after(PATIENCE_S):
                 while not strict.troubles:
                     await CLOCK.sleep(Duration.of(ms=10))

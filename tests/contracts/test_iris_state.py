@@ -27,8 +27,8 @@ from neorion.iris.model.record import Attempt, Ending, Job, Slice, Task, Worker
 from neorion.iris.state import attempts_of, attempts_of_job, load
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.run import Crew
-from neorion.keel.store import InlineLane, MemoryDisk, Store, migrations_in, open_store
+from neorion.keel.run import Supervisor
+from neorion.keel.store import InlineExecutor, MemoryDisk, Store, migrations_in, open_store
 from tests.keel.store.postgres_server import PostgresServer, postgres_server
 
 pytestmark = pytest.mark.anyio
@@ -60,10 +60,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 async def controller(place: Place) -> AsyncGenerator[tuple[Deck, Store]]:
     """One life of a controller: it has read what the one before it wrote."""
     clock, rng = SystemClock(), system_rng()
-    lane = InlineLane() if isinstance(place, MemoryDisk) else None
+    lane = InlineExecutor() if isinstance(place, MemoryDisk) else None
     async with (
         open_store(place, migrations=migrations_in(SCHEMA), clock=clock, lane=lane) as store,
-        Crew() as crew,
+        Supervisor() as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), rng)
         await load(store, deck.book)

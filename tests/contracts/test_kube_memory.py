@@ -3,7 +3,7 @@
 import pytest
 
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Api, Meta
+from neorion.keel.kube import KubeApi, ObjectMeta
 from neorion.keel.kube.core import NAMESPACE, Namespace
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from tests.contracts.kube_api import KubeApiContract
@@ -19,8 +19,8 @@ def api() -> MemoryApi:
 
 
 @pytest.fixture
-async def namespace(api: Api) -> str:
-    return (await api.create(NAMESPACE, Namespace(Meta(name="contract")))).meta.name
+async def namespace(api: KubeApi) -> str:
+    return (await api.create(NAMESPACE, Namespace(ObjectMeta(name="contract")))).meta.name
 
 
 class TestMemory(KubeApiContract):

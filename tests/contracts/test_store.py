@@ -13,7 +13,7 @@ import pytest
 from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry, Severity, Terminal
 from neorion.keel.clock import SystemClock
 from neorion.keel.store import (
-    InlineLane,
+    InlineExecutor,
     MemoryDisk,
     Migration,
     Store,
@@ -40,7 +40,7 @@ class Place:
     new: Callable[[], "Place"]
 
     def open(self, migrations: list[Migration] = ALL) -> AbstractAsyncContextManager[Store]:
-        lane = InlineLane() if isinstance(self.where, MemoryDisk) else None
+        lane = InlineExecutor() if isinstance(self.where, MemoryDisk) else None
         return open_store(self.where, migrations=migrations, clock=SystemClock(), lane=lane, lease=LEASE)
 
     def usurp(self) -> None:

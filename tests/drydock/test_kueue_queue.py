@@ -15,7 +15,7 @@ from neorion.drydock.simulated import Group
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube.control import InformerFactory
 from neorion.navarch.adapters.kube import KubeDemand, has_kueue
 from neorion.navarch.adapters.kube.kueue_types import WORKLOAD
 from neorion.navarch.model import Demand
@@ -50,7 +50,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
 @asynccontextmanager
 async def demand_in(cluster: Cluster) -> AsyncGenerator[KubeDemand]:
     async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "test/1") as api:
-        informers = Informers(api, CLOCK, system_rng())
+        informers = InformerFactory(api, CLOCK, system_rng())
         source = KubeDemand(informers, kueue=await has_kueue(api))
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)

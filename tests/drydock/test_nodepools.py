@@ -24,7 +24,7 @@ from neorion.drydock.coreweave import (
 )
 from neorion.drydock.coreweave.nodepool_types import Lifecycle
 from neorion.keel.base import Duration, Retry, Terminal
-from neorion.keel.kube import Merge, Meta
+from neorion.keel.kube import MergePatch, ObjectMeta
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from tests.drydock.workloads import H100, apply, pool, wait
 
@@ -36,7 +36,7 @@ GIVEN = st.lists(
 
 
 def _pool(target: int, strategy: str, fault: str) -> NodePool:
-    meta = Meta(name="p", annotations={FAULT: fault} if fault else {})
+    meta = ObjectMeta(name="p", annotations={FAULT: fault} if fault else {})
     return NodePool(meta, PoolSpec(H100, target_nodes=target, lifecycle=Lifecycle(strategy)))
 
 
@@ -64,7 +64,7 @@ def test_a_plan_leads_to_the_target_and_never_past_it(pool: NodePool, machines: 
 
 
 def test_an_unknown_instance_type_is_invalid_and_buys_nothing():
-    plan = decide(NodePool(Meta(name="p"), PoolSpec("gd-9xh100", target_nodes=3)), [], {H100})
+    plan = decide(NodePool(ObjectMeta(name="p"), PoolSpec("gd-9xh100", target_nodes=3)), [], {H100})
     assert plan.order == 0
     assert [(verdict.type, verdict.holds) for verdict in plan.verdicts] == [("Valid", False)]
 
@@ -73,7 +73,7 @@ def test_an_unknown_instance_type_is_invalid_and_buys_nothing():
     ("machines", "reason"), [("real", "NoRealMachines"), ("wooden", "InvalidMachines")], ids=str
 )
 def test_machines_that_cannot_be_had_are_not_bought(machines: str, reason: str):
-    meta = Meta(name="p", annotations={MACHINES: machines})
+    meta = ObjectMeta(name="p", annotations={MACHINES: machines})
     plan = decide(NodePool(meta, PoolSpec(H100, target_nodes=3)), [], {H100})
     assert (plan.order, [verdict.reason for verdict in plan.verdicts]) == (0, [reason])
 
@@ -108,7 +108,7 @@ async def _change_for_ever(api: Client, name: str) -> None:
     """A server hears of its webhooks a moment after they are made."""
     while True:
         for target in (1, 0):
-            await api.patch(NODE_POOL, name, Merge({"spec": {"targetNodes": target}}))
+            await api.patch(NODE_POOL, name, MergePatch({"spec": {"targetNodes": target}}))
 
 
 class TestOnACluster:
@@ -174,7 +174,7 @@ class TestOnACluster:
 
     async def test_a_limited_pool_answers_429_until_the_fault_is_over(self, cloud: Cluster):
         await _apply(cloud, "hurried", Fault.RATE_LIMIT, targetNodes=0)
-        more = Merge({"spec": {"targetNodes": 1}})
+        more = MergePatch({"spec": {"targetNodes": 1}})
         async with connect(read_kubeconfig([cloud.kubeconfig]).cluster(), "test") as api:
             with anyio.fail_after(60), pytest.raises(Retry, match="changed too often") as told:
                 await _change_for_ever(api, "hurried")

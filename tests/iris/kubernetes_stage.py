@@ -23,12 +23,12 @@ from neorion.iris.adapters.platforms.kubernetes import (
 from neorion.iris.model import SliceId
 from neorion.keel.base import Duration
 from neorion.keel.clock import seeded_rng
-from neorion.keel.kube import Api, Deletion, Key, Merge, Object, instant
-from neorion.keel.kube.control import Controller, Informers, Operator, own_key
+from neorion.keel.kube import DeleteOptions, KubeApi, KubeObject, MergePatch, ObjectKey, instant
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, own_key
 from neorion.keel.kube.core import NODE, POD, Node, Pod
 from neorion.keel.kube.errors import Status, refusal
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
-from neorion.keel.kube.testing.cluster import Request
+from neorion.keel.kube.testing.cluster import WriteRequest
 from tests.iris.manual_clock import ManualClock
 
 NAMESPACE: Final = "iris"
@@ -42,7 +42,7 @@ _RUNNING: Final = {"phase": "Running", **_READY}
 class Breakable(KubernetesPlatform):
     """A platform whose machines can be taken away."""
 
-    def __init__(self, stage: "KubernetesStage", settings: KubernetesSettings, api: Api) -> None:
+    def __init__(self, stage: "KubernetesStage", settings: KubernetesSettings, api: KubeApi) -> None:
         super().__init__(settings, api, stage.clock, seeded_rng(1))
         self._stage = stage
 
@@ -77,7 +77,7 @@ class KubernetesStage:
         self._stuck: set[str] = set()
         self._lost: set[str] = set()
         self._api = MemoryApi(self.cluster, self.clock, "kubelet")
-        informers = Informers(self._api, self.clock, seeded_rng(2))
+        informers = InformerFactory(self._api, self.clock, seeded_rng(2))
         self._pods, self._nodes = informers.of(POD), informers.of(NODE)
         kubelet = self._kubelet = Controller("kubelet", self._reconcile, self.clock, seeded_rng(3), workers=1)
         kubelet.watch(self._pods, own_key)
@@ -123,9 +123,9 @@ class KubernetesStage:
         lost = min(pods, key=lambda pod: pod.meta.name)
         self._lost.add(str(piece))
         await self._api.delete(NODE, lost.spec.node_name)
-        await self._api.delete(POD, lost.meta.name, NAMESPACE, Deletion(grace=Duration(0)))
+        await self._api.delete(POD, lost.meta.name, NAMESPACE, DeleteOptions(grace=Duration(0)))
 
-    def _admit(self, request: Request) -> None:
+    def _admit(self, request: WriteRequest) -> None:
         if request.user != _PLATFORM or request.verb != "create" or request.after is None:
             return
         kind = NODE_POOL if self._pools else POD
@@ -158,16 +158,16 @@ class KubernetesStage:
         for key in list(self._pods.keys()):
             self._kubelet.wake(key)
 
-    def _pods_of_slice(self, node: Object) -> list[Key]:
+    def _pods_of_slice(self, node: KubeObject) -> list[ObjectKey]:
         piece = node.meta.labels.get(SLICE, "")
         return [pod.meta.key for pod in self._pods if pod.meta.labels.get(SLICE) == piece]
 
-    async def _reconcile(self, key: Key) -> Duration | None:
+    async def _reconcile(self, key: ObjectKey) -> Duration | None:
         pod = self._pods.get(key)
         if pod is None:
             return None
         if pod.meta.deleted:
-            await self._api.delete(POD, pod.meta.name, NAMESPACE, Deletion(grace=Duration(0)))
+            await self._api.delete(POD, pod.meta.name, NAMESPACE, DeleteOptions(grace=Duration(0)))
             return None
         piece = pod.meta.labels[SLICE]
         behaviour = self._behaviours.get(pod.meta.labels[GROUP], Behaviour())
@@ -187,12 +187,14 @@ class KubernetesStage:
         node = await self._node_for(pod)
         if node is None:
             return None
-        await self._api.patch(NODE, node, Merge({"status": _READY}), subresource="status")
+        await self._api.patch(NODE, node, MergePatch({"status": _READY}), subresource="status")
         meta = pod.meta
-        placed = await self._api.patch(POD, meta.name, Merge({"spec": {"nodeName": node}}), meta.namespace)
+        placed = await self._api.patch(
+            POD, meta.name, MergePatch({"spec": {"nodeName": node}}), meta.namespace
+        )
         # Seen at once, so that no other Pod gets the same node.
         self._pods.observe(placed)
-        await self._api.patch(POD, meta.name, Merge({"status": _RUNNING}), meta.namespace, "status")
+        await self._api.patch(POD, meta.name, MergePatch({"status": _RUNNING}), meta.namespace, "status")
         # To see whether it is to be lost later.
         return Duration.of(ms=1) if self._behaviours else None
 

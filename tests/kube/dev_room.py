@@ -17,11 +17,11 @@ from neorion.devservers.testing import SETTINGS
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, SystemClock, system_rng
-from neorion.keel.kube import Api, Key, Kind, Merge, Object, UnknownKind
+from neorion.keel.kube import Kind, KubeApi, KubeObject, MergePatch, ObjectKey, UnknownKind
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.client.transport import Request, Transport
-from neorion.keel.kube.control import Informer, Informers, Lane, Operator
-from neorion.keel.kube.core import CLAIM, DEFINITION, EVENT, POD, SERVICE, Claim, Pod
+from neorion.keel.kube.client.transport import HttpRequest, Transport
+from neorion.keel.kube.control import Informer, InformerFactory, Operator, Priority
+from neorion.keel.kube.core import CLAIM, DEFINITION, EVENT, POD, SERVICE, PersistentVolumeClaim, Pod
 from tests.contracts.kube_control import until
 
 CLOCK, RNG = SystemClock(), system_rng()
@@ -56,7 +56,7 @@ class Room:
     def __init__(self, api: Client, namespace: str) -> None:
         self.api = api
         self.namespace = namespace
-        self.informers = Informers(api, CLOCK, RNG)
+        self.informers = InformerFactory(api, CLOCK, RNG)
         self.servers = self.informers.of(SERVERS, namespace)
         self.homes = self.informers.of(CLAIM, namespace)
         self.bodies = self.informers.of(BODIES, namespace)
@@ -74,12 +74,14 @@ class Room:
         self.pods.listen(self._one_pod)
         self.homes.listen(self._homes_are_kept)
 
-    def _one_pod(self, _before: Pod | None, after: Pod | None, _lane: Lane) -> None:
+    def _one_pod(self, _before: Pod | None, after: Pod | None, _lane: Priority) -> None:
         living = self.pods_of(after.meta.labels.get(SERVER_LABEL, "")) if after else []
         if len(living) > 1:
             self.broken.append(f"two pods at once: {[pod.meta.name for pod in living]}")
 
-    def _homes_are_kept(self, before: Claim | None, after: Claim | None, _lane: Lane) -> None:
+    def _homes_are_kept(
+        self, before: PersistentVolumeClaim | None, after: PersistentVolumeClaim | None, _lane: Priority
+    ) -> None:
         if before is not None and after is None and HOME_DELETE_AFTER not in before.meta.annotations:
             self.broken.append(f"{before.meta.name} went, and nobody had said so")
 
@@ -98,16 +100,16 @@ class Room:
         return await self.api.create(SERVERS, made)
 
     async def change(self, name: str, **spec: Any) -> DevServer:
-        return await self.api.patch(SERVERS, name, Merge({"spec": spec}), self.namespace)
+        return await self.api.patch(SERVERS, name, MergePatch({"spec": spec}), self.namespace)
 
     async def delete(self, name: str) -> None:
         await self.api.delete(SERVERS, name, self.namespace)
 
     def server(self, name: str) -> DevServer | None:
-        return self.servers.get(Key(self.namespace, name))
+        return self.servers.get(ObjectKey(self.namespace, name))
 
-    def home(self, name: str) -> Claim | None:
-        return self.homes.get(Key(self.namespace, home_name(name)))
+    def home(self, name: str) -> PersistentVolumeClaim | None:
+        return self.homes.get(ObjectKey(self.namespace, home_name(name)))
 
     def pods_of(self, name: str) -> list[Pod]:
         """Those that live and have a node."""
@@ -175,7 +177,7 @@ class Room:
         await self._level()
 
 
-def _versions(things: Iterable[Object]) -> set[tuple[str, str]]:
+def _versions(things: Iterable[KubeObject]) -> set[tuple[str, str]]:
     return {(thing.meta.uid, thing.meta.resource_version) for thing in things}
 
 
@@ -197,9 +199,9 @@ async def room_in(api: Client, namespace: str) -> AsyncGenerator[Room]:
 @asynccontextmanager
 async def growing_homes(api: Client) -> AsyncGenerator[None]:
     """The class is everybody's."""
-    await api.patch(STORAGE_CLASSES, CLASS, Merge({"allowVolumeExpansion": True}))
+    await api.patch(STORAGE_CLASSES, CLASS, MergePatch({"allowVolumeExpansion": True}))
     yield
-    await api.patch(STORAGE_CLASSES, CLASS, Merge({"allowVolumeExpansion": False}))
+    await api.patch(STORAGE_CLASSES, CLASS, MergePatch({"allowVolumeExpansion": False}))
 
 
 class Moment(Enum):
@@ -228,7 +230,7 @@ class Tap(Transport):
         self.life = anyio.CancelScope()
         self._fate = fate
 
-    async def call(self, request: Request) -> bytes:
+    async def call(self, request: HttpRequest) -> bytes:
         if request.method == "GET" or any(part in request.path for part in _ASIDE):
             return await super().call(request)
         self.writes.append(f"{request.method} {request.path}")
@@ -245,7 +247,7 @@ class Tap(Transport):
         await anyio.sleep_forever()
 
 
-def operator(api: Api, namespace: str, identity: str = "one", clock: Clock = CLOCK) -> Operator:
+def operator(api: KubeApi, namespace: str, identity: str = "one", clock: Clock = CLOCK) -> Operator:
     plan = Plan(SETTINGS, namespace, identity, scope=namespace)
     return build(api, plan, clock, RNG)
 
@@ -263,5 +265,5 @@ async def operating(
         stopping.set()
 
 
-def owned_by(thing: Object, server: DevServer) -> bool:
+def owned_by(thing: KubeObject, server: DevServer) -> bool:
     return any(owner.uid == server.meta.uid for owner in thing.meta.owners)

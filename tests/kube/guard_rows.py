@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from neorion.keel.kube import Kind, Object
+from neorion.keel.kube import Kind, KubeObject
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, POD, SECRET, SERVICE
 
 Manifest = dict[str, Any]
@@ -94,10 +94,10 @@ def share(**source: Any) -> Callable[[str], Manifest]:
 
 _FOR_EVER = ["example.com/for-ever"]
 _ASKED = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-_STATEFUL = Kind(Object, "StatefulSet", "statefulsets", "apps")
+_STATEFUL = Kind(KubeObject, "StatefulSet", "statefulsets", "apps")
 _NO_SHARE = "pods mount claims, not the shares and disks behind them"
 _HOST_PATH = [{"name": "host", "hostPath": {"path": "/"}}]
-_SERVERS = Kind(Object, "DevServer", "devservers", "devservers.io")
+_SERVERS = Kind(KubeObject, "DevServer", "devservers", "devservers.io")
 _SECURITY = 'violates PodSecurity "baseline:latest"'
 
 # Each is refused in a user's namespace, and goes through in one that lacks only the label of users.

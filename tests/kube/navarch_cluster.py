@@ -13,7 +13,7 @@ from neorion.drydock.simulated import PLAYED, machine_type
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock
 from neorion.keel.config import loads
-from neorion.keel.kube import Exists
+from neorion.keel.kube import AlreadyExists
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import NODE, POD, Pod
 from neorion.keel.kube.core import Node as KubeNode
@@ -130,7 +130,7 @@ async def _add(api: Client, machine: FakeMachine) -> None:
     }
     try:
         await api.create(NODE, body)
-    except Exists:
+    except AlreadyExists:
         return
 
 

@@ -8,22 +8,22 @@ import anyio
 
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Bookmark, Deletion, Kind, Object, Select, Strategic
+from neorion.keel.kube import Bookmark, DeleteOptions, Kind, KubeObject, Selector, StrategicMergePatch
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import NODE, POD
 from neorion.navarch.adapters.kube import DrainRules, KubeScheduler
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 PATIENCE_S = 120
-_NOW = Deletion(grace=Duration(0))
+_NOW = DeleteOptions(grace=Duration(0))
 
 
 @asynccontextmanager
 async def scheduling(api: Client, rules: DrainRules | None = None) -> AsyncGenerator[KubeScheduler]:
     """As in a control plane: mirrors, and the loop that keeps marks as they should be."""
     clock, rng = SystemClock(), system_rng()
-    informers = Informers(api, clock, rng)
+    informers = InformerFactory(api, clock, rng)
     labels = {"workload": "training"}
     scheduler = KubeScheduler(api, informers, rules or DrainRules(), lambda _: labels, clock, rng)
     async with anyio.create_task_group() as group:
@@ -40,7 +40,7 @@ async def kube_node(api: Client, name: str, **parts: Any) -> AsyncGenerator[str]
     metadata = {"name": name} | parts.pop("metadata", {})
     await api.create(NODE, {"metadata": metadata, "spec": parts})
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "test"}]}}
-    await api.patch(NODE, name, Strategic(ready), subresource="status")
+    await api.patch(NODE, name, StrategicMergePatch(ready), subresource="status")
     yield name
     try:
         await api.delete(NODE, name)
@@ -66,7 +66,7 @@ async def running(api: Client, *pods: dict[str, Any]) -> None:
     for one in pods:
         await api.create(POD, one)
         meta = one["metadata"]
-        await api.patch(POD, meta["name"], Strategic(ready), meta["namespace"], "status")
+        await api.patch(POD, meta["name"], StrategicMergePatch(ready), meta["namespace"], "status")
 
 
 async def stopped(api: Client, namespace: str) -> list[str]:
@@ -79,7 +79,7 @@ async def stopped(api: Client, namespace: str) -> list[str]:
 
 async def until(api: Client, kind: Kind[T], name: str, holds: Callable[[T], bool], namespace: str = "") -> T:
     """The object as soon as it is so."""
-    select = Select(fields=f"metadata.name={name}")
+    select = Selector(fields=f"metadata.name={name}")
     with anyio.fail_after(PATIENCE_S):
         while True:
             async with api.watch(kind, namespace, select) as events:

@@ -8,7 +8,7 @@ import anyio
 from anyio.abc import ByteStream, SocketAttribute
 from msgspec.structs import replace
 
-from neorion.keel.kube.client import Cluster
+from neorion.keel.kube.client import ClusterConfig
 
 
 class Wire:
@@ -58,7 +58,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def wired(cluster: Cluster) -> AsyncGenerator[tuple[Wire, Cluster]]:
+async def wired(cluster: ClusterConfig) -> AsyncGenerator[tuple[Wire, ClusterConfig]]:
     """The wire, and the cluster as seen through it."""
     server = urlsplit(cluster.server)
     assert server.hostname

@@ -6,11 +6,11 @@ from pathlib import Path
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.control import TENURE
-from neorion.keel.run import Crew, run_process
+from neorion.keel.run import Supervisor, run_process
 from tests.keel.kube.control.widgets import Surroundings, WidgetOperator
 
 
-async def main(crew: Crew) -> None:
+async def main(crew: Supervisor) -> None:
     kubeconfig, namespace, identity = sys.argv[1:]
     async with connect(read_kubeconfig([Path(kubeconfig)]).cluster(), "widgets/1") as api:
         around = Surroundings(api, SystemClock(), system_rng(), identity)

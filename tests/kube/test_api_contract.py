@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.keel.kube import Api
+from neorion.keel.kube import KubeApi
 from neorion.keel.kube.client import Client
 from tests.contracts.kube_api import KubeApiContract
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def api(api: Client) -> Api:
+def api(api: Client) -> KubeApi:
     """The type checker's share of the proof: the client has the port's shape."""
     return api
 

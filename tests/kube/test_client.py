@@ -8,7 +8,15 @@ from msgspec import structs
 
 from neorion.keel.base import Denied, Duration, Invalid, NotFound, QuotaExceeded, Retry
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Kind, Meta, Object, Part, Rejected, Strategic, UnknownKind
+from neorion.keel.kube import (
+    InvalidObject,
+    Kind,
+    KubeObject,
+    KubeStruct,
+    ObjectMeta,
+    StrategicMergePatch,
+    UnknownKind,
+)
 from neorion.keel.kube.client import Client, StaticToken, connect
 from neorion.keel.kube.client import api as client_api
 from neorion.keel.kube.core import (
@@ -26,12 +34,12 @@ from tests.contracts.kube_api import PATIENCE_S, WIDGET, WatchEnded, config, tak
 pytestmark = pytest.mark.anyio
 
 
-class BudgetStatus(Part, frozen=True):
+class BudgetStatus(KubeStruct, frozen=True):
     observed_generation: int = 0
     current_healthy: int = 0
 
 
-class Budget(Object, frozen=True):
+class Budget(KubeObject, frozen=True):
     status: BudgetStatus = BudgetStatus()
 
 
@@ -48,7 +56,7 @@ def pod(namespace: str, name: str) -> dict[str, object]:
 async def test_a_kind_that_is_not_installed_is_not_an_object_that_is_missing(
     api: Client, kube_namespace: str
 ):
-    gone = Kind(Object, "Gone", "gones", "contract.neorion.dev")
+    gone = Kind(KubeObject, "Gone", "gones", "contract.neorion.dev")
     for call in (
         api.get(gone, "a", kube_namespace),
         api.list(gone),
@@ -62,7 +70,7 @@ async def test_a_kind_that_is_not_installed_is_not_an_object_that_is_missing(
 
 
 async def test_an_object_against_its_schema_is_refused_with_the_place(api: Client, kube_namespace: str):
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(InvalidObject) as refused:
         await api.create(WIDGET, widget(kube_namespace, "w", size=1_000))
     assert [cause.field for cause in refused.value.causes] == ["spec.size"]
     with pytest.raises(Invalid):
@@ -71,7 +79,7 @@ async def test_an_object_against_its_schema_is_refused_with_the_place(api: Clien
 
 async def test_a_rehearsed_write_is_checked_answered_and_not_kept(api: Client, kube_namespace: str):
     rehearsal = api.rehearsing()
-    with pytest.raises(Rejected):
+    with pytest.raises(InvalidObject):
         await rehearsal.create(WIDGET, widget(kube_namespace, "w", size=1_000))
     made = await rehearsal.create(CONFIG_MAP, config(kube_namespace, "never", a="1"))
     assert (made.data, bool(made.meta.uid)) == ({"a": "1"}, True)
@@ -129,7 +137,7 @@ async def test_rights_are_those_of_whom_one_acts_as(api: Client, kube_namespace:
 
 
 async def test_a_service_accounts_token_is_that_account(api: Client, kube_namespace: str):
-    await api.create(SERVICE_ACCOUNT, ServiceAccount(Meta(name="ann", namespace=kube_namespace)))
+    await api.create(SERVICE_ACCOUNT, ServiceAccount(ObjectMeta(name="ann", namespace=kube_namespace)))
     token = await api.token("ann", kube_namespace)
     target = structs.replace(api.transport.cluster, certificate=None, source=StaticToken(token.text))
     async with connect(target) as ann:
@@ -140,7 +148,7 @@ async def test_a_service_accounts_token_is_that_account(api: Client, kube_namesp
 
 async def test_a_secret_is_written_as_text_and_read_as_bytes(api: Client, kube_namespace: str):
     made = await api.create(
-        SECRET, Secret(Meta(name="s", namespace=kube_namespace), string_data={"password": "hunter2"})
+        SECRET, Secret(ObjectMeta(name="s", namespace=kube_namespace), string_data={"password": "hunter2"})
     )
     assert made.value("password") == b"hunter2"
 
@@ -154,7 +162,7 @@ async def test_an_exhausted_quota_is_told_as_one(api: Client, kube_namespace: st
         rehearsal = api.rehearsing()
         while True:
             with suppress(Denied):
-                await rehearsal.create(SECRET, Secret(Meta(name="s", namespace=kube_namespace)))
+                await rehearsal.create(SECRET, Secret(ObjectMeta(name="s", namespace=kube_namespace)))
             await SystemClock().sleep(Duration.of(ms=50))
 
     with anyio.fail_after(60), pytest.raises(QuotaExceeded):
@@ -176,7 +184,7 @@ async def test_a_deployment_is_scaled_also_to_nothing(api: Client, kube_namespac
 async def test_a_strategic_patch_merges_lists_by_their_keys(api: Client, kube_namespace: str):
     made = await api.create(POD, pod(kube_namespace, "p"))
     body = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
-    after = await api.patch(POD, "p", Strategic(body), kube_namespace)
+    after = await api.patch(POD, "p", StrategicMergePatch(body), kube_namespace)
     assert [(one.name, one.image) for one in after.spec.containers] == [("main", "other")]
     assert len(made.spec.tolerations) == len(after.spec.tolerations) == 2
 
@@ -186,7 +194,7 @@ async def test_an_eviction_heeds_the_disruption_budget(api: Client, kube_namespa
     await api.create(POD, pod(kube_namespace, "p"))
     # No kubelet runs here to say so.
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    await api.patch(POD, "p", Strategic({"status": ready}), kube_namespace, "status")
+    await api.patch(POD, "p", StrategicMergePatch({"status": ready}), kube_namespace, "status")
     await api.create(BUDGET, {"metadata": {"name": "b", "namespace": kube_namespace}, "spec": spec})
     with anyio.fail_after(60):
         async with api.watch(BUDGET, kube_namespace) as events:

@@ -17,10 +17,10 @@ from neorion.drydock.pki import Pki, Subject
 from neorion.keel.base import Conflict, Deadline, Duration, Instant, Retry, Unauthenticated
 from neorion.keel.clock import Clock, SystemClock
 from neorion.keel.http.connection_pool import CONNECTIONS_MAX
-from neorion.keel.kube import Added, Expired, Merge, Meta
+from neorion.keel.kube import Added, MergePatch, ObjectMeta, ResourceExpired
 from neorion.keel.kube.client import (
-    Certificate,
     Client,
+    ClientCertificate,
     StaticToken,
     TokenFile,
     connect,
@@ -84,22 +84,22 @@ async def _compact(cluster: Cluster, version: str) -> None:
     etcd = structs.replace(
         read_kubeconfig([cluster.kubeconfig]).cluster(),
         server=f"https://127.0.0.1:{layout.port(Door.ETCD)}",
-        certificate=Certificate(chain, key),
+        certificate=ClientCertificate(chain, key),
     )
     body = json.dumps({"revision": version, "physical": True}).encode()
     async with connect(etcd) as client:
-        await client.transport.call(transport.Request("POST", "/v3/kv/compaction", body=body))
+        await client.transport.call(transport.HttpRequest("POST", "/v3/kv/compaction", body=body))
 
 
 async def test_a_version_that_was_compacted_is_expired(own_cluster: Cluster):
     async with client_of(own_cluster) as client:
         first = await client.create(CONFIG_MAP, config(NAMESPACE, "compacted"))
-        last = await client.patch(CONFIG_MAP, "compacted", Merge({"data": {"a": "2"}}), NAMESPACE)
+        last = await client.patch(CONFIG_MAP, "compacted", MergePatch({"data": {"a": "2"}}), NAMESPACE)
         await _compact(own_cluster, last.meta.resource_version)
         # The server itself remembers for longer than its store.
         await own_cluster.stop("kube-apiserver")
         await own_cluster.start_control_plane()
-        with pytest.raises(Expired):
+        with pytest.raises(ResourceExpired):
             async with client.watch(CONFIG_MAP, NAMESPACE, since=first.meta.resource_version) as events:
                 await anext(events)
         async with client.watch(CONFIG_MAP, NAMESPACE) as events:
@@ -152,7 +152,7 @@ async def test_a_broken_wire_hides_a_read_and_tells_of_a_write(own_cluster: Clus
 
             async def write() -> None:
                 with pytest.raises(Deadline) as unknown:
-                    await client.patch(CONFIG_MAP, "wire", Merge({"data": {"a": "1"}}), NAMESPACE)
+                    await client.patch(CONFIG_MAP, "wire", MergePatch({"data": {"a": "1"}}), NAMESPACE)
                 assert unknown.value.code == "kube.lost"
 
             async def read() -> None:
@@ -184,7 +184,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for_for_ever(
 
 async def test_a_revoked_token_is_replaced_by_the_one_in_the_file(own_cluster: Cluster, tmp_path: Path):
     file = tmp_path / "token"
-    account = ServiceAccount(Meta(name="worker", namespace=NAMESPACE))
+    account = ServiceAccount(ObjectMeta(name="worker", namespace=NAMESPACE))
     async with client_of(own_cluster) as admin:
         await admin.create(SERVICE_ACCOUNT, account)
         token = await admin.token("worker", NAMESPACE)
@@ -236,7 +236,7 @@ async def test_a_certificate_that_expired_is_replaced_by_the_one_in_the_file(
     files = (pki.certificate("admin"), pki.key("admin"))
     own = structs.replace(
         read_kubeconfig([own_cluster.kubeconfig]).cluster(),
-        certificate=Certificate(files[0].read_text(), files[1].read_text(), files),
+        certificate=ClientCertificate(files[0].read_text(), files[1].read_text(), files),
     )
     async with connect(own) as client:
         with pytest.raises(Unauthenticated):
@@ -256,7 +256,7 @@ async def test_a_throttled_client_waits_until_it_is_let_in(own_cluster: Cluster)
         if refusals:
             refusals -= 1
             return web.Response(status=429, headers={"Retry-After": "1"})
-        passed = transport.Request(request.method, request.path, (), body, request.content_type)
+        passed = transport.HttpRequest(request.method, request.path, (), body, request.content_type)
         return web.Response(body=await admin.transport.call(passed), content_type="application/json")
 
     clock = LeapClock()
@@ -268,7 +268,7 @@ async def test_a_throttled_client_waits_until_it_is_let_in(own_cluster: Cluster)
 
 async def test_in_a_storm_of_conflicts_no_write_is_lost(own_cluster: Cluster):
     async with client_of(own_cluster) as client:
-        storm = Lease(Meta(name="storm", namespace=NAMESPACE), LeaseSpec(lease_transitions=0))
+        storm = Lease(ObjectMeta(name="storm", namespace=NAMESPACE), LeaseSpec(lease_transitions=0))
         await client.create(LEASE, storm)
         conflicts = 0
 
@@ -296,7 +296,7 @@ async def test_many_requests_at_once_wait_for_connections_and_all_arrive(own_clu
         async with anyio.create_task_group() as group:
             for number in range(3 * CONNECTIONS_MAX):
                 group.start_soon(
-                    client.create, CONFIG_MAP, ConfigMap(Meta(name=f"m-{number}", namespace=NAMESPACE))
+                    client.create, CONFIG_MAP, ConfigMap(ObjectMeta(name=f"m-{number}", namespace=NAMESPACE))
                 )
         names = {one.meta.name for one in (await client.list(CONFIG_MAP, NAMESPACE)).items}
     assert {f"m-{number}" for number in range(3 * CONNECTIONS_MAX)} <= names

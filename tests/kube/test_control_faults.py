@@ -13,9 +13,9 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace as fresh_namespace
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Added, Key, Merge, Modified
+from neorion.keel.kube import Added, MergePatch, Modified, ObjectKey
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.control import TENURE, Informers
+from neorion.keel.kube.control import TENURE, InformerFactory
 from neorion.keel.kube.core import CONFIG_MAP, LEASE
 from tests.contracts.kube_api import WIDGET
 from tests.contracts.kube_control import until
@@ -79,7 +79,7 @@ async def test_a_server_that_is_killed_and_comes_back_has_forgotten_and_nothing_
         wire.cut()
         await direct.delete(WIDGET, "goes", room)
         await direct.delete(CONFIG_MAP, "stays", room)
-        await direct.patch(WIDGET, "changes", Merge({"spec": {"size": 2}}), room)
+        await direct.patch(WIDGET, "changes", MergePatch({"spec": {"size": 2}}), room)
         await own_cluster.stop("kube-apiserver")
         await own_cluster.start_control_plane()
         await direct.create(WIDGET, widget("comes", 3, room))
@@ -104,7 +104,7 @@ async def test_a_watch_that_goes_silent_is_noticed_and_resumed(
         connect(cluster, "widgets/1") as api,
         anyio.create_task_group() as group,
     ):
-        informers = Informers(api, CLOCK, RNG, silence=Duration.of(seconds=2))
+        informers = InformerFactory(api, CLOCK, RNG, silence=Duration.of(seconds=2))
         widgets = informers.of(WIDGET, room)
         group.start_soon(informers.run)
         await informers.wait_synced()
@@ -119,11 +119,13 @@ async def test_a_storm_of_conflicts_ends_in_what_was_wanted_last(
 ):
     async def edit(number: int) -> None:
         for turn in range(10):
-            body = Merge(
+            body = MergePatch(
                 {"spec": {"size": (number * 10 + turn) % 100}, "metadata": {"labels": {"by": str(number)}}}
             )
             await direct.patch(WIDGET, "fought-over", body, room)
-            await direct.patch(CONFIG_MAP, "fought-over", Merge({"data": {"size": f"vandal {turn}"}}), room)
+            await direct.patch(
+                CONFIG_MAP, "fought-over", MergePatch({"data": {"size": f"vandal {turn}"}}), room
+            )
 
     async with operating(own_cluster, room) as (_, program):
         await direct.create(WIDGET, widget("fought-over", 1, room))
@@ -134,7 +136,7 @@ async def test_a_storm_of_conflicts_ends_in_what_was_wanted_last(
         last = await direct.get(WIDGET, "fought-over", room)
 
         def calm() -> bool:
-            seen = program.widgets.get(Key(room, "fought-over"))
+            seen = program.widgets.get(ObjectKey(room, "fought-over"))
             return bool(seen and seen.meta.generation == last.meta.generation) and like_wanted(
                 program, "fought-over"
             )

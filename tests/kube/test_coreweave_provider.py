@@ -17,7 +17,7 @@ from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.clock import SystemIds
 from neorion.keel.config import loads
-from neorion.keel.kube import Added, Api, Modified, Select, condition
+from neorion.keel.kube import Added, KubeApi, Modified, Selector, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NODE, Node
 from neorion.navarch.adapters.config_file import ConfigFile
@@ -46,9 +46,9 @@ def _intent() -> Intent:
     return Intent(SystemIds().new(IntentId), "navarch-a", H100, "us-east-04")
 
 
-async def _ready(api: Api, intent: str) -> Node:
+async def _ready(api: KubeApi, intent: str) -> Node:
     """The node of a machine, when it has booted."""
-    async with api.watch(NODE, select=Select(labels=f"{INTENT}={intent}")) as events:
+    async with api.watch(NODE, select=Selector(labels=f"{INTENT}={intent}")) as events:
         async for event in events:
             if isinstance(event, Added | Modified):
                 ready = condition(event.object.status.conditions, "Ready")

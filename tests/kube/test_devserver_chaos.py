@@ -18,7 +18,7 @@ from neorion.drydock.simulated import Group, ensure_simulated
 from neorion.drydock.testing import namespace
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Added, Merge, Modified
+from neorion.keel.kube import Added, MergePatch, Modified
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, LEASE, POD, SERVICE
 from tests.kube.conftest import furnish
@@ -86,10 +86,10 @@ async def test_a_storm_of_edits_ends_in_what_was_wanted_last(fleet_api: Client, 
     async def edit(number: int) -> None:
         for turn in range(10):
             mark = {"metadata": {"annotations": {f"by-{number}": str(turn)}}}
-            await fleet_api.patch(SERVERS, "mydev", Merge(mark), room.namespace)
+            await fleet_api.patch(SERVERS, "mydev", MergePatch(mark), room.namespace)
             vandal = {**mark, "spec": {"replicas": turn % 3}}
-            await fleet_api.patch(BODIES, "mydev", Merge(vandal), room.namespace)
-            await fleet_api.patch(CLAIM, "mydev-home", Merge(mark), room.namespace)
+            await fleet_api.patch(BODIES, "mydev", MergePatch(vandal), room.namespace)
+            await fleet_api.patch(CLAIM, "mydev-home", MergePatch(mark), room.namespace)
 
     async with operating(fleet_api, room.namespace):
         await room.create("mydev", await room.flavor("small"))
@@ -142,7 +142,7 @@ async def test_a_clock_that_is_set_stops_what_is_over_by_it_and_takes_no_home_be
             clock.off_hours = hours
             # A clock that was set is noticed at the next look; each of these makes one.
             await room.change("lent", image=f"registry.example/dev:{hours}")
-            touched = Merge({"metadata": {"annotations": {"touched": str(hours)}}})
+            touched = MergePatch({"metadata": {"annotations": {"touched": str(hours)}}})
             await fleet_api.patch(CLAIM, "gone-home", touched, room.namespace)
             expected = Phase.RUNNING if hours < 0 else Phase.EXPIRED
             await room.until_phase("lent", expected)

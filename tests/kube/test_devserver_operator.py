@@ -22,7 +22,7 @@ from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, Body
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration, NotFound
-from neorion.keel.kube import Failed, Key, Kind, Merge, Object
+from neorion.keel.kube import Kind, KubeObject, MergePatch, ObjectKey, ServerError
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import LEASE, RESOURCE_QUOTA, SERVICE
 from tests.kube.dev_room import CLOCK, PATIENCE_S, Room, growing_homes, operating, owned_by
@@ -30,7 +30,7 @@ from tests.kube.dev_room import CLOCK, PATIENCE_S, Room, growing_homes, operatin
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(480)]
 
 WEBHOOKS = Kind(
-    Object,
+    KubeObject,
     "ValidatingWebhookConfiguration",
     "validatingwebhookconfigurations",
     "admissionregistration.k8s.io",
@@ -52,7 +52,7 @@ async def test_a_server_that_is_created_runs_and_everything_of_it_is_its_own(fle
     steps = {ConditionType.FLAVOR, ConditionType.VOLUME, ConditionType.SCHEDULED, ConditionType.READY}
     assert steps <= done
     body, home = room.bodies.get(server.meta.key), room.home("mydev")
-    service = room.services.get(Key(room.namespace, "mydev-ssh"))
+    service = room.services.get(ObjectKey(room.namespace, "mydev-ssh"))
     assert body is not None
     assert service is not None
     assert home is not None
@@ -73,7 +73,7 @@ async def test_more_cpu_in_a_flavor_reaches_the_servers_on_it_without_another_po
         pods = {name: room.pod(name).meta.uid for name in ("one", "two", "three")}
         more = {"cpu": "200m", "memory": "128Mi"}
         await fleet_api.patch(
-            FLAVORS, small, Merge({"spec": {"resources": {"requests": more, "limits": more}}})
+            FLAVORS, small, MergePatch({"spec": {"resources": {"requests": more, "limits": more}}})
         )
         await room.until(lambda: all(room.cpu(name) == "200m" for name in ("one", "two")))
     assert room.cpu("three") == "100m"
@@ -130,7 +130,7 @@ async def test_extensions_add_up_however_close_they_come(fleet_api: Client, room
         running_since=since,
         deadline=deadline,
     )
-    told = Merge({"status": msgspec.to_builtins(status)})
+    told = MergePatch({"status": msgspec.to_builtins(status)})
     await fleet_api.patch(SERVERS, "mydev", told, room.namespace, subresource="status")
     async with anyio.create_task_group() as users:
         for _ in range(8):
@@ -198,7 +198,7 @@ async def test_what_somebody_changed_behind_the_operator_is_repaired(fleet_api: 
                 return False
             return body.spec.replicas == 1
 
-        nobody = Merge({"spec": {"replicas": 0}})
+        nobody = MergePatch({"spec": {"replicas": 0}})
         stopped = await fleet_api.patch(BODIES, "mydev", nobody, room.namespace)
         await room.until(lambda: repaired(stopped))
         await fleet_api.delete(BODIES, "mydev", room.namespace)
@@ -207,7 +207,7 @@ async def test_what_somebody_changed_behind_the_operator_is_repaired(fleet_api: 
 
 
 def uid_of(room: Room) -> str:
-    body = room.bodies.get(Key(room.namespace, "mydev"))
+    body = room.bodies.get(ObjectKey(room.namespace, "mydev"))
     return body.meta.uid if body else ""
 
 
@@ -226,7 +226,7 @@ async def test_a_flavor_that_has_no_node_is_told_and_the_server_goes_on_until_th
             f'No node is of the kind the flavor "{moon}" asks for: {ZONE}=the-moon. The server goes on as it is.'
         )
         assert room.pod("mydev").meta.uid == pod
-        await fleet_api.patch(FLAVORS, moon, Merge({"spec": {"nodeSelector": {ZONE: "US-EAST-04B"}}}))
+        await fleet_api.patch(FLAVORS, moon, MergePatch({"spec": {"nodeSelector": {ZONE: "US-EAST-04B"}}}))
         await room.until(
             lambda: [one.spec.node_selector for one in room.pods_of("mydev")] == [{ZONE: "US-EAST-04B"}]
         )
@@ -273,7 +273,7 @@ async def test_a_quota_without_room_is_told_until_there_is_some(
         await room.until(lambda: room.told("mydev", "QuotaExceeded"))
         await room.until_phase("mydev", Phase.PENDING)
         await fleet_api.patch(
-            RESOURCE_QUOTA, "team", Merge({"spec": {"hard": {counted: enough}}}), room.namespace
+            RESOURCE_QUOTA, "team", MergePatch({"spec": {"hard": {counted: enough}}}), room.namespace
         )
         # What stopped and starts is tried at once; Kubernetes itself waits longer from time to time.
         await room.change("mydev", running=False)
@@ -297,7 +297,7 @@ async def test_a_cluster_that_fails_at_it_is_told_until_it_does_not(fleet_api: C
     }
     await fleet_api.create(WEBHOOKS, {"metadata": {"name": room.namespace}, "webhooks": [hook]})
     try:
-        with anyio.fail_after(PATIENCE_S), pytest.raises(Failed, match="nobody"):
+        with anyio.fail_after(PATIENCE_S), pytest.raises(ServerError, match="nobody"):
             await make_again_and_again(fleet_api.rehearsing(), room.namespace)
         async with operating(fleet_api, room.namespace):
             await room.create("mydev", await room.flavor("small"))

@@ -17,7 +17,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
 from neorion.keel.base import Invalid
 from neorion.keel.cli import run
-from neorion.keel.kube import Exists, Merge, Rejected
+from neorion.keel.kube import AlreadyExists, InvalidObject, MergePatch
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from tests.kube import object_refusals as refused
 from tests.kube.dev_room import define
@@ -70,7 +70,7 @@ async def _furnish(client: Client, place: str) -> None:
 async def _make(client: Client, kind: Any, manifest: dict[str, Any]) -> None:
     try:
         await client.create(kind, manifest)
-    except Exists:
+    except AlreadyExists:
         return
 
 
@@ -102,7 +102,7 @@ async def client(cluster: Cluster) -> AsyncGenerator[Client]:
         yield made
 
 
-def said(error: Rejected) -> str:
+def said(error: InvalidObject) -> str:
     """Without the name of the object, and the remark that there may be more."""
     return error.sentence.partition(" is invalid: ")[2].removeprefix("[").partition(", <nil>: ")[0]
 
@@ -116,7 +116,7 @@ def test_the_tables_are_long_enough_and_no_command_stands_in_them_twice():
 @pytest.mark.parametrize("name", refused.SERVERS)
 async def test_a_server_that_cannot_be_is_refused(client: Client, place: str, name: str):
     spec, words = refused.SERVERS[name]
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(InvalidObject) as error:
         await client.create(SERVERS.raw, _server(place, "wrong", spec))
     assert said(error.value) == words
 
@@ -124,7 +124,7 @@ async def test_a_server_that_cannot_be_is_refused(client: Client, place: str, na
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", refused.NAMES)
 async def test_a_name_that_cannot_be_is_refused(client: Client, place: str, name: str):
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(InvalidObject) as error:
         await client.create(SERVERS.raw, _server(place, refused.NAMES[name], {}))
     assert said(error.value) == refused.UNNAMEABLE
 
@@ -136,8 +136,8 @@ async def test_a_change_that_cannot_be_is_refused_and_nothing_is_changed(
 ):
     before, change, words = refused.CHANGES[name]
     made = await client.create(SERVERS, _server(place, name.replace(" ", "-"), before))
-    with pytest.raises(Rejected) as error:
-        await client.patch(SERVERS, made.meta.name, Merge({"spec": change}), place)
+    with pytest.raises(InvalidObject) as error:
+        await client.patch(SERVERS, made.meta.name, MergePatch({"spec": change}), place)
     assert said(error.value) == words
     assert (await client.get(SERVERS, made.meta.name, place)).spec == made.spec
     await client.delete(SERVERS, made.meta.name, place)
@@ -149,7 +149,7 @@ async def test_a_flavor_that_cannot_be_is_refused(client: Client, place: str, na
     del place
     change, words = refused.FLAVORS[name]
     spec = {field: value for field, value in {"resources": SMALL, **change}.items() if value is not None}
-    with pytest.raises(Rejected) as error:
+    with pytest.raises(InvalidObject) as error:
         await client.create(FLAVORS.raw, {"metadata": {"name": "wrong"}, "spec": spec})
     assert said(error.value) == words
 

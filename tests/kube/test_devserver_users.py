@@ -14,7 +14,7 @@ from neorion.devservers.model.user import DevServerUserSpec, UserPhase
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, NotFound
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Kind, Merge, Object, Rejected
+from neorion.keel.kube import InvalidObject, Kind, KubeObject, MergePatch
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CONFIG_MAP, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT
 from tests.kube import guard_rows as rows
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.anyio
 SYSTEM = "devservers-system"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP5MopRu2fcl ann@laptop"
 _RBAC = "rbac.authorization.k8s.io"
-ROLE = Kind(Object, "Role", "roles", _RBAC)
-BINDING = Kind(Object, "RoleBinding", "rolebindings", _RBAC)
+ROLE = Kind(KubeObject, "Role", "roles", _RBAC)
+BINDING = Kind(KubeObject, "RoleBinding", "rolebindings", _RBAC)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ async def test_rights_that_somebody_changed_are_given_anew_when_the_user_changes
 ):
     async with provisioning(controller, SYSTEM):
         await add(admin, "ann")
-        await admin.patch(ROLE, "dev-user", Merge({"rules": []}), "dev-ann")
+        await admin.patch(ROLE, "dev-user", MergePatch({"rules": []}), "dev-ann")
         await admin.delete(SERVICE_ACCOUNT, "user-ann", "dev-ann")
         await add(admin, "ann", KEY)
         assert await admin.get(SERVICE_ACCOUNT, "user-ann", "dev-ann")
@@ -173,7 +173,7 @@ async def test_without_a_controller_it_is_said_what_to_do(admin: Client):
 async def test_a_user_that_cannot_be_is_refused_by_the_server(
     admin: Client, name: str, spec: dict[str, Any], words: str
 ):
-    with pytest.raises(Rejected, match=words):
+    with pytest.raises(InvalidObject, match=words):
         await admin.create(USERS.raw, {"metadata": {"name": name}, "spec": spec})
 
 
@@ -257,7 +257,7 @@ async def test_a_stolen_bastion_provisions_nobody_and_reads_nobodys_secrets(
     assert await bastion.get(SECRET, "devservers-bastion", SYSTEM)
     for denied in (
         lambda: bastion.create(USERS, {"metadata": {"name": "eve"}, "spec": {}}),
-        lambda: bastion.patch(USERS, "ann", Merge({"spec": {"keys": [KEY]}})),
+        lambda: bastion.patch(USERS, "ann", MergePatch({"spec": {"keys": [KEY]}})),
         lambda: bastion.create(NAMESPACE, {"metadata": {"name": "dev-eve"}}),
         lambda: bastion.token("user-ann", "dev-ann"),
         lambda: bastion.token("devservers-user-controller", SYSTEM),

@@ -6,7 +6,7 @@ from neorion.devservers.adapters.install import GUARDS, Installer, Overlay, bund
 from neorion.devservers.model.kube_types import FLAVORS
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
-from neorion.keel.kube import Merge
+from neorion.keel.kube import MergePatch
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.core import NODE, POD
 from tests.kube import guard_rows as rows
@@ -27,7 +27,7 @@ async def test_slices_and_other_vendors_count(own_cluster: Cluster):
         asked = {"requests": {SLICE: "1"}, "limits": {SLICE: "1"}}
         await client.create(FLAVORS, {"metadata": {"name": "slice"}, "spec": {"resources": asked}})
         await client.create(NODE, {"metadata": {"name": "other"}})
-        has = Merge({"status": {"capacity": {OTHER: "8"}, "allocatable": {OTHER: "8"}}})
+        has = MergePatch({"status": {"capacity": {OTHER: "8"}, "allocatable": {OTHER: "8"}}})
         await client.patch(NODE, "other", has, subresource="status")
         await provision(client, "ann", UserQuota(gpus=2))
         ann = client.acting_as(*rows.account("dev-ann", "user-ann")).rehearsing()
@@ -48,7 +48,7 @@ async def test_a_kind_that_came_later_is_refused_until_it_is_counted(own_cluster
         inside = rows.pod(initContainers=[{"name": "first", "image": "busybox", **one}])
         await refused(lambda: bob.create(POD.raw, inside("dev-bob")), f"does not count {later} yet")
         await client.create(NODE, {"metadata": {"name": "later"}})
-        has = Merge({"status": {"capacity": {later: "8"}, "allocatable": {later: "8"}}})
+        has = MergePatch({"status": {"capacity": {later: "8"}, "allocatable": {later: "8"}}})
         await client.patch(NODE, "later", has, subresource="status")
         async with provisioning(client):
             # The user controller counts the new kind by itself.

@@ -18,7 +18,7 @@ from neorion.devservers.model.kube_types import SERVERS
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Denied, NotFound
-from neorion.keel.kube import Kind, Merge, Object, Rejected
+from neorion.keel.kube import InvalidObject, Kind, KubeObject, MergePatch
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, EVENT, NAMESPACE, POD, SECRET, SERVICE
 from tests.kube import guard_rows as rows
@@ -51,7 +51,7 @@ POLICIES = Kind(
     "admissionregistration.k8s.io",
     namespaced=False,
 )
-BINDINGS = Kind(Object, "RoleBinding", "rolebindings", "rbac.authorization.k8s.io")
+BINDINGS = Kind(KubeObject, "RoleBinding", "rolebindings", "rbac.authorization.k8s.io")
 
 
 def unguarded(manifests: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
@@ -154,7 +154,7 @@ async def test_a_claim_is_not_bound_to_a_volume_afterwards(ann: Client, namespac
     made = await allowed(lambda: ann.create(CLAIM, rows.claim(storageClassName="none-such")(namespace)))
 
     async def bind() -> None:
-        await ann.patch(CLAIM, made.meta.name, Merge({"spec": {"volumeName": "home-of-bob"}}), namespace)
+        await ann.patch(CLAIM, made.meta.name, MergePatch({"spec": {"volumeName": "home-of-bob"}}), namespace)
 
     try:
         if namespace == GUARDED:
@@ -172,7 +172,7 @@ async def test_a_claim_that_a_controller_makes_names_no_volume_either(admin: Cli
     async def told() -> None:
         notes = [one.note for one in (await admin.list(EVENT, GUARDED)).items if claim in one.note]
         if not any("leave spec.volumeName out" in note for note in notes):
-            raise Rejected("not told yet")
+            raise InvalidObject("not told yet")
 
     await allowed(lambda: ann.create(kind.raw, manifest(GUARDED)))
     await allowed(lambda: ann.create(kind.raw, manifest(OPEN)))
@@ -223,10 +223,10 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
     everything = {"spec": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}}
 
     async def change() -> None:
-        await ann.rehearsing().patch(DEPLOYMENT, "box", Merge(everything), namespace)
+        await ann.rehearsing().patch(DEPLOYMENT, "box", MergePatch(everything), namespace)
 
     async def unmark() -> None:
-        unmarked = Merge({"metadata": {"labels": {rows.SERVER: None}}})
+        unmarked = MergePatch({"metadata": {"labels": {rows.SERVER: None}}})
         await ann.rehearsing().patch(DEPLOYMENT, "box", unmarked, namespace)
 
     for attack in (change, unmark):
@@ -240,12 +240,14 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
 
 async def test_a_users_status_and_finalizer_are_the_operators(ann: Client, operator: Client):
     made = await allowed(lambda: ann.create(SERVERS, rows.server()(GUARDED)))
-    name, ready = made.meta.name, Merge({"status": {"ready": True}})
+    name, ready = made.meta.name, MergePatch({"status": {"ready": True}})
     with pytest.raises(Denied, match="devservers/status"):
         await ann.patch(SERVERS, name, ready, GUARDED, "status")
     assert (await operator.patch(SERVERS, name, ready, GUARDED, "status")).status.ready
-    await operator.patch(SERVERS, name, Merge({"metadata": {"finalizers": ["devservers.io/home"]}}), GUARDED)
-    none = Merge({"metadata": {"finalizers": []}})
+    await operator.patch(
+        SERVERS, name, MergePatch({"metadata": {"finalizers": ["devservers.io/home"]}}), GUARDED
+    )
+    none = MergePatch({"metadata": {"finalizers": []}})
     await refused(
         lambda: ann.patch(SERVERS, name, none, GUARDED), "takes its finalizer away when the home is safe"
     )
@@ -257,11 +259,11 @@ async def test_who_may_assign_servers_names_their_owner_and_nobody_renames_them(
     server = rows.server("bob")
     await refused(lambda: ann.rehearsing().create(SERVERS.raw, server(GUARDED)), "those of ann")
     made = await allowed(lambda: admin.create(SERVERS, server(GUARDED)))
-    stopped = await ann.patch(SERVERS, made.meta.name, Merge({"spec": {"running": False}}), GUARDED)
+    stopped = await ann.patch(SERVERS, made.meta.name, MergePatch({"spec": {"running": False}}), GUARDED)
     assert stopped.spec.owner == "bob"
     await ann.delete(SERVERS, made.meta.name, GUARDED)
     made = await allowed(lambda: ann.create(SERVERS, rows.server(name="later")(GUARDED)))
-    late = Merge({"spec": {"owner": "bob"}})
+    late = MergePatch({"spec": {"owner": "bob"}})
     await refused(lambda: ann.patch(SERVERS, made.meta.name, late, GUARDED), "those of ann")
     await ann.delete(SERVERS, made.meta.name, GUARDED)
 
@@ -376,7 +378,7 @@ async def test_the_guards_understand_what_they_guard(admin: Client):
     async def checked() -> list[dict[str, Any]]:
         found = (await admin.list(POLICIES)).items
         if any(one["status"].get("observedGeneration") != one["metadata"]["generation"] for one in found):
-            raise Rejected("not checked yet")
+            raise InvalidObject("not checked yet")
         return list(found)
 
     policies = await allowed(checked)

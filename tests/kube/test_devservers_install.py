@@ -22,7 +22,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
 from neorion.keel.cli import run
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Bookmark, Key, Merge, Rejected, UnknownKind, condition
+from neorion.keel.kube import Bookmark, InvalidObject, MergePatch, ObjectKey, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
 from tests.kube.user_controller import provision, provisioning_beside
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parent.parent.parent
 SYSTEM = "devservers-system"
-OPERATOR = Key(SYSTEM, "devservers-operator")
+OPERATOR = ObjectKey(SYSTEM, "devservers-operator")
 LOCAL = bundle(Overlay.LOCAL)
 # The least with which there can be users: the kinds, and the guards.
 LEAST = tuple(one for one in LOCAL if one["kind"] == "CustomResourceDefinition" or one["kind"] in GUARDS)
 A_MINUTE = Duration.of(minutes=1)
-LET_GO = Merge({"metadata": {"finalizers": []}})
+LET_GO = MergePatch({"metadata": {"finalizers": []}})
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def covering_its_home(name: str) -> dict[str, Any]:
 
 async def until_the_newest_definition_counts(client: Client) -> None:
     """An API server takes up a changed definition on its own time, and says nowhere that it has."""
-    with anyio.fail_after(60), pytest.raises(Rejected, match="/home/dev"):
+    with anyio.fail_after(60), pytest.raises(InvalidObject, match="/home/dev"):
         await _create_again_and_again(client.rehearsing())
 
 
@@ -132,7 +132,7 @@ async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluste
     assert left <= {"ServiceMonitor", "PrometheusRule"}
     assert len((await client.list(FLAVORS)).items) == 8
     # A price is the cluster's own, whatever an upgrade brings.
-    await client.patch(FLAVORS, "p3.2xlarge", Merge({"spec": {"price": {"perHour": "1.00"}}}))
+    await client.patch(FLAVORS, "p3.2xlarge", MergePatch({"spec": {"price": {"perHour": "1.00"}}}))
     assert outcomes(await installer.install(cloud)) == {Outcome.UNCHANGED, Outcome.LEFT_OUT}
     price = (await client.get(FLAVORS, "p3.2xlarge")).spec.price
     assert (price.per_hour if price else None) == "1.00"
@@ -166,7 +166,7 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
     assert await client.get(FLAVORS, "mine")
     await until_the_newest_definition_counts(client)
     port = {"name": "web", "port": 8080}
-    changed = await client.patch(SERVERS, "box", Merge({"spec": {"ports": [port]}}), "default")
+    changed = await client.patch(SERVERS, "box", MergePatch({"spec": {"ports": [port]}}), "default")
     assert [one.port for one in changed.spec.ports] == [8080]
     with pytest.raises(NotFound):
         await client.get(CONFIG_MAP, "of-an-older-version", SYSTEM)
@@ -179,7 +179,7 @@ async def test_what_an_upgrade_would_refuse_and_is_there_can_still_be_changed_an
     made = await client.create(SERVERS, covering_its_home("old.box"))
     await installer.install(LOCAL)
     await until_the_newest_definition_counts(client)
-    stopped = await client.patch(SERVERS, "old.box", Merge({"spec": {"running": False}}), "default")
+    stopped = await client.patch(SERVERS, "old.box", MergePatch({"spec": {"running": False}}), "default")
     assert (stopped.meta.uid, stopped.spec.running) == (made.meta.uid, False)
     await client.delete(SERVERS, "old.box", "default")
     await client.patch(SERVERS, "old.box", LET_GO, "default")
@@ -207,7 +207,7 @@ async def test_who_may_not_install_changes_nothing(client: Client, installer: In
 
 async def test_a_change_by_somebody_else_is_not_lost_without_a_word(client: Client, installer: Installer):
     await installer.install(LOCAL)
-    mine = Merge({"data": {"operator.yaml": "default_image: mine\n"}})
+    mine = MergePatch({"data": {"operator.yaml": "default_image: mine\n"}})
     await client.patch(CONFIG_MAP, OPERATOR.name, mine, SYSTEM)
     with pytest.raises(Conflict, match="Somebody else has changed ConfigMap devservers-operator"):
         await installer.install(LOCAL)

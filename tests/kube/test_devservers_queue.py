@@ -12,7 +12,7 @@ from neorion.devservers.model.kube_types import SERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import Wishes, Yard
 from neorion.keel.base import Duration
-from neorion.keel.kube import Kind, Merge, Object
+from neorion.keel.kube import Kind, KubeObject, MergePatch
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import DEPLOYMENT, POD, Pod
 from tests.kube import guard_rows as rows
@@ -55,7 +55,9 @@ async def admin(queued: Cluster) -> AsyncGenerator[Client]:
             ),
             ("LocalQueue", "localqueues", NS, "team", {"clusterQueue": "all"}),
         ):
-            known = Kind(Object, kind, plural, "kueue.x-k8s.io", "v1beta2", namespaced=bool(namespace)).raw
+            known = Kind(
+                KubeObject, kind, plural, "kueue.x-k8s.io", "v1beta2", namespaced=bool(namespace)
+            ).raw
             body: dict[str, Any] = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
             await allowed(lambda known=known, body=body: client.apply(known, body, "test"))
         yield client
@@ -78,7 +80,7 @@ async def test_a_users_pod_waits_for_its_turn_gets_it_and_can_be_deleted(admin: 
     await allowed(lambda: ann.create(POD.raw, body))
     await until_released(admin, lambda pod: pod.meta.name == "plain")
     # Kueue would not find it again, and nobody else takes its finalizer away.
-    hidden = Merge({"metadata": {"labels": {MANAGED: None}}})
+    hidden = MergePatch({"metadata": {"labels": {MANAGED: None}}})
     await refused(lambda: ann.patch(POD, "plain", hidden, NS), "users add no finalizers")
     await ann.delete(POD, "plain", NS)
     with anyio.fail_after(120):

@@ -9,7 +9,7 @@ import pytest
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import Wishes, Yard
-from neorion.keel.kube import JsonPatch, Kind, Object
+from neorion.keel.kube import JsonPatch, Kind, KubeObject
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import POD
 from tests.kube import guard_rows as rows
@@ -46,7 +46,7 @@ async def give_rights(admin: Client, namespace: str, name: str) -> None:
         ("ClusterRole", "clusterroles", {"rules": RULES}),
         ("ClusterRoleBinding", "clusterrolebindings", {"roleRef": role, "subjects": [subject]}),
     ):
-        known = Kind(Object, kind, plural, RIGHTS, namespaced=False).raw
+        known = Kind(KubeObject, kind, plural, RIGHTS, namespaced=False).raw
         await admin.apply(known, {"metadata": {"name": namespace}, **body}, "test")
 
 

@@ -10,7 +10,7 @@ from neorion.devservers.cli import app
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.cli import run
-from neorion.keel.kube import Select
+from neorion.keel.kube import Selector
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NAMESPACE
 from tests.kube import guard_rows as rows
@@ -32,7 +32,7 @@ async def client(own_cluster: Cluster) -> AsyncGenerator[Client]:
 
 async def guards(client: Client) -> set[str]:
     kinds = [kind for kind in KINDS if kind.name in GUARDS]
-    found = [await client.list(kind, select=Select(labels=PART_OF)) for kind in kinds]
+    found = [await client.list(kind, select=Selector(labels=PART_OF)) for kind in kinds]
     return {
         f"{kind.name} {one.meta.name}"
         for kind, listed in zip(kinds, found, strict=True)

@@ -28,9 +28,9 @@ from neorion.iris.adapters.platforms.kubernetes import (
 from neorion.iris.model import SliceId
 from neorion.keel.base import Duration, Instant, NotFound
 from neorion.keel.clock import SystemClock, seeded_rng
-from neorion.keel.kube import Deletion, Key, Kind, Manifest, Merge, Object, Select
+from neorion.keel.kube import DeleteOptions, Kind, KubeObject, Manifest, MergePatch, ObjectKey, Selector
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.control import Controller, Informers, Operator, own_key
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, own_key
 from neorion.keel.kube.core import NODE, POD
 from tests.contracts.test_platform import *  # noqa: F403 -- its tests run here, too
 from tests.contracts.test_platform import Breakable, Stage
@@ -53,8 +53,8 @@ class RealStage:
         self._ordered: dict[str, Instant] = {}
         self._stuck: set[str] = set()
         self._lost: set[str] = set()
-        informers = Informers(api, SystemClock(), seeded_rng(1))
-        self._nodes = informers.of(NODE, "", Select(labels=f"{SLICE},iris-namespace={namespace}"))
+        informers = InformerFactory(api, SystemClock(), seeded_rng(1))
+        self._nodes = informers.of(NODE, "", Selector(labels=f"{SLICE},iris-namespace={namespace}"))
         self._boots = Controller("boots", self._reconcile, self.clock, seeded_rng(2), workers=1)
         self._boots.watch(self._nodes, own_key)
         self._operator = Operator(informers, [self._boots])
@@ -86,12 +86,12 @@ class RealStage:
 
     async def lose(self, piece: SliceId) -> None:
         """As by a power cut: the node is gone, and the garbage collector of Pods takes what was on it."""
-        pods = (await self.api.list(POD, self.namespace, Select(labels=f"{SLICE}={piece}"))).items
+        pods = (await self.api.list(POD, self.namespace, Selector(labels=f"{SLICE}={piece}"))).items
         lost = min((pod for pod in pods if pod.spec.node_name), key=lambda pod: pod.meta.name)
         self._lost.add(str(piece))
         await self.api.delete(NODE, lost.spec.node_name)
         with suppress(NotFound):
-            how = Deletion(grace=Duration(0))
+            how = DeleteOptions(grace=Duration(0))
             await self.api.delete(POD, lost.meta.name, self.namespace, how)
 
     def judge(self, body: dict[str, Any], there: int) -> None:
@@ -115,7 +115,7 @@ class RealStage:
         for key in list(self._nodes.keys()):
             self._boots.wake(key)
 
-    async def _reconcile(self, key: Key) -> Duration | None:
+    async def _reconcile(self, key: ObjectKey) -> Duration | None:
         node = self._nodes.get(key)
         piece = node.meta.labels[SLICE] if node is not None else ""
         if node is None or piece in self._stuck or piece not in self._ordered:
@@ -123,7 +123,7 @@ class RealStage:
         behaviour = self._behaviours.get(node.meta.labels[GROUP], Behaviour())
         age = self.clock.now().since(self._ordered[piece])
         if not behaviour.boot_delay - age and node.meta.annotations.get(BOOT_TIME) == NEVER:
-            patch = Merge({"metadata": {"annotations": {BOOT_TIME: "0s"}}})
+            patch = MergePatch({"metadata": {"annotations": {BOOT_TIME: "0s"}}})
             await self.api.patch(NODE, node.meta.name, patch)
         after = behaviour.lost_after
         if after is not None and piece not in self._lost and age >= behaviour.boot_delay + after:
@@ -136,7 +136,9 @@ class RealStage:
             for pod in (await self.api.list(POD, self.namespace)).items:
                 if pod.meta.deleted is not None:
                     with suppress(NotFound):
-                        await self.api.delete(POD, pod.meta.name, self.namespace, Deletion(grace=Duration(0)))
+                        await self.api.delete(
+                            POD, pod.meta.name, self.namespace, DeleteOptions(grace=Duration(0))
+                        )
             await SystemClock().sleep(Duration.of(ms=100))
 
 
@@ -149,12 +151,12 @@ class _Judged:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stage.api, name)
 
-    async def create(self, kind: Kind[Object], thing: Manifest) -> Object:
+    async def create(self, kind: Kind[KubeObject], thing: Manifest) -> KubeObject:
         if kind.name == NODE_POOL.name:
             body: Any = thing
             labels = body["metadata"]["labels"]
             mine = f"{GROUP}={labels[GROUP]},iris-namespace={self._stage.namespace}"
-            there = await self._stage.api.list(NODE_POOL, select=Select(labels=mine))
+            there = await self._stage.api.list(NODE_POOL, select=Selector(labels=mine))
             self._stage.judge(body, sum(pool.meta.deleted is None for pool in there.items))
         return await self._stage.api.create(kind, thing)
 

@@ -24,7 +24,7 @@ from neorion.iris.ports import SliceOrder
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
-from neorion.keel.kube import ALL, Kind, Merge, Object, Select
+from neorion.keel.kube import ALL, Kind, KubeObject, MergePatch, Selector
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, NAMESPACE, NODE, POD, SECRET
 from tests.contracts.test_platform import until, until_gone
@@ -35,7 +35,7 @@ ROOM = "iris"
 # Of the cluster file that an installation is made of.
 OTHER_ROOM = "jobs"
 FILES = Path(__file__).parents[1] / "iris" / "cluster_files"
-MINE = Select(labels="iris-managed=true")
+MINE = Selector(labels="iris-managed=true")
 PATIENCE_S = 120
 LOOK_EVERY = Duration.of(ms=100)
 CLOCK = SystemClock()
@@ -81,7 +81,7 @@ async def api(cloud: Cluster) -> AsyncGenerator[Client]:
 
 async def left(api: Client) -> list[str]:
     """What there is of any slice."""
-    kinds: list[Kind[Object]] = [NODE_POOL, POD, SECRET]
+    kinds: list[Kind[KubeObject]] = [NODE_POOL, POD, SECRET]
     found = [(kind, await api.list(kind, "" if kind is NODE_POOL else ROOM, MINE)) for kind in kinds]
     return [f"{kind.name} {one.meta.name}" for kind, listed in found for one in listed.items]
 
@@ -152,7 +152,7 @@ async def _told(client: AsyncIrisClient, job: str, code: str) -> Why:
 @pytest.mark.parametrize("template", [on_coreweave(), ON_NODES], ids=["coreweave", "kubernetes"])
 async def test_a_slice_comes_up_whole_is_found_again_and_goes(cloud: Cluster, api: Client, template: str):
     for node in (await api.list(NODE)).items:
-        await api.patch(NODE, node.meta.name, Merge({"metadata": {"labels": {"type": "kwok"}}}))
+        await api.patch(NODE, node.meta.name, MergePatch({"metadata": {"labels": {"type": "kwok"}}}))
     wanted = order(cluster_file(cloud, template))
     settings = kubernetes_settings(cluster_file(cloud, template))
     async with KubernetesPlatform(settings, api, CLOCK, system_rng()) as first:
@@ -178,7 +178,9 @@ async def test_a_lost_node_fails_its_slice_by_name(cloud: Cluster, api: Client):
         await made.create_slice(wanted)
         await until(changes, wanted.id, SliceState.BOOTSTRAPPING)
         (pool,) = (await api.list(NODE_POOL, select=MINE)).items
-        await api.patch(NODE_POOL, pool.meta.name, Merge({"metadata": {"annotations": {FAULT: "node-lost"}}}))
+        await api.patch(
+            NODE_POOL, pool.meta.name, MergePatch({"metadata": {"annotations": {FAULT: "node-lost"}}})
+        )
         seen = await until(changes, wanted.id, SliceState.FAILED)
         assert f"iris-worker-{pool.meta.name}-" in seen.message
         assert "the node says nothing any more" in seen.message

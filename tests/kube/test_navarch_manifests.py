@@ -14,7 +14,7 @@ from neorion.keel.base import Denied, Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.config import loads
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import CONFIG_MAP, NODE, POD, SECRET
 from neorion.navarch.adapters.config_file import ConfigFile, pool_specs
 from neorion.navarch.adapters.kube import KubeDemand
@@ -140,7 +140,7 @@ async def test_the_rights_are_enough_to_mark_drain_and_forget(
 
 
 async def test_the_rights_are_enough_to_read_the_queue(applied: Client):
-    informers = Informers(applied, SystemClock(), system_rng())
+    informers = InformerFactory(applied, SystemClock(), system_rng())
     demand = KubeDemand(informers, kueue=False)
     async with anyio.create_task_group() as group:
         group.start_soon(informers.run)

@@ -9,7 +9,15 @@ import pytest
 from neorion.capacity.node import marks
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Conflict, Duration, NotFound, Retry
-from neorion.keel.kube import Bookmark, Kind, Merge, Object, Part, Strategic, condition
+from neorion.keel.kube import (
+    Bookmark,
+    Kind,
+    KubeObject,
+    KubeStruct,
+    MergePatch,
+    StrategicMergePatch,
+    condition,
+)
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import EVENT, NODE, POD, Event
 from neorion.keel.kube.core import Node as KubeNode
@@ -25,11 +33,11 @@ OVER = Duration(0)
 _SPARE = {"key": "team.dev/reserved", "value": "ann", "effect": "NoSchedule"}
 
 
-class BudgetStatus(Part, frozen=True):
+class BudgetStatus(KubeStruct, frozen=True):
     current_healthy: int = 0
 
 
-class Budget(Object, frozen=True):
+class Budget(KubeObject, frozen=True):
     status: BudgetStatus = BudgetStatus()
 
 
@@ -101,7 +109,7 @@ async def test_a_cordon_is_seen_and_an_uncordon_takes_off_only_our_own(
 
 
 async def test_a_persons_cordon_outlives_ours(api: Client, scheduler: KubeScheduler, name: str):
-    await api.patch(NODE, name, Merge({"spec": {"unschedulable": True}}))
+    await api.patch(NODE, name, MergePatch({"spec": {"unschedulable": True}}))
     await scheduler.cordon(fleet_node(name), "XID 79")
     await scheduler.uncordon(fleet_node(name, NodeState.ACTIVE))
     assert (await api.get(NODE, name)).spec.unschedulable
@@ -135,12 +143,12 @@ async def test_who_uncordons_a_sick_node_behind_our_back_is_overruled(
     api: Client, scheduler: KubeScheduler, name: str
 ):
     await scheduler.cordon(fleet_node(name), "XID 79")
-    await api.patch(NODE, name, Merge({"spec": {"unschedulable": False, "taints": None}}))
+    await api.patch(NODE, name, MergePatch({"spec": {"unschedulable": False, "taints": None}}))
     await until(api, NODE, name, lambda one: one.spec.unschedulable and marks.CORDONED in keys(one))
 
 
 async def test_a_node_that_a_person_keeps_is_left_alone(api: Client, name: str):
-    await api.patch(NODE, name, Merge({"metadata": {"labels": {marks.HANDS_OFF: "true"}}}))
+    await api.patch(NODE, name, MergePatch({"metadata": {"labels": {marks.HANDS_OFF: "true"}}}))
     # A scheduler whose mirror has heard of the label.
     async with scheduling(api) as fresh:
         for call in (
@@ -247,7 +255,7 @@ async def test_pods_with_local_data_are_waited_for_where_the_operator_wants_so(
         assert "has data in an emptyDir" in found.sentence
         assert await stopped(api, kube_namespace) == []
         ended = {"status": {"phase": "Succeeded"}}
-        await api.patch(POD, "scratch", Strategic(ended), kube_namespace, "status")
+        await api.patch(POD, "scratch", StrategicMergePatch(ended), kube_namespace, "status")
         assert (await patient.drain(draining, "XID 79", HOUR)).done
 
 

@@ -10,7 +10,7 @@ from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
 from neorion.keel.rpc import Channel, MemoryTransport, connect
-from neorion.keel.store import InlineLane, MemoryDisk, open_store
+from neorion.keel.store import InlineExecutor, MemoryDisk, open_store
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.null import NoDemand, NoScheduler
@@ -111,7 +111,7 @@ async def running(
     world = World(providers, NoScheduler(), NoDemand(), judge, outfitter)
     settings = Settings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
     async with open_store(
-        disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineLane()
+        disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineExecutor()
     ) as store:
         parts = Parts(store, clock, SystemIds(), rng, Metrics())
         async with build(settings, world, parts) as plane, MemoryTransport(plane.app) as transport:

@@ -11,7 +11,7 @@ import pytest
 from neorion.devservers.client import DevServer, Where
 from neorion.devservers.model import Phase
 from neorion.keel.base import Invalid, NotFound
-from neorion.keel.kube.streams import Finished
+from neorion.keel.kube.streams import ExecResult
 from tests.node.devctl_terminal import LONG_WORK, Person
 from tests.node.devservers import PROGRAM, Devctl
 from tests.node.pods import NEEDS
@@ -239,7 +239,7 @@ def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box
         done = server.exec(["sh", "script"])
         assert (done.code, done.stdout) == (0, b"from the script\n")
         server.copy_to(str(tmp_path / "script"), "new/folder/")
-        assert server.exec("cd new/folder && ls && exit 3") == Finished(3, b"script\n", b"")
+        assert server.exec("cd new/folder && ls && exit 3") == ExecResult(3, b"script\n", b"")
         with pytest.raises(Invalid, match="no command"):
             server.exec([])
         assert server.doctor().well

@@ -7,9 +7,18 @@ import anyio
 import pytest
 
 from neorion.keel.base import Error, Retry, Terminal
-from neorion.keel.kube import LogRequest
+from neorion.keel.kube import PodLogOptions
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.streams import Container, Size, Target, attach, execute, forward, open_port, run
+from neorion.keel.kube.streams import (
+    ContainerRef,
+    PodPort,
+    TerminalSize,
+    attach,
+    execute,
+    forward,
+    open_port,
+    run,
+)
 from tests.node.pods import MINUTES, NEEDS, SLEEP, Kubectl, pod, web
 
 pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
@@ -25,8 +34,8 @@ async def client(kubectl: Kubectl) -> AsyncGenerator[Client]:
             yield made
 
 
-def inside(kubectl: Kubectl, name: str) -> Container:
-    return Container(name, kubectl.namespace, "main")
+def inside(kubectl: Kubectl, name: str) -> ContainerRef:
+    return ContainerRef(name, kubectl.namespace, "main")
 
 
 def listening(port: int) -> dict[str, Any]:
@@ -55,7 +64,7 @@ async def test_a_terminal_is_as_large_as_it_is_told_to_be(kubectl: Kubectl, clie
     said = b""
     with anyio.fail_after(PATIENCE_S):
         async with execute(client, inside(kubectl, "box"), ["sh"], stdin=True, tty=True) as shell:
-            await shell.resize(Size(columns=123, rows=45))
+            await shell.resize(TerminalSize(columns=123, rows=45))
             # The size travels beside the input, not in it: ask until it has arrived.
             await shell.write(b"until stty size | grep '45 123'; do sleep 0.1; done; exit 3\n")
             async for output in shell:
@@ -76,7 +85,7 @@ async def test_a_log_is_followed_while_it_is_written(kubectl: Kubectl, client: C
     await kubectl.run(pod("talker", "echo first; until test -e /tmp/go; do sleep 0.1; done; echo second"))
     text = b""
     with anyio.fail_after(PATIENCE_S):
-        async with client.logs("talker", kubectl.namespace, LogRequest(follow=True)) as pieces:
+        async with client.logs("talker", kubectl.namespace, PodLogOptions(follow=True)) as pieces:
             async for piece in pieces:
                 text += piece
                 if text == b"first\n":
@@ -95,7 +104,7 @@ async def test_a_listener_here_is_a_port_there(kubectl: Kubectl, client: Client)
 
     with anyio.fail_after(PATIENCE_S):
         async with (
-            forward(client, Target("web", kubectl.namespace, 8080)) as port,
+            forward(client, PodPort("web", kubectl.namespace, 8080)) as port,
             anyio.create_task_group() as group,
         ):
             for _ in range(5):
@@ -109,7 +118,7 @@ async def test_a_stream_to_a_port_carries_much_both_ways(kubectl: Kubectl, clien
     await kubectl.run(pod("mirror", script, container=listening(9000)))
     sent = bytes(range(250)) * 4_000
     with anyio.fail_after(PATIENCE_S):
-        async with open_port(client, Target("mirror", kubectl.namespace, 9000)) as stream:
+        async with open_port(client, PodPort("mirror", kubectl.namespace, 9000)) as stream:
             back = bytearray()
             async with anyio.create_task_group() as group:
                 group.start_soon(stream.send, sent)
@@ -123,7 +132,7 @@ async def test_a_port_without_a_listener_and_a_pod_that_is_not_there_are_errors(
 ):
     await kubectl.run(pod("box", SLEEP))
     with anyio.fail_after(PATIENCE_S):
-        async with open_port(client, Target("box", kubectl.namespace, 9999)) as stream:
+        async with open_port(client, PodPort("box", kubectl.namespace, 9999)) as stream:
             with pytest.raises(Retry) as refused:
                 await stream.receive()
         assert refused.value.code == "kube.port"

@@ -15,10 +15,10 @@ from neorion.devservers.model import Phase
 from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration, Error, Finding, Severity
-from neorion.keel.kube import Api, Deletion, Key, Merge
+from neorion.keel.kube import DeleteOptions, KubeApi, MergePatch, ObjectKey
 from neorion.keel.kube.core import CLAIM, NODE, POD
-from neorion.keel.kube.testing import MemoryApi, Request
-from neorion.keel.sim import Host, Weather, World
+from neorion.keel.kube.testing import MemoryApi, WriteRequest
+from neorion.keel.sim import Host, LinkConditions, World
 from tests.keel.kube.control.widgets import TENURE
 from tests.sim.kube_world import REPLICAS, Truth, WiredApi, api_server
 
@@ -28,7 +28,7 @@ NAMES: Final = ("a", "b", "c", "d")
 # Differ in more than CPU and memory: the double does not serve the resize of a pod.
 ZONES: Final = ("north", "south")
 # As the kubelet says when a pod has ended.
-AT_ONCE: Final = Deletion(grace=Duration.of(seconds=0))
+AT_ONCE: Final = DeleteOptions(grace=Duration.of(seconds=0))
 # Clocks of replicas are set wrong by no more than this.
 SKEW: Final = Duration.of(seconds=10)
 # How long an expired server is kept, and how long a home that lost its server: short, for what passes here is idle time.
@@ -43,10 +43,10 @@ class Harbour(Truth):
     """The API server, which also sees to it that no home goes before its day, and that its server's end is long enough before."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world, Key(HOME, LEASE_NAME))
+        super().__init__(world, ObjectKey(HOME, LEASE_NAME))
         self._world = world
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: WriteRequest) -> None:
         super().admit(request)
         if request.resource != CLAIM.resource:
             return
@@ -57,9 +57,9 @@ class Harbour(Truth):
         elif after is not None and after != before and after < self._promised(request):
             self._accuse(request, f"keeps a home only until {after}")
 
-    def _promised(self, request: Request) -> str:
+    def _promised(self, request: WriteRequest) -> str:
         name = request.after["metadata"]["labels"][HOME_LABEL] if request.after else ""
-        server = self.cluster.entries(SERVERS).get(Key(request.key.namespace, name))
+        server = self.cluster.entries(SERVERS).get(ObjectKey(request.key.namespace, name))
         if server is None or "deletionTimestamp" not in server.body["metadata"]:
             return self._about(HOME_KEPT_S - SKEW.seconds - 1)
         deleted = datetime.fromisoformat(server.body["metadata"]["deletionTimestamp"])
@@ -68,7 +68,7 @@ class Harbour(Truth):
     def _about(self, seconds: float) -> str:
         return str(self._world.clock.now() + Duration.of(seconds=seconds))[:19]
 
-    def _accuse(self, request: Request, deed: str) -> None:
+    def _accuse(self, request: WriteRequest, deed: str) -> None:
         sentence = f"{request.user} {deed}"
         self.found.append(Finding(Severity.ERROR, "devservers.home_lost", str(request.key), sentence))
 
@@ -79,7 +79,7 @@ def _day(home: dict[str, Any] | None) -> str | None:
     return day[:19] if day else None
 
 
-async def operator(host: Host, api: Api, identity: str) -> None:
+async def operator(host: Host, api: KubeApi, identity: str) -> None:
     plan = Plan(SETTINGS, HOME, identity, tenure=TENURE)
     await build(api, plan, host.clock, host.rng).run(anyio.Event())
 
@@ -108,13 +108,13 @@ class Machinery:
     async def turn(self) -> None:
         for key, entry in sorted(self._cluster.entries(CLAIM).items()):
             if "status" not in entry.body:
-                bound = Merge({"status": {"phase": "Bound"}})
+                bound = MergePatch({"status": {"phase": "Bound"}})
                 await self._api.patch(CLAIM, key.name, bound, key.namespace, "status")
         for key, entry in sorted(self._cluster.entries(BODIES).items()):
             await self._run_pods(key, entry.body)
         self._cluster.collect()
 
-    async def _run_pods(self, key: Key, body: dict[str, Any]) -> None:
+    async def _run_pods(self, key: ObjectKey, body: dict[str, Any]) -> None:
         """As strategy Recreate does: the old one goes before the new one comes."""
         spec = body["spec"]
         wanted = json.dumps(spec["template"], sort_keys=True)
@@ -127,7 +127,7 @@ class Machinery:
         if spec["replicas"] and not pods:
             await self._start(key, body, wanted)
 
-    async def _start(self, key: Key, body: dict[str, Any], wanted: str) -> None:
+    async def _start(self, key: ObjectKey, body: dict[str, Any], wanted: str) -> None:
         meta, template = body["metadata"], body["spec"]["template"]
         owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": meta["name"], "uid": meta["uid"]}
         name = f"{key.name}-{next(self._pods)}"
@@ -141,11 +141,11 @@ class Machinery:
         place = {"nodeName": template["spec"]["nodeSelector"]["zone"]}
         await self._api.create(POD, {"metadata": metadata, "spec": {**template["spec"], **place}})
         running = {"name": "dev", "ready": True, "state": {"running": {}}}
-        status = Merge({"status": {"phase": "Running", "containerStatuses": [running]}})
+        status = MergePatch({"status": {"phase": "Running", "containerStatuses": [running]}})
         await self._api.patch(POD, name, status, key.namespace, "status")
 
 
-def pods_of(entries: dict[Key, Any], server: Key) -> list[dict[str, Any]]:
+def pods_of(entries: dict[ObjectKey, Any], server: ObjectKey) -> list[dict[str, Any]]:
     return [
         entry.body
         for key, entry in sorted(entries.items())
@@ -177,7 +177,7 @@ async def equip(api: MemoryApi) -> None:
     for zone in ZONES:
         room = {"allocatable": {"cpu": "64"}}
         await api.create(NODE, {"metadata": {"name": zone, "labels": {"zone": zone}}})
-        await api.patch(NODE, zone, Merge({"status": room}), subresource="status")
+        await api.patch(NODE, zone, MergePatch({"status": room}), subresource="status")
         await api.create(FLAVORS, flavor(zone))
 
 
@@ -202,11 +202,11 @@ async def _lend(world: World, api: MemoryApi, name: str) -> None:
 
 
 async def _move(world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(SERVERS, name, Merge({"spec": {"flavor": world.rng.choice(ZONES)}}), USERS)
+    await api.patch(SERVERS, name, MergePatch({"spec": {"flavor": world.rng.choice(ZONES)}}), USERS)
 
 
 async def _switch(world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(SERVERS, name, Merge({"spec": {"running": world.rng.choice((True, False))}}), USERS)
+    await api.patch(SERVERS, name, MergePatch({"spec": {"running": world.rng.choice((True, False))}}), USERS)
 
 
 async def _delete(_world: World, api: MemoryApi, name: str) -> None:
@@ -214,7 +214,7 @@ async def _delete(_world: World, api: MemoryApi, name: str) -> None:
 
 
 async def _vandalize(_world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(BODIES, name, Merge({"spec": {"replicas": 7}}), USERS)
+    await api.patch(BODIES, name, MergePatch({"spec": {"replicas": 7}}), USERS)
 
 
 async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
@@ -240,7 +240,7 @@ async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
 
 def start(world: World) -> tuple[Harbour, MemoryApi]:
     truth = Harbour(world)
-    world.links.weather = Weather(delay_s=(0.01, 0.15))
+    world.links.weather = LinkConditions(delay_s=(0.01, 0.15))
     world.check(truth.violations)
     world.host("api").start(partial(api_server, world=world, truth=truth))
     boots = count(1)

@@ -11,9 +11,9 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.base import Retry
 from neorion.keel.http.client import Request
-from neorion.keel.http.dialer import Unreached
-from neorion.keel.http.message import Head
-from neorion.keel.rpc import App
+from neorion.keel.http.dialer import DialError
+from neorion.keel.http.message import ResponseHead
+from neorion.keel.rpc import AsgiApp
 from neorion.keel.sim import Network, Stream
 
 ADDRESS = "controller:http"
@@ -47,7 +47,7 @@ class StreamTransport:
         try:
             stream = await self._network.connect(ADDRESS)
         except Retry as error:
-            raise Unreached(str(error)) from error
+            raise DialError(str(error)) from error
         frames = _Frames(stream)
         try:
             headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
@@ -60,11 +60,11 @@ class StreamTransport:
             stream.close()
             raise
         answer = {bytes(name).decode(): bytes(value).decode() for name, value in found}
-        return _Response(Head(status, "", answer, stays=False), stream, frames)
+        return _Response(ResponseHead(status, "", answer, stays=False), stream, frames)
 
 
 class _Response:
-    def __init__(self, head: Head, stream: Stream, frames: _Frames) -> None:
+    def __init__(self, head: ResponseHead, stream: Stream, frames: _Frames) -> None:
         self.head = head
         self._stream = stream
         self._frames = frames
@@ -87,7 +87,7 @@ class _Response:
             self._stream.close()
 
 
-async def attend(app: App, stream: Stream) -> None:
+async def attend(app: AsgiApp, stream: Stream) -> None:
     """Serves one connection of the application, as an HTTP server does."""
     frames = _Frames(stream)
     try:

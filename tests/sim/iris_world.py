@@ -21,10 +21,10 @@ from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
 from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
 from neorion.keel.base import Duration, NotFound, Retry
 from neorion.keel.clock import Rng
-from neorion.keel.rpc import App, Channel, connect
-from neorion.keel.run import Crew
+from neorion.keel.rpc import AsgiApp, Channel, connect
+from neorion.keel.run import Supervisor
 from neorion.keel.sim import Host, SeededLoop, World
-from neorion.keel.store import InlineLane, MemoryDisk, migrations_in, open_store
+from neorion.keel.store import InlineExecutor, MemoryDisk, migrations_in, open_store
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
@@ -35,7 +35,7 @@ LEASE = Lease.within(Duration.of(seconds=4.6))
 _MIGRATIONS = migrations_in(SCHEMA)
 
 
-class SlowLane(InlineLane):
+class SlowLane(InlineExecutor):
     """A disk that takes its time: what is on its way when the host crashes may be there or not."""
 
     def __init__(self, loop: SeededLoop, rng: Rng) -> None:
@@ -228,11 +228,11 @@ class Iris:
         settings.folder.mkdir(parents=True, exist_ok=True)
         async with (
             open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
-            Crew() as crew,
+            Supervisor() as crew,
         ):
             deck = Deck.over(store, host.clock, host.ids, host.rng)
             desk = self.desk = await start(settings, deck, store, crew, _unwatched)
-            app = App(services(desk), ids=host.ids)
+            app = AsgiApp(services(desk), ids=host.ids)
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
             await host.clock.sleep(Duration.of(ms=1))
             self.truth.remembered(desk)

@@ -6,11 +6,11 @@ from typing import Any
 import anyio
 
 from neorion.keel.base import Deadline, Error, Finding, Retry, Severity
-from neorion.keel.kube import Key, Merge
-from neorion.keel.kube.control import Tenure
+from neorion.keel.kube import MergePatch, ObjectKey
+from neorion.keel.kube.control import LeaderLeaseTiming
 from neorion.keel.kube.core import CONFIG_MAP, EVENT, LEASE
-from neorion.keel.kube.testing import MemoryApi, MemoryCluster, Request
-from neorion.keel.sim import Host, Weather, World
+from neorion.keel.kube.testing import MemoryApi, MemoryCluster, WriteRequest
+from neorion.keel.sim import Host, LinkConditions, World
 from tests.contracts.kube_api import WIDGET
 from tests.keel.kube.control.widgets import LEASE_KEY, Surroundings, WidgetOperator, widget
 
@@ -56,7 +56,7 @@ class WiredApi(MemoryApi):
 class Truth:
     """What the API server knows, and the law it watches over: who writes holds the lease."""
 
-    def __init__(self, world: World, lease: Key = LEASE_KEY) -> None:
+    def __init__(self, world: World, lease: ObjectKey = LEASE_KEY) -> None:
         self.cluster = MemoryCluster(world.clock)
         self.cluster.admit = self.admit
         self._lease = lease
@@ -66,7 +66,7 @@ class Truth:
     def violations(self) -> list[Finding]:
         return self.found
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: WriteRequest) -> None:
         if request.resource in _ANYBODYS or not request.user.startswith(REPLICAS):
             return
         self.writes += 1
@@ -86,7 +86,9 @@ async def api_server(host: Host, world: World, truth: Truth) -> None:
         await anyio.sleep_forever()
 
 
-async def replica(host: Host, world: World, truth: Truth, boots: dict[str, int], tenure: Tenure) -> None:
+async def replica(
+    host: Host, world: World, truth: Truth, boots: dict[str, int], tenure: LeaderLeaseTiming
+) -> None:
     boots[host.name] = boots.get(host.name, 0) + 1
     identity = f"{host.name}-{boots[host.name]}"
     api = WiredApi(world, truth.cluster, host, identity)
@@ -112,7 +114,7 @@ async def _create(api: MemoryApi, name: str, size: int) -> None:
 
 
 async def _resize(api: MemoryApi, name: str, size: int) -> None:
-    await api.patch(WIDGET, name, Merge({"spec": {"size": size}}), "default")
+    await api.patch(WIDGET, name, MergePatch({"spec": {"size": size}}), "default")
 
 
 async def _delete(api: MemoryApi, name: str, _size: int) -> None:
@@ -120,7 +122,7 @@ async def _delete(api: MemoryApi, name: str, _size: int) -> None:
 
 
 async def _vandalize(api: MemoryApi, name: str, size: int) -> None:
-    await api.patch(CONFIG_MAP, name, Merge({"data": {"size": f"vandal {size}"}}), "default")
+    await api.patch(CONFIG_MAP, name, MergePatch({"data": {"size": f"vandal {size}"}}), "default")
 
 
 async def _remove_config(api: MemoryApi, name: str, _size: int) -> None:
@@ -132,16 +134,16 @@ async def unlike_wanted(api: MemoryApi) -> list[str]:
     configs = {config.meta.key: config for config in (await api.list(CONFIG_MAP)).items}
     wrong = list[str]()
     for one in (await api.list(WIDGET)).items:
-        config = configs.get(Key("default", one.meta.name))
+        config = configs.get(ObjectKey("default", one.meta.name))
         if config is None or config.data != {"size": str(one.spec.size)} or one.status.ready != one.spec.size:
             wrong.append(one.meta.name)
     return wrong
 
 
-def start(world: World, tenure: Tenure) -> tuple[Truth, MemoryApi]:
+def start(world: World, tenure: LeaderLeaseTiming) -> tuple[Truth, MemoryApi]:
     truth = Truth(world)
     # Slow enough that whatever happens to a host mostly happens while it waits for an answer.
-    world.links.weather = Weather(delay_s=(0.01, 0.15))
+    world.links.weather = LinkConditions(delay_s=(0.01, 0.15))
     world.check(truth.violations)
     world.host("api").start(partial(api_server, world=world, truth=truth))
     boots = dict[str, int]()

@@ -13,7 +13,7 @@ from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Finding, Instant, Severity
 from neorion.keel.rpc import Channel, connect
 from neorion.keel.sim import Host, World
-from neorion.keel.store import Event, InlineLane, MemoryDisk, Store, open_store
+from neorion.keel.store import EventRecord, InlineExecutor, MemoryDisk, Store, open_store
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.null import NoDemand
 from neorion.navarch.adapters.policy_engine import InlineJudge
@@ -141,7 +141,7 @@ class Fleet:
 
         await self.until(quiet, most_s)
 
-    async def story(self, subject: str) -> list[tuple[Event, Line]]:
+    async def story(self, subject: str) -> list[tuple[EventRecord, Line]]:
         assert self.plane is not None
         await self.plane.fleet.deck.journal.durable()
         return await story_of(self.plane.fleet.deck.store, subject, 500)
@@ -155,7 +155,7 @@ class Fleet:
         outside = Outside({"fake": self.provider}, self.work, NoDemand(), _JUDGE)
         settings = Settings(specs=self.specs, token=TOKEN)
         async with open_store(
-            self._disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineLane()
+            self._disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineExecutor()
         ) as store:
             parts = Parts(store, host.clock, host.ids, host.rng)
             async with build(settings, outside, parts) as plane:

@@ -13,7 +13,7 @@ from neorion.devservers.decide import server as decide_server
 from neorion.devservers.model import Phase
 from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServer
 from neorion.keel.base import Duration
-from neorion.keel.kube import Key, Merge
+from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.core import CLAIM, POD
 from neorion.keel.kube.testing import MemoryApi
 from neorion.keel.sim import Crash, Host, World, explore, seeds, simulate
@@ -59,7 +59,7 @@ async def storm(world: World, truth: Truth) -> None:
     vandal = MemoryApi(truth.cluster, world.clock, "vandal")
     for number in range(50):
         await world.sleep(world.rng.uniform(0, 0.4))
-        mark = Merge({"metadata": {"annotations": {"storm": str(number)}}})
+        mark = MergePatch({"metadata": {"annotations": {"storm": str(number)}}})
         for kind in (SERVERS, BODIES, CLAIM):
             for key in sorted(truth.cluster.entries(kind)):
                 await vandal.patch(kind, key.name, mark, key.namespace)
@@ -119,15 +119,15 @@ async def _live(world: World, truth: Harbour, api: MemoryApi) -> None:
     await calm()
     assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
     home = await api.get(CLAIM, home_name("mydev"), USERS)
-    await api.patch(SERVERS, "mydev", Merge({"spec": {"flavor": ZONES[1]}}), USERS)
+    await api.patch(SERVERS, "mydev", MergePatch({"spec": {"flavor": ZONES[1]}}), USERS)
     await calm()
-    [pod] = pods_of(truth.cluster.entries(POD), Key(USERS, "mydev"))
+    [pod] = pods_of(truth.cluster.entries(POD), ObjectKey(USERS, "mydev"))
     assert pod["spec"]["nodeSelector"] == {"zone": ZONES[1]}
-    await api.patch(SERVERS, "mydev", Merge({"spec": {"running": False}}), USERS)
+    await api.patch(SERVERS, "mydev", MergePatch({"spec": {"running": False}}), USERS)
     await calm()
     assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.STOPPED
-    assert pods_of(truth.cluster.entries(POD), Key(USERS, "mydev")) == []
-    await api.patch(SERVERS, "mydev", Merge({"spec": {"running": True}}), USERS)
+    assert pods_of(truth.cluster.entries(POD), ObjectKey(USERS, "mydev")) == []
+    await api.patch(SERVERS, "mydev", MergePatch({"spec": {"running": True}}), USERS)
     await calm()
     assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
     # Its time counts from the new start; then it rests, expired, and goes after its retention, and last its home.

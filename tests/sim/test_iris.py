@@ -22,7 +22,7 @@ from neorion.iris.model.record import Attempt
 from neorion.iris.model.record import Worker as WorkerRecord
 from neorion.iris.state import Book, Journal
 from neorion.keel.base import Duration
-from neorion.keel.sim import Weather, World, explore, seeds, simulate
+from neorion.keel.sim import LinkConditions, World, explore, seeds, simulate
 from tests.sim import iris_world
 from tests.sim.iris_mistakes import (
     look_for_the_end_only_before_the_files_are_fetched,
@@ -230,7 +230,10 @@ async def storm(cluster: Iris) -> None:
     rng = cluster.world.rng
     with cluster.trouble("disk"):
         cluster.lane.slowest_s = 0.3
-        usual, cluster.world.links.weather = cluster.world.links.weather, Weather(delay_s=(0.0002, 0.2))
+        usual, cluster.world.links.weather = (
+            cluster.world.links.weather,
+            LinkConditions(delay_s=(0.0002, 0.2)),
+        )
         for _ in range(rng.randrange(10, 40)):
             await cluster.world.sleep(rng.uniform(0, 0.3))
             cluster.world.network.reset("controller", some(cluster).daemon.name)
@@ -243,7 +246,7 @@ async def storm(cluster: Iris) -> None:
 async def gusts(cluster: Iris) -> None:
     """A quick disk behind a network that holds single messages back: an order may arrive after its attempt is over."""
     rng = cluster.world.rng
-    usual, cluster.world.links.weather = cluster.world.links.weather, Weather(delay_s=(0.0002, 0.3))
+    usual, cluster.world.links.weather = cluster.world.links.weather, LinkConditions(delay_s=(0.0002, 0.3))
     for _ in range(rng.randrange(10, 20)):
         await cluster.world.sleep(rng.uniform(0, 1.5))
         cluster.world.network.reset("controller", some(cluster).daemon.name)

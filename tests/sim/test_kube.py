@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Duration
-from neorion.keel.kube.control import Tenure
+from neorion.keel.kube.control import LeaderLeaseTiming
 from neorion.keel.kube.core import LEASE
 from neorion.keel.sim import Crash, Delay, Fail, World, explore, seeds, simulate
 from tests.keel.kube.control.widgets import LEASE_KEY, TENURE
@@ -74,7 +74,7 @@ Trouble = Callable[[World, Truth], Coroutine[Any, Any, None]]
 TROUBLES: tuple[Trouble, ...] = (cut_watches, forget, lose_answers, pause, crash, drift)
 
 
-async def operating(world: World, trouble: Trouble, tenure: Tenure = TENURE) -> None:
+async def operating(world: World, trouble: Trouble, tenure: LeaderLeaseTiming = TENURE) -> None:
     truth, api = start(world, tenure)
     async with anyio.create_task_group() as group:
         group.start_soon(people, world, api, 40)

@@ -6,14 +6,14 @@ import pytest
 
 from neorion.capacity.fake import Behaviour
 from neorion.keel.base import Duration, Instant
-from neorion.keel.sim import Crash, Limits, World, explore, seeds
+from neorion.keel.sim import Crash, SimulationLimits, World, explore, seeds
 from neorion.navarch.decide import explain_pool
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.model import Health, NodeState, RepairStep
 from neorion.navarch.model.spec import Amount, Budget, HealthRules
 from tests.sim.navarch_world import Fleet, fleet, pool
 
-LONG = Limits(steps=20_000_000)
+LONG = SimulationLimits(steps=20_000_000)
 
 
 def events_of(story: list[Any]) -> dict[str, Instant]:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Duration
-from neorion.keel.sim import Crash, Limits, World, simulate
+from neorion.keel.sim import Crash, SimulationLimits, World, simulate
 from neorion.navarch.app.simulation.failure_modes import ILLS
 from neorion.navarch.app.simulation.invariants import Laws
 from neorion.navarch.app.simulation.scenario import Scene, Troubles
@@ -16,7 +16,7 @@ from neorion.navarch.model import PoolSpec, RepairStep
 from neorion.navarch.model.spec import Offer, Scaling
 from tests.sim.navarch_scenes import POLICIES
 
-LIMITS = Limits(steps=300_000)
+LIMITS = SimulationLimits(steps=300_000)
 POINTS = (
     "navarch.buy.after",
     "navarch.buy.before",

@@ -8,7 +8,7 @@ import pytest
 
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Intent, IntentId
-from neorion.keel.sim import Limits, World, explore
+from neorion.keel.sim import SimulationLimits, World, explore
 from neorion.navarch.app.simulation.runner import play
 from neorion.navarch.controllers.agent_reports import Reports
 from neorion.navarch.controllers.garbage_collection import Sweep
@@ -21,7 +21,7 @@ from tests.sim import navarch_scenes
 from tests.sim.navarch_scenes import POLICIES, small_fleet
 
 SEEDS = range(25)
-LIMITS = Limits(steps=300_000)
+LIMITS = SimulationLimits(steps=300_000)
 
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -3,12 +3,12 @@
 import pytest
 
 from neorion.keel.base import Duration
-from neorion.keel.sim import Limits, World, explore, simulate
+from neorion.keel.sim import SimulationLimits, World, explore, simulate
 from neorion.navarch.app.simulation import Scene, play
 from tests.sim.navarch_scenes import large_fleet, small_fleet
 
-LIMITS = Limits(steps=300_000)
-LONG = Limits(steps=10**9, time=Duration.of(hours=9 * 24))
+LIMITS = SimulationLimits(steps=300_000)
+LONG = SimulationLimits(steps=10**9, time=Duration.of(hours=9 * 24))
 # Each part is one test, so that parts run beside each other. Every planted mistake is found within sixteen seeds.
 PART = 10
 PARTS = 10

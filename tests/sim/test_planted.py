@@ -8,7 +8,7 @@ import pytest
 
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import point
-from neorion.keel.sim import Crash, Host, Outcome, Weather, World, explore, simulate
+from neorion.keel.sim import Crash, Host, LinkConditions, Outcome, World, explore, simulate
 
 Scenario = Callable[[World], Coroutine[Any, Any, None]]
 
@@ -40,7 +40,7 @@ async def withdrawals(world: World, *, locked: bool) -> None:
 
 async def messages(world: World, *, repeated: bool) -> None:
     """A datagram may be lost: who counts on it must hear of its arrival, or send it again."""
-    world.links.weather = Weather(drop=0.05, duplicate=0.05)
+    world.links.weather = LinkConditions(drop=0.05, duplicate=0.05)
     counted = list[int]()
     sent = anyio.Event()
 

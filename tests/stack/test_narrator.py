@@ -11,7 +11,7 @@ from neorion.iris.client import AsyncIrisClient, AsyncJob
 from neorion.iris.model import SliceId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli.kit import Output
-from neorion.keel.cli.shared_options import Shared
+from neorion.keel.cli.shared_options import SharedOptions
 from neorion.keel.clock import SystemClock
 from neorion.stack.narrator import Story
 
@@ -43,7 +43,7 @@ class Seen:
 
 async def follow(seen: Seen, stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> tuple[Story, list[str]]:
     monkeypatch.setattr("sys.stdout", stream)
-    out = Output.of(Shared(), {"TERM": "xterm"})
+    out = Output.of(SharedOptions(), {"TERM": "xterm"})
     story = Story(out, cast("AsyncIrisClient", seen), SystemClock(), seen.lose)
     await story.follow(cast("AsyncJob", seen), 4)
     return story, [line.partition("s  ")[2] for line in stream.getvalue().splitlines()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DevServer
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Looker(Protocol):
     """Looks into the pods of servers."""
 
-    async def look(self, pod: Key) -> str:
+    async def look(self, pod: ObjectKey) -> str:
         """What the probe says in the pod, in the words that `decide.read` understands.
 
         Raises an `Error` of any family when it cannot be run there, or takes too long.
@@ -27,7 +27,7 @@ class Looker(Protocol):
 class Crier(Protocol):
     """Speaks to whoever sits at a terminal of a server."""
 
-    async def tell(self, pod: Key, text: str) -> None:
+    async def tell(self, pod: ObjectKey, text: str) -> None:
         """Shows a line in every open terminal of the pod. Raises an `Error` of any family when that cannot be done."""
         ...
 
@@ -68,7 +68,7 @@ class RunningServer:
 class ServerConnections(Protocol):
     """Reaches the servers of users."""
 
-    async def wake(self, server: Key, tell: Callable[[str], None]) -> RunningServer:
+    async def wake(self, server: ObjectKey, tell: Callable[[str], None]) -> RunningServer:
         """Starts a server that sleeps, and returns when it runs. `tell` gets a line for each step of a start.
 
         Raises NotFound where there is no such server, and an `Error` of another family when it does not come up.

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from neorion.keel.kube.client.transport import Request, Transport
+from neorion.keel.kube.client.transport import HttpRequest, Transport
 
 _MERGE: Final = "application/merge-patch+json"
 _APPLY: Final = "application/apply-patch+yaml"
@@ -19,23 +19,27 @@ class Api:
         self._transport = transport
 
     async def get(self, path: str) -> Object:
-        return await self._call(Request("GET", path))
+        return await self._call(HttpRequest("GET", path))
 
     async def create(self, path: str, body: Object) -> Object:
-        return await self._call(Request("POST", path, body=msgspec.json.encode(body)))
+        return await self._call(HttpRequest("POST", path, body=msgspec.json.encode(body)))
 
     async def delete(self, path: str) -> Object:
-        return await self._call(Request("DELETE", path))
+        return await self._call(HttpRequest("DELETE", path))
 
     async def merge(self, path: str, body: Object) -> Object:
         """A JSON merge patch."""
-        return await self._call(Request("PATCH", path, body=msgspec.json.encode(body), content_type=_MERGE))
+        return await self._call(
+            HttpRequest("PATCH", path, body=msgspec.json.encode(body), content_type=_MERGE)
+        )
 
     async def apply(self, path: str, body: Object) -> Object:
         """Server-side apply, in drydock's name."""
         whose = (("fieldManager", "drydock"), ("force", "true"))
-        return await self._call(Request("PATCH", path, whose, msgspec.json.encode(body), content_type=_APPLY))
+        return await self._call(
+            HttpRequest("PATCH", path, whose, msgspec.json.encode(body), content_type=_APPLY)
+        )
 
-    async def _call(self, request: Request) -> Object:
+    async def _call(self, request: HttpRequest) -> Object:
         answer = await self._transport.once(request)
         return msgspec.json.decode(answer) if answer.startswith(b"{") else {"text": answer.decode()}

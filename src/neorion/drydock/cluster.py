@@ -29,7 +29,7 @@ from neorion.drydock.pki import Pki
 from neorion.keel.base import Deadline, Duration, Error, NotFound, Terminal
 from neorion.keel.clock import Clock
 from neorion.keel.kube import client as kube
-from neorion.keel.kube.client.transport import Request
+from neorion.keel.kube.client.transport import HttpRequest
 
 # Four seconds on a machine that does nothing else; a busy one may need ten times as long.
 _START_MOST: Final = Duration.of(seconds=90)
@@ -78,7 +78,9 @@ class Cluster:
             path.read_text()
             for path in (self.pki.certificate("ca"), self.pki.certificate("admin"), self.pki.key("admin"))
         )
-        server = kube.Cluster(self.layout.server, kube.Trust(authority), kube.Certificate(chain, key))
+        server = kube.ClusterConfig(
+            self.layout.server, kube.CaBundle(authority), kube.ClientCertificate(chain, key)
+        )
         async with kube.connect(server, "drydock", self.clock) as client:
             yield Api(client.transport)
 
@@ -156,8 +158,10 @@ class Cluster:
 
     async def answers(self, part: Part, port: int) -> None:
         """Returns when it says of itself that it is ready."""
-        async with kube.connect(kube.Cluster(f"http://{LOOPBACK}:{port}"), "drydock", self.clock) as client:
-            await self.until(part, lambda: client.transport.once(Request("GET", "/readyz")))
+        async with kube.connect(
+            kube.ClusterConfig(f"http://{LOOPBACK}:{port}"), "drydock", self.clock
+        ) as client:
+            await self.until(part, lambda: client.transport.once(HttpRequest("GET", "/readyz")))
 
     async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
         """Tries until it works, as long as the part lives."""

@@ -14,7 +14,7 @@ from neorion.iris.client import AsyncIrisClient
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
 from neorion.keel.config import loads
-from neorion.keel.telemetry.setup import Form, setup
+from neorion.keel.telemetry.setup import LogFormat, setup
 from neorion.stack.narrator import Story
 
 SHARDS = 32
@@ -48,7 +48,7 @@ def shard_loss(shard: int) -> float:
 
 
 def run_demo(out: Output) -> None:
-    setup(Form.PEOPLE, level="error")
+    setup(LogFormat.PEOPLE, level="error")
     anyio.run(_play, out)
 
 

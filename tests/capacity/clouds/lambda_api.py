@@ -11,7 +11,7 @@ from neorion.capacity.lambda_cloud import LambdaProvider, LambdaSettings
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, SystemClock, SystemIds
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from tests.capacity.clouds.gate import Answer, Call, Gate, opened
 
 KEY = "secret_navarch_0123456789abcdef"
@@ -151,7 +151,7 @@ class LambdaRig:
 
 def settings(gate: Gate) -> LambdaSettings:
     """Without pauses."""
-    return LambdaSettings(Secret(KEY), (REGION,), f"{gate.url}/api/v1", every=_NOW, launch_every=_NOW)
+    return LambdaSettings(SecretValue(KEY), (REGION,), f"{gate.url}/api/v1", every=_NOW, launch_every=_NOW)
 
 
 @asynccontextmanager

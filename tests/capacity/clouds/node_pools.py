@@ -12,8 +12,8 @@ from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.coreweave.simulator import Player
 from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.kube import ALL, Kind, Listed, Manifest, Select
-from neorion.keel.kube.errors import Details, Status, refusal
+from neorion.keel.kube import ALL, Kind, ListResult, Manifest, Selector
+from neorion.keel.kube.errors import Status, StatusDetails, refusal
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ LOCKED_OUT = Status(
     code=403,
     reason="Forbidden",
     message='nodepools.compute.coreweave.com is forbidden: User "navarch" cannot list resource "nodepools"',
-    details=Details(kind="nodepools"),
+    details=StatusDetails(kind="nodepools"),
 )
 
 
@@ -42,7 +42,7 @@ class Door(MemoryApi):
             raise Deadline("kube.lost", "The connection broke before the answer was complete.")
         return made
 
-    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+    async def list(self, kind: Kind[T], namespace: str = "", select: Selector = ALL) -> ListResult[T]:
         if self.refuse is not None:
             raise refusal(self.refuse)
         return await super().list(kind, namespace, select)

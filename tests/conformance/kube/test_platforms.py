@@ -11,7 +11,7 @@ from neorion.conformance.adapters.run_folder import load_run, verify_run
 from neorion.conformance.adapters.workspace import RUN_LABEL
 from neorion.conformance.model import Environment, Verdict
 from neorion.keel.base import Denied, NotFound
-from neorion.keel.kube import Kind, Select
+from neorion.keel.kube import Kind, Selector
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import NAMESPACE
 from tests.conformance.kube.conftest import Checker
@@ -173,7 +173,7 @@ def _begin(begun: anyio.Event, name: str) -> None:
 
 
 async def assert_clean(checker: Checker, client: Client) -> None:
-    label = Select(labels=f"{RUN_LABEL}={checker.request().id}")
+    label = Selector(labels=f"{RUN_LABEL}={checker.request().id}")
     assert (await client.list(NAMESPACE, select=label)).items == []
     for each in (FLAVOR, WEBHOOKS):
         try:

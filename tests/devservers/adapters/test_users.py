@@ -14,8 +14,8 @@ from neorion.devservers.model import DevServerSpec
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Instant, Invalid
-from neorion.keel.kube import Token
-from neorion.keel.kube.client import Cluster, StaticToken, Trust
+from neorion.keel.kube import ServiceAccountToken
+from neorion.keel.kube.client import CaBundle, ClusterConfig, StaticToken
 
 KIT = tenant_manifests("ann", DevServerUserSpec())
 
@@ -82,15 +82,19 @@ def test_ssh_is_let_in_where_it_listens(tools: str):
     assert {one["targetPort"] for one in made["spec"]["ports"]} <= open_ports
 
 
-@pytest.mark.parametrize("kept", [Token("secret", Instant(0)), Path("/shared/token")])
-def test_a_kubeconfig_has_the_way_of_the_administrator_and_the_rights_of_the_user(kept: Token | Path):
-    cluster = Cluster("https://api.example:6443", Trust(ca="PEM"), source=StaticToken("the administrator's"))
+@pytest.mark.parametrize("kept", [ServiceAccountToken("secret", Instant(0)), Path("/shared/token")])
+def test_a_kubeconfig_has_the_way_of_the_administrator_and_the_rights_of_the_user(
+    kept: ServiceAccountToken | Path,
+):
+    cluster = ClusterConfig(
+        "https://api.example:6443", CaBundle(ca="PEM"), source=StaticToken("the administrator's")
+    )
     body = kubeconfig("ann", cluster, kept)
     assert body["clusters"][0]["cluster"] == {
         "server": "https://api.example:6443",
         "certificate-authority-data": base64.b64encode(b"PEM").decode(),
     }
-    known = {"token": "secret"} if isinstance(kept, Token) else {"tokenFile": "/shared/token"}
+    known = {"token": "secret"} if isinstance(kept, ServiceAccountToken) else {"tokenFile": "/shared/token"}
     assert body["users"] == [{"name": "user-ann", "user": known}]
     assert body["contexts"][0]["context"]["namespace"] == "dev-ann"
     assert "the administrator's" not in str(body)

@@ -13,7 +13,7 @@ from neorion.devservers.adapters.webhook import Webhook
 from neorion.devservers.model import Alert, StopReason
 from neorion.keel.base import Duration, Error, Retry, Terminal
 from neorion.keel.clock import SystemClock, seeded_rng
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 
 pytestmark = pytest.mark.anyio
 
@@ -43,14 +43,14 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(listener: Listener, host: str = "127.0.0.1") -> AsyncGenerator[Secret]:
+async def listening(listener: Listener, host: str = "127.0.0.1") -> AsyncGenerator[SecretValue]:
     app = web.Application()
     app.router.add_post("/{path:.*}", listener.hear)
     async with LocalServer(app, host=host) as server:
-        yield Secret(str(server.make_url("/warnings")))
+        yield SecretValue(str(server.make_url("/warnings")))
 
 
-def webhook(url: Secret, *, allow_private: bool = True) -> Webhook:
+def webhook(url: SecretValue, *, allow_private: bool = True) -> Webhook:
     return Webhook(url, Impatient(), seeded_rng(1), allow_private=allow_private)
 
 
@@ -96,11 +96,11 @@ async def test_a_refusal_and_a_redirect_are_taken_as_they_are(status: int):
 )
 async def test_an_address_that_is_not_public_is_refused_unless_that_is_allowed(host: str):
     with pytest.raises(Terminal) as refused:
-        await webhook(Secret(f"http://{host}:9/"), allow_private=False).send(ALERT)
+        await webhook(SecretValue(f"http://{host}:9/"), allow_private=False).send(ALERT)
     assert refused.value.code == "devservers.webhook_private"
 
 
 async def test_no_error_tells_the_address():
     with pytest.raises(Error) as lost:
-        await webhook(Secret("http://127.0.0.1:9/secret-path")).send(ALERT)
+        await webhook(SecretValue("http://127.0.0.1:9/secret-path")).send(ALERT)
     assert "secret-path" not in f"{lost.value!r} {lost.value} {lost.value.hint}"

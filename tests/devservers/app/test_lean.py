@@ -8,8 +8,8 @@ import sys
 import neorion.devservers.app.main
 import neorion.keel.rpc.listener
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import App, serve
-App([], [], ids=SystemIds())
+from neorion.keel.rpc import AsgiApp, serve
+AsgiApp([], [], ids=SystemIds())
 print(*sys.modules)
 """
 UNWANTED = {

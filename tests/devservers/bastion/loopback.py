@@ -24,8 +24,8 @@ from neorion.devservers.model.user import DevServerUserSpec
 from neorion.devservers.ports import RunningServer
 from neorion.keel.base import NotFound
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.kube import Key
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube import ObjectKey
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 
@@ -33,11 +33,11 @@ from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 class LoopbackServers:
     """Each server is a listener of this machine for each of its ports. `asleep` wake when they are asked for."""
 
-    ports: dict[Key, dict[int, int]] = field(default_factory=dict[Key, dict[int, int]])
-    host_keys: dict[Key, str] = field(default_factory=dict[Key, str])
-    asleep: set[Key] = field(default_factory=set[Key])
+    ports: dict[ObjectKey, dict[int, int]] = field(default_factory=dict[ObjectKey, dict[int, int]])
+    host_keys: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])
+    asleep: set[ObjectKey] = field(default_factory=set[ObjectKey])
 
-    async def wake(self, server: Key, tell: Callable[[str], None]) -> RunningServer:
+    async def wake(self, server: ObjectKey, tell: Callable[[str], None]) -> RunningServer:
         if server not in self.ports:
             raise NotFound(
                 "devservers.no_server", f'There is no server "{server.name}" in {server.namespace}.'
@@ -49,7 +49,7 @@ class LoopbackServers:
 
     @asynccontextmanager
     async def connect(self, server: RunningServer, port: int) -> AsyncGenerator[ByteStream]:
-        here = self.ports[Key(server.namespace, server.name)].get(port)
+        here = self.ports[ObjectKey(server.namespace, server.name)].get(port)
         if here is None:
             raise NotFound("kube.port", f"Nothing listens on port {port} of {server.name}.")
         async with await anyio.connect_tcp("127.0.0.1", here) as stream:
@@ -168,9 +168,9 @@ async def loopback(
             await api.create(USERS, {"metadata": {"name": user}, "spec": {"keys": [key], **spec}})
             lines = authorized_keys(user, DevServerUserSpec(keys=(key,)), public)
             for name in ("mydev", "sleepy"):
-                await _start_server(stack, servers, Key(f"dev-{user}", name), lines)
-        servers.asleep.add(Key("dev-ann", "sleepy"))
-        informers = Informers(api, clock, rng)
+                await _start_server(stack, servers, ObjectKey(f"dev-{user}", name), lines)
+        servers.asleep.add(ObjectKey("dev-ann", "sleepy"))
+        informers = InformerFactory(api, clock, rng)
         directory = Directory(informers)
         group = await stack.enter_async_context(anyio.create_task_group())
         group.start_soon(informers.run)
@@ -184,7 +184,7 @@ async def loopback(
         group.cancel_scope.cancel()
 
 
-async def _start_server(stack: AsyncExitStack, servers: LoopbackServers, key: Key, lines: str) -> None:
+async def _start_server(stack: AsyncExitStack, servers: LoopbackServers, key: ObjectKey, lines: str) -> None:
     host = asyncssh.generate_private_key("ssh-ed25519")
     acceptor = await asyncssh.listen(
         "127.0.0.1",

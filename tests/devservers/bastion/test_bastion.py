@@ -15,7 +15,7 @@ from neorion.devservers.model.audit import AuditEvent
 from neorion.devservers.model.kube_types import USERS
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Merge
+from neorion.keel.kube import MergePatch
 from tests.devservers.bastion.loopback import Loopback, loopback, make_key
 from tests.node.devctl_terminal import Person
 
@@ -207,7 +207,7 @@ async def test_sessions_end_when_the_user_is_suspended_or_the_key_is_taken_away(
         assert process.stdout is not None
         with anyio.fail_after(20):
             assert await process.stdout.receive() == b"begun\n"
-            await bastion.api.patch(USERS, "ann", Merge({"spec": spec}))
+            await bastion.api.patch(USERS, "ann", MergePatch({"spec": spec}))
             assert await process.wait() == 255
     await until_logged_out(bastion)
     (logout,) = [one for one in bastion.records if one.event is AuditEvent.LOGOUT]
@@ -218,7 +218,7 @@ async def test_sessions_end_when_the_user_is_suspended_or_the_key_is_taken_away(
 async def test_a_key_that_is_added_lets_in_at_once(bastion: Loopback, tmp_path: Path):
     line = await make_key(tmp_path, "second")
     assert (await bastion.ssh("ann+mydev", "true", key="second")).returncode == 255
-    await bastion.api.patch(USERS, "ann", Merge({"spec": {"keys": [line]}}))
+    await bastion.api.patch(USERS, "ann", MergePatch({"spec": {"keys": [line]}}))
     assert (await bastion.ssh("ann+mydev", "true", key="second")).returncode == 0
 
 

@@ -9,8 +9,8 @@ import pytest
 from neorion.devservers.cli.commands import list_impl
 from neorion.devservers.client import Fleet
 from neorion.keel.base import NotFound
-from neorion.keel.cli import ColorMode, Shared
-from neorion.keel.cli.kit import Output, Screen
+from neorion.keel.cli import ColorMode, SharedOptions
+from neorion.keel.cli.kit import Output, TerminalStream
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import UnknownKind
 from neorion.keel.kube.client import Client
@@ -28,7 +28,7 @@ class BareApi(MemoryApi):
 async def test_who_watches_a_cluster_without_servers_hears_what_it_lacks():
     clock = SystemClock()
     fleet = Fleet(cast("Client", BareApi(MemoryCluster(clock), clock)), "dev-ann", clock)
-    screen = Screen.of(io.StringIO(), ColorMode.NEVER, {})
+    screen = TerminalStream.of(io.StringIO(), ColorMode.NEVER, {})
     with pytest.raises(NotFound) as refused:
-        await list_impl.watch(fleet, Output(Shared(), screen, screen, {}))
+        await list_impl.watch(fleet, Output(SharedOptions(), screen, screen, {}))
     assert refused.value.code == "devservers.not_installed"

@@ -8,8 +8,8 @@ from aiohttp import web
 from neorion.devservers.cli.commands.monitor_impl import monitor
 from neorion.devservers.client import Fleet
 from neorion.keel.base import Denied, Duration, Retry
-from neorion.keel.cli import ColorMode, Shared
-from neorion.keel.cli.kit import Output, Screen
+from neorion.keel.cli import ColorMode, SharedOptions
+from neorion.keel.cli.kit import Output, TerminalStream
 from tests.keel.kube.stage import LeapClock, staged, status
 
 pytestmark = pytest.mark.anyio
@@ -33,10 +33,10 @@ async def told(*answers: str, error: type[Exception], pause: Duration | None = P
             case _:
                 return status(403, "Forbidden", "enough")
 
-    screen = Screen.of(stream, ColorMode.NEVER, {})
+    screen = TerminalStream.of(stream, ColorMode.NEVER, {})
     async with staged(answer, clock) as client:
         with pytest.raises(error):
-            await monitor(Fleet(client, "n", clock), Output(Shared(), screen, screen, {}), (), pause)
+            await monitor(Fleet(client, "n", clock), Output(SharedOptions(), screen, screen, {}), (), pause)
     return [line for line in stream.getvalue().splitlines() if line.startswith(("box", "warning"))]
 
 

@@ -19,8 +19,8 @@ from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
 from neorion.devservers.testing import a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Invalid
-from neorion.keel.cli import ColorMode, Shared
-from neorion.keel.cli.kit import Output, Screen
+from neorion.keel.cli import ColorMode, SharedOptions
+from neorion.keel.cli.kit import Output, TerminalStream
 from neorion.keel.clock import SystemClock
 
 AWS = Path(__file__).parent.parent.parent.parent / "infra/devservers/aws/flavors.yaml"
@@ -28,8 +28,8 @@ AWS = Path(__file__).parent.parent.parent.parent / "infra/devservers/aws/flavors
 
 def test_a_step_and_an_obstacle_are_told_once():
     stream = io.StringIO()
-    screen = Screen.of(stream, ColorMode.NEVER, {})
-    tell = StepTeller(Output(Shared(), screen, screen, {}), SystemClock())
+    screen = TerminalStream.of(stream, ColorMode.NEVER, {})
+    tell = StepTeller(Output(SharedOptions(), screen, screen, {}), SystemClock())
     steps = [Progress((Step("volume", True), Step("scheduled", False))) for _ in range(2)]
     stuck = Progress(steps[0].steps, "No node has room.")
     done = Progress((Step("volume", True), Step("scheduled", True)))

@@ -36,7 +36,7 @@ from neorion.keel.base import (
     Terminal,
 )
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import JsonPatch, Merge
+from neorion.keel.kube import JsonPatch, MergePatch
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import EVENT, POD, Pod
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -71,7 +71,7 @@ async def operate(fleet: Fleet, name: str, *, pod: Pod | None = None, known: boo
 
 
 async def change(fleet: Fleet, name: str, **spec: Any) -> None:
-    await fleet.client.patch(SERVERS, name, Merge({"spec": spec}), NS)
+    await fleet.client.patch(SERVERS, name, MergePatch({"spec": spec}), NS)
 
 
 async def test_a_server_is_made_on_the_default_flavor_with_what_was_asked_for(fleet: Fleet):
@@ -178,7 +178,7 @@ async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: Fleet)
     server = await fleet.server("mydev")
     held = {"type": "Resizing", "status": "False", "reason": "QuotaShort", "message": "The quota is short."}
     status = {"observedGeneration": server.meta.generation, "conditions": [held]}
-    await fleet.client.patch(SERVERS, "mydev", Merge({"status": status}), NS, "status")
+    await fleet.client.patch(SERVERS, "mydev", MergePatch({"status": status}), NS, "status")
     with pytest.raises(NoCapacity, match="The quota is short") as ended:
         await until_ready(fleet, "mydev", flavor="cpu-large")
     assert ended.value.code == "devservers.held"
@@ -233,7 +233,7 @@ async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_fla
 async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet: Fleet):
     await fleet.create(Wish(name="mydev"))
     mark = {"metadata": {"annotations": {STOPPED_BECAUSE: "Idle"}}}
-    await fleet.client.patch(SERVERS, "mydev", Merge(mark), NS)
+    await fleet.client.patch(SERVERS, "mydev", MergePatch(mark), NS)
     stopped = await fleet.stop("mydev")
     assert (stopped.spec.running, STOPPED_BECAUSE in stopped.meta.annotations) == (False, False)
     await operate(fleet, "mydev")

@@ -15,7 +15,7 @@ from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Kind
-from neorion.keel.kube.client import Client, Cluster
+from neorion.keel.kube.client import Client, ClusterConfig
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,9 @@ async def far(monkeypatch: pytest.MonkeyPatch) -> FarApi:
 
 
 def server(*, keep: bool = False) -> AsyncDevServer:
-    return AsyncDevServer("mydev", Place(Cluster("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=keep)
+    return AsyncDevServer(
+        "mydev", Place(ClusterConfig("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=keep
+    )
 
 
 async def names(api: FarApi) -> list[str]:

@@ -10,12 +10,12 @@ from aiohttp import WSMsgType, web
 
 from neorion.devservers.client.api import Fleet
 from neorion.devservers.client.file_copy import _pack_there, _unpack_there
-from neorion.keel.kube.streams import Container
+from neorion.keel.kube.streams import ContainerRef
 from tests.keel.kube.stage import Handler, LeapClock, staged
 
 pytestmark = pytest.mark.anyio
 
-WHERE = Container("p", "n", "main")
+WHERE = ContainerRef("p", "n", "main")
 SUCCESS = b'\x03{"status": "Success"}'
 Play = Callable[[web.WebSocketResponse, web.Request], Awaitable[None]]
 

@@ -14,7 +14,7 @@ from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict, Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Kind
-from neorion.keel.kube.client import Client, Cluster
+from neorion.keel.kube.client import Client, ClusterConfig
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
@@ -111,7 +111,7 @@ async def test_a_block_deletes_the_server_whose_answer_was_lost(
     monkeypatch.setattr(async_client, "until_ready", nobody_waits)
     torn.breaks = "after"
     async with AsyncDevServer(
-        "mydev", Place(Cluster("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=False
+        "mydev", Place(ClusterConfig("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=False
     ):
         assert len(await uids(torn)) == 1
     assert await uids(torn) == []

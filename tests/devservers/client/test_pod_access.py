@@ -13,18 +13,23 @@ from neorion.devservers.model.kube_types import SERVERS
 from neorion.devservers.testing import a_pod, a_server
 from neorion.keel.base import Conflict, NotFound
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import JsonPatch, LogRequest
+from neorion.keel.kube import JsonPatch, PodLogOptions
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import POD, ContainerStatus, PodStatus
-from neorion.keel.kube.core.pods import ContainerState, Running, Terminated, Waiting
+from neorion.keel.kube.core.pods import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+)
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
 
 NS = "dev-ann"
-ENDED = ContainerState(terminated=Terminated(exit_code=3, reason="Error"))
-STARVED = ContainerState(terminated=Terminated(exit_code=137, reason="OOMKilled"))
-BACKOFF = ContainerState(waiting=Waiting("CrashLoopBackOff"))
+ENDED = ContainerState(terminated=ContainerStateTerminated(exit_code=3, reason="Error"))
+STARVED = ContainerState(terminated=ContainerStateTerminated(exit_code=137, reason="OOMKilled"))
+BACKOFF = ContainerState(waiting=ContainerStateWaiting("CrashLoopBackOff"))
 NO_SHELL = "The server does not start: its image has no /bin/sh."
 
 
@@ -54,7 +59,12 @@ async def fleet_with(dev: ContainerStatus, message: str | None = None) -> Fleet:
         (BACKOFF, ENDED, None, "it ended with exit code 3, and is started again from time to time."),
         (BACKOFF, STARVED, None, "it ran out of memory, and is started again from time to time."),
         (BACKOFF, ENDED, NO_SHELL, NO_SHELL),
-        (ContainerState(waiting=Waiting("ContainerCreating")), ContainerState(), None, "does not run yet."),
+        (
+            ContainerState(waiting=ContainerStateWaiting("ContainerCreating")),
+            ContainerState(),
+            None,
+            "does not run yet.",
+        ),
     ],
 )
 async def test_a_server_that_ends_again_and_again_says_so(
@@ -72,13 +82,15 @@ async def test_a_server_that_ends_again_and_again_says_so(
 
 
 async def test_a_server_that_was_started_again_can_be_entered():
-    runs = ContainerStatus(name="dev", state=ContainerState(running=Running()), last_state=ENDED)
+    runs = ContainerStatus(
+        name="dev", state=ContainerState(running=ContainerStateRunning()), last_state=ENDED
+    )
     assert (await container(await fleet_with(runs), "mydev")).pod == "mydev-x"
 
 
 async def test_who_asks_for_the_last_words_of_a_server_that_never_ended_hears_that_there_are_none():
-    running = ContainerState(running=Running())
+    running = ContainerState(running=ContainerStateRunning())
     fleet = await fleet_with(ContainerStatus(name="dev", ready=True, state=running))
     with pytest.raises(NotFound) as refused:
-        _ = [piece async for piece in logs_of(fleet, "mydev", LogRequest(previous=True))]
+        _ = [piece async for piece in logs_of(fleet, "mydev", PodLogOptions(previous=True))]
     assert refused.value.code == "devservers.no_previous"

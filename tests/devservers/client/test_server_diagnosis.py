@@ -22,9 +22,14 @@ from neorion.devservers.model.kube_types import Body, BodyStatus, DevServer, Tro
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
-from neorion.keel.kube.core import Claim, Pod, PodStatus
-from neorion.keel.kube.core.core_v1 import ClaimStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
+from neorion.keel.kube.core import PersistentVolumeClaim, Pod, PodStatus
+from neorion.keel.kube.core.core_v1 import PersistentVolumeClaimStatus
+from neorion.keel.kube.core.pods import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+)
 
 NOW = CREATED + timedelta(hours=1)
 
@@ -35,7 +40,7 @@ def observed(
     pod: Pod | None = None,
     known: bool = True,
     body: Body | None = None,
-    home: Claim | None = None,
+    home: PersistentVolumeClaim | None = None,
 ) -> DevServer:
     """A server with the status that the operator would write."""
     server = a_server(spec)
@@ -44,7 +49,7 @@ def observed(
 
 
 def waiting(reason: str, message: str) -> Pod:
-    state = ContainerState(waiting=Waiting(reason=reason, message=message))
+    state = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message))
     pod = a_pod(status=PodStatus(phase="Pending", containers=(ContainerStatus(name="dev", state=state),)))
     return replace(pod, spec=replace(pod.spec, node_name="node1"))
 
@@ -106,7 +111,11 @@ CASES = {
             pod=a_pod(
                 status=PodStatus(
                     phase="Running",
-                    containers=(ContainerStatus(name="dev", state=ContainerState(terminated=Terminated(0))),),
+                    containers=(
+                        ContainerStatus(
+                            name="dev", state=ContainerState(terminated=ContainerStateTerminated(0))
+                        ),
+                    ),
                 )
             ),
         ),
@@ -114,7 +123,7 @@ CASES = {
         "Wait a moment; devctl logs mydev --previous shows its last words.",
     ),
     "no class for its home": Case(
-        observed(SPEC, home=replace(a_claim(), status=ClaimStatus(phase="Pending"))),
+        observed(SPEC, home=replace(a_claim(), status=PersistentVolumeClaimStatus(phase="Pending"))),
         "Nothing makes a volume for the home: the cluster has no default storage class.",
         "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
     ),

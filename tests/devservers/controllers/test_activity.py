@@ -15,8 +15,8 @@ from neorion.devservers.testing import SETTINGS, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Instant, Retry
 from neorion.keel.clock import VirtualClock, seeded_rng
-from neorion.keel.kube import Key, Meta
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube import ObjectKey, ObjectMeta
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
@@ -37,11 +37,11 @@ class Day:
     passed: float = 0.0
     looks: int = 0
     versions: int = 0
-    told: list[Key] = field(default_factory=list[Key])
+    told: list[ObjectKey] = field(default_factory=list[ObjectKey])
 
     def __post_init__(self) -> None:
         self.clock = VirtualClock(lambda: self.passed, BEGAN)
-        self.informers = Informers(
+        self.informers = InformerFactory(
             MemoryApi(MemoryCluster(self.clock), self.clock, "me"), self.clock, seeded_rng(1)
         )
         self.mirrors = Mirrors(self.informers)
@@ -55,8 +55,8 @@ class Day:
         self.informers.observe(POD, replace(pod, meta=self._next(labelled)))
         self._show()
 
-    async def look(self, pod: Key) -> str:
-        assert pod == Key("dev-ann", "mydev-x")
+    async def look(self, pod: ObjectKey) -> str:
+        assert pod == ObjectKey("dev-ann", "mydev-x")
         self.looks += 1
         lines = self.doing(self.passed)
         return f"now {self.clock.now().ns // 1_000_000_000}\n{lines}\nend\n"
@@ -81,7 +81,7 @@ class Day:
     def _show(self) -> None:
         self.informers.observe(SERVERS, replace(self.server, meta=self._next(self.server.meta)))
 
-    def _next(self, meta: Meta) -> Meta:
+    def _next(self, meta: ObjectMeta) -> ObjectMeta:
         self.versions += 1
         return replace(meta, resource_version=str(self.versions))
 

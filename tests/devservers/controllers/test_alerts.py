@@ -11,8 +11,8 @@ from neorion.devservers.model.kube_types import SERVERS
 from neorion.devservers.testing import a_pod, a_server
 from neorion.keel.base import Instant, Retry
 from neorion.keel.clock import VirtualClock, seeded_rng
-from neorion.keel.kube import Key
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube import ObjectKey
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
@@ -31,7 +31,7 @@ class People:
         self.heard: list[str] = []
         self.counted: list[tuple[str, bool]] = []
 
-    async def tell(self, pod: Key, text: str) -> None:
+    async def tell(self, pod: ObjectKey, text: str) -> None:
         self._hear(f"{pod}: {text}")
 
     async def send(self, alert: Alert) -> None:
@@ -51,7 +51,7 @@ class People:
 
 
 def world() -> Mirrors:
-    informers = Informers(MemoryApi(MemoryCluster(CLOCK), CLOCK, "me"), CLOCK, seeded_rng(1))
+    informers = InformerFactory(MemoryApi(MemoryCluster(CLOCK), CLOCK, "me"), CLOCK, seeded_rng(1))
     mirrors = Mirrors(informers)
     server, pod = a_server(), a_pod()
     labelled = replace(pod.meta, labels={SERVER_LABEL: "mydev"}, resource_version="1")

@@ -7,19 +7,19 @@ from neorion.devservers.model import AppliedFlavor, DevServerSpec, DevServerStat
 from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Meta
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube import ObjectKey, ObjectMeta
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 SCARCE = replace(
     a_flavor(replace(FLAVOR, limits=FlavorLimits(max_per_user=1)), "scarce"),
-    meta=Meta(name="scarce", resource_version="1"),
+    meta=ObjectMeta(name="scarce", resource_version="1"),
 )
 
 
 def a_server_of_ann(name: str, asks: str, stands: str) -> DevServer:
     return DevServer(
-        meta=Meta(name=name, namespace="dev-ann", resource_version="1", created="2026-11-16T08:00:00Z"),
+        meta=ObjectMeta(name=name, namespace="dev-ann", resource_version="1", created="2026-11-16T08:00:00Z"),
         spec=DevServerSpec(flavor=asks),
         status=DevServerStatus(flavor=AppliedFlavor(applied=stands)),
     )
@@ -27,16 +27,16 @@ def a_server_of_ann(name: str, asks: str, stands: str) -> DevServer:
 
 def test_a_server_that_asks_for_what_it_does_not_get_still_counts_on_the_flavor_it_has():
     clock = SystemClock()
-    informers = Informers(MemoryApi(MemoryCluster(clock), clock, "operator"), clock, system_rng())
+    informers = InformerFactory(MemoryApi(MemoryCluster(clock), clock, "operator"), clock, system_rng())
     mirrors = Mirrors(informers)
     informers.observe(FLAVORS, SCARCE)
     informers.observe(SERVERS, a_server_of_ann("first", asks="nope", stands="scarce"))
     informers.observe(SERVERS, a_server_of_ann("second", asks="scarce", stands="scarce"))
 
-    first, second = (mirrors.observed(Key("dev-ann", name)) for name in ("first", "second"))
+    first, second = (mirrors.observed(ObjectKey("dev-ann", name)) for name in ("first", "second"))
     assert first is not None
     assert second is not None
     assert (first.flavor, first.standing, second.standing) == (None, SCARCE, None)
     assert second.ahead == 1
-    assert list(mirrors.on_flavor(SCARCE)) == [Key("dev-ann", "first"), Key("dev-ann", "second")]
-    assert list(mirrors.behind(first.server)) == [Key("dev-ann", "second")]
+    assert list(mirrors.on_flavor(SCARCE)) == [ObjectKey("dev-ann", "first"), ObjectKey("dev-ann", "second")]
+    assert list(mirrors.behind(first.server)) == [ObjectKey("dev-ann", "second")]

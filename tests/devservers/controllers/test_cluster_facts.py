@@ -12,16 +12,16 @@ from neorion.devservers.model.kube_types import STORAGE_CLASSES, VOLUMES
 from neorion.devservers.testing import a_claim, a_server
 from neorion.keel.base import Denied
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Kind, Listed, Select
+from neorion.keel.kube import Kind, ListResult, Selector
 from neorion.keel.kube.core import NODE, RESOURCE_QUOTA
-from neorion.keel.kube.core.core_v1 import ClaimSpec
+from neorion.keel.kube.core.core_v1 import PersistentVolumeClaimSpec
 from neorion.keel.kube.interface import ALL
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
 
 T = TypeVar("T")
-HOME = replace(a_claim(), spec=ClaimSpec(storage_class_name="fast", volume_name="pv-1"))
+HOME = replace(a_claim(), spec=PersistentVolumeClaimSpec(storage_class_name="fast", volume_name="pv-1"))
 SEEN = Observed(server=a_server(), home=HOME)
 
 
@@ -56,7 +56,7 @@ async def test_what_is_not_there_ties_nobody_down_and_grows_nothing(api: MemoryA
 
 async def test_who_may_not_look_says_so_instead_of_failing():
     class Strict(MemoryApi):
-        async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+        async def list(self, kind: Kind[T], namespace: str = "", select: Selector = ALL) -> ListResult[T]:
             raise Denied("kube.forbidden", f"{kind.name} of {namespace} is not for you, {select}.")
 
     clock = SystemClock()

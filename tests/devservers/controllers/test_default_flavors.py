@@ -7,7 +7,7 @@ from neorion.devservers.model import DEFAULT_FLAVORS
 from neorion.devservers.model.kube_types import FLAVORS
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import Merge
+from neorion.keel.kube import MergePatch
 from neorion.keel.kube.control import UNFENCED
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
@@ -31,7 +31,7 @@ async def names(api: MemoryApi) -> set[str]:
 async def test_they_are_made_once_and_what_becomes_of_them_stays(cluster: MemoryCluster, api: MemoryApi):
     await Flavors(api, "devservers-system", UNFENCED).found()
     assert await names(api) == set(DEFAULT_FLAVORS)
-    await api.patch(FLAVORS, "cpu-small", Merge({"spec": {"price": {"perHour": "7"}}}))
+    await api.patch(FLAVORS, "cpu-small", MergePatch({"spec": {"price": {"perHour": "7"}}}))
     await api.delete(FLAVORS, "cpu-large")
     writes = cluster.writes.total()
     await Flavors(api, "devservers-system", UNFENCED).found()

@@ -14,8 +14,8 @@ from neorion.devservers.model.kube_types import FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor, a_pod
 from neorion.keel.base import Conflict, Duration, QuotaExceeded
 from neorion.keel.clock import SystemClock, VirtualClock, system_rng
-from neorion.keel.kube import Key, Kind, Merge, Rejected
-from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
+from neorion.keel.kube import InvalidObject, Kind, MergePatch, ObjectKey
+from neorion.keel.kube.control import UNFENCED, Applier, EventRecorder, InformerFactory
 from neorion.keel.kube.core import CLAIM, POD, SECRET, SERVICE
 from neorion.keel.kube.interface import Patch
 from neorion.keel.kube.kinds import Manifest
@@ -23,7 +23,7 @@ from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
 
-KEY = Key("dev-ann", "mydev")
+KEY = ObjectKey("dev-ann", "mydev")
 T = TypeVar("T")
 
 
@@ -31,8 +31,10 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
     clock = SystemClock()
     cluster = MemoryCluster(clock)
     api = MemoryApi(cluster, clock, "operator")
-    informers = Informers(api, clock, system_rng())
-    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
+    informers = InformerFactory(api, clock, system_rng())
+    hands = Hands(
+        api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
+    )
     servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
@@ -83,8 +85,8 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
     clock = SystemClock()
     api = Miser(MemoryCluster(clock), clock, "operator")
     api.scarce = scarce
-    informers = Informers(api, clock, system_rng())
-    applier, recorder = Applier(api, "devservers", informers), Recorder(api, "any", "any", clock)
+    informers = InformerFactory(api, clock, system_rng())
+    applier, recorder = Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock)
     hands = Hands(api, applier, recorder, UNFENCED, keys=Keymaker())
     servers = Servers(Mirrors(informers), hands, replace(SETTINGS, tools_image="tools"), clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
@@ -110,15 +112,17 @@ class Stiff(MemoryApi):
         self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
     ) -> T:
         if subresource == "resize":
-            raise Rejected('Pod "mydev-x" is invalid: spec: Forbidden: its node cannot do that')
+            raise InvalidObject('Pod "mydev-x" is invalid: spec: Forbidden: its node cannot do that')
         return await super().patch(kind, name, patch, namespace, subresource)
 
 
 async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
     clock = SystemClock()
     api = Stiff(MemoryCluster(clock), clock, "operator")
-    informers = Informers(api, clock, system_rng())
-    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
+    informers = InformerFactory(api, clock, system_rng())
+    hands = Hands(
+        api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
+    )
     servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
@@ -127,10 +131,10 @@ async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
     pod = a_pod()
     marked = structs.replace(pod, meta=structs.replace(pod.meta, labels={SERVER_LABEL: KEY.name}))
     informers.observe(POD, structs.replace(await api.create(POD, marked), status=pod.status))
-    more = Merge({"spec": {"resources": {"requests": {"cpu": "2"}}}})
+    more = MergePatch({"spec": {"resources": {"requests": {"cpu": "2"}}}})
     informers.observe(FLAVORS, await api.patch(FLAVORS, "cpu-small", more))
 
-    with pytest.raises(Rejected):
+    with pytest.raises(InvalidObject):
         await servers.reconcile(KEY)
     told = (await api.get(SERVERS, *reversed(KEY))).status
     assert (told.phase, told.message) == (
@@ -155,8 +159,10 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
 ):
     clock = VirtualClock(lambda: 0.0)
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
-    informers = Informers(api, clock, system_rng())
-    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
+    informers = InformerFactory(api, clock, system_rng())
+    hands = Hands(
+        api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
+    )
     servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     over = {} if spec.get("running", True) else {STOPPED_BECAUSE: StopReason.EXPIRED.value}
@@ -166,7 +172,7 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
     while await servers.reconcile(KEY) == Duration(0):
         pass
     clock.jump(3601)
-    await api.patch(SERVERS, KEY.name, Merge({"spec": wish}), KEY.namespace)
+    await api.patch(SERVERS, KEY.name, MergePatch({"spec": wish}), KEY.namespace)
 
     with pytest.raises(Conflict):
         await servers.reconcile(KEY)

@@ -8,14 +8,14 @@ from neorion.devservers.controllers import Hands, Homes, Mirrors
 from neorion.devservers.decide import FINALIZER, HOME_DELETE_AFTER, HOME_LABEL, home_name
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key
-from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
+from neorion.keel.kube import ObjectKey
+from neorion.keel.kube.control import UNFENCED, Applier, EventRecorder, InformerFactory
 from neorion.keel.kube.core import CLAIM
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
 
-KEY = Key("dev-ann", "mydev")
+KEY = ObjectKey("dev-ann", "mydev")
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,10 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
 ):
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
-    informers = Informers(api, clock, system_rng())
-    hands = Hands(api, Applier(api, "devservers", informers), Recorder(api, "any", "any", clock), UNFENCED)
+    informers = InformerFactory(api, clock, system_rng())
+    hands = Hands(
+        api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
+    )
     mirrors = Mirrors(informers)
     reconciler = Homes(mirrors, hands, clock)
     home: dict[str, Any] = {

@@ -12,8 +12,8 @@ from neorion.devservers.decide import Identity
 from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor
 from neorion.keel.clock import SystemClock, system_rng
-from neorion.keel.kube import Key, Merge
-from neorion.keel.kube.control import UNFENCED, Applier, Informers, Recorder
+from neorion.keel.kube import MergePatch, ObjectKey
+from neorion.keel.kube.control import UNFENCED, Applier, EventRecorder, InformerFactory
 from neorion.keel.kube.core import EVENT, SECRET
 from neorion.keel.kube.interface import Bookmark
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -60,10 +60,10 @@ class Shop:
     def __init__(self) -> None:
         clock = SystemClock()
         self.api = api()
-        informers = Informers(self.api, clock, system_rng())
+        informers = InformerFactory(self.api, clock, system_rng())
         self.mirrors = Mirrors(informers)
         self.informers = informers
-        self.recorder = Recorder(self.api, "devservers.io/operator", "one", clock)
+        self.recorder = EventRecorder(self.api, "devservers.io/operator", "one", clock)
         hands = Hands(
             self.api, Applier(self.api, "devservers", informers), self.recorder, UNFENCED, keys=Keymaker()
         )
@@ -71,11 +71,13 @@ class Shop:
 
     async def look(self) -> str | None:
         """The host key that the server tells of after the operator has looked at it."""
-        await self.servers.reconcile(Key("dev-ann", "mydev"))
+        await self.servers.reconcile(ObjectKey("dev-ann", "mydev"))
         return (await self.api.get(SERVERS, "mydev", "dev-ann")).status.ssh_host_key
 
     async def run(self, *, running: bool) -> None:
-        changed = await self.api.patch(SERVERS, "mydev", Merge({"spec": {"running": running}}), "dev-ann")
+        changed = await self.api.patch(
+            SERVERS, "mydev", MergePatch({"spec": {"running": running}}), "dev-ann"
+        )
         self.informers.observe(SERVERS, changed)
 
 

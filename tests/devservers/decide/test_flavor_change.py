@@ -7,7 +7,7 @@ from neorion.devservers.decide.flavor_change import Move, Surroundings, hindranc
 from neorion.devservers.model import DevServerFlavorSpec, Resources, Toleration
 from neorion.devservers.model.kube_types import Affinity, Required, Requirement, Term, Volume, VolumeSpec
 from neorion.devservers.testing import FLAVOR, a_pod
-from neorion.keel.kube import Meta
+from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Node, NodeSpec, NodeStatus, ResourceQuota, Taint
 from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus
 
@@ -25,7 +25,7 @@ KEPT_FOR_GPUS = Taint(key="nvidia.com/gpu", effect="NoSchedule", value="present"
 def a_node(zone: str = "a", *taints: Taint, cpu: str = "8", gpus: str = "1", kind: str = "l4") -> Node:
     has = {"cpu": cpu, "memory": "32Gi", "nvidia.com/gpu": gpus}
     return Node(
-        meta=Meta(name=f"node-{zone}", labels={ZONE: zone, "gpu": kind}),
+        meta=ObjectMeta(name=f"node-{zone}", labels={ZONE: zone, "gpu": kind}),
         spec=NodeSpec(taints=taints),
         status=NodeStatus(allocatable=has),
     )
@@ -37,7 +37,7 @@ def in_zone(*zones: str, operator: str = "In") -> Volume:
 
 
 def quota(hard: dict[str, str], used: dict[str, str]) -> ResourceQuota:
-    return ResourceQuota(meta=Meta(name="team"), status=ResourceQuotaStatus(hard=hard, used=used))
+    return ResourceQuota(meta=ObjectMeta(name="team"), status=ResourceQuotaStatus(hard=hard, used=used))
 
 
 def found(around: Surroundings, flavor: DevServerFlavorSpec = GPU, *, autoscaled: bool = False) -> str | None:

@@ -12,15 +12,19 @@ from neorion.devservers.decide.running import HELD_AGAIN
 from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Home, Lifecycle
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
-from neorion.keel.kube import Meta
-from neorion.keel.kube.core import Claim, Node, NodeStatus, PodStatus
-from neorion.keel.kube.core.core_v1 import ClaimResources, ClaimSpec, ClaimStatus
+from neorion.keel.kube import ObjectMeta
+from neorion.keel.kube.core import Node, NodeStatus, PersistentVolumeClaim, PodStatus
+from neorion.keel.kube.core.core_v1 import (
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    VolumeResources,
+)
 
 NOW = CREATED + timedelta(minutes=5)
 ELSEWHERE = replace(FLAVOR, node_selector={"zone": "b"})
 ROOMY = {"cpu": "64", "memory": "256Gi"}
-HERE = Node(meta=Meta(name="n1", labels={"zone": "a"}), status=NodeStatus(allocatable=ROOMY))
-THERE = Node(meta=Meta(name="n2", labels={"zone": "b"}), status=NodeStatus(allocatable=ROOMY))
+HERE = Node(meta=ObjectMeta(name="n1", labels={"zone": "a"}), status=NodeStatus(allocatable=ROOMY))
+THERE = Node(meta=ObjectMeta(name="n2", labels={"zone": "b"}), status=NodeStatus(allocatable=ROOMY))
 
 
 def wanting(**spec: object) -> DevServerSpec:
@@ -84,10 +88,14 @@ def test_only_a_pod_that_has_its_place_is_worth_a_look_around():
     assert not unsure(changed(moving(HERE), flavor=a_flavor()))
 
 
-def home_of(size: str) -> Claim:
-    spec = ClaimSpec(resources=ClaimResources(requests={"storage": size}), storage_class_name="slow")
-    return Claim(
-        meta=Meta(name="mydev-home", namespace="dev-ann"), spec=spec, status=ClaimStatus(phase="Bound")
+def home_of(size: str) -> PersistentVolumeClaim:
+    spec = PersistentVolumeClaimSpec(
+        resources=VolumeResources(requests={"storage": size}), storage_class_name="slow"
+    )
+    return PersistentVolumeClaim(
+        meta=ObjectMeta(name="mydev-home", namespace="dev-ann"),
+        spec=spec,
+        status=PersistentVolumeClaimStatus(phase="Bound"),
     )
 
 

@@ -12,13 +12,15 @@ from neorion.devservers.model.kube_types import Body, BodySpec, Template, Templa
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import Container, PodStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
+from neorion.keel.kube.core.pods import ContainerState, ContainerStateWaiting, ContainerStatus
 
 STANDING = Container("dev", "old-default", a_pod().spec.containers[0].resources)
 BODY = Body(spec=BodySpec(replicas=1, template=Template(TemplateSpec((STANDING,)))))
 LATER = changed(SETTINGS, default_image="new-default")
 NO_IMAGE = PodStatus(
-    containers=(ContainerStatus(name="dev", state=ContainerState(waiting=Waiting("ImagePullBackOff"))),)
+    containers=(
+        ContainerStatus(name="dev", state=ContainerState(waiting=ContainerStateWaiting("ImagePullBackOff"))),
+    )
 )
 
 

@@ -21,7 +21,7 @@ from neorion.devservers.model import (
 from neorion.devservers.model.kube_types import DevServer
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
-from neorion.keel.kube import Meta
+from neorion.keel.kube import ObjectMeta
 
 NOW = CREATED + timedelta(minutes=5)
 TWO = replace(FLAVOR, limits=FlavorLimits(max_per_user=2))
@@ -38,7 +38,7 @@ def told(ahead: int, **seen: object) -> Decision:
 
 
 def named(name: str, minute: int = 0, *, stands: bool = False, deleted: bool = False) -> DevServer:
-    meta = Meta(
+    meta = ObjectMeta(
         name=name,
         namespace="dev-ann",
         created=(CREATED + timedelta(minutes=minute)).isoformat(),

@@ -11,7 +11,12 @@ from neorion.devservers.model.kube_types import Body
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import PodStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
+from neorion.keel.kube.core.pods import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+)
 
 HOUR = timedelta(hours=1)
 QUIET = DevServerSpec(flavor="cpu-small", lifecycle=Lifecycle(auto_shutdown=False))
@@ -35,8 +40,8 @@ def test_the_pod_of_a_deleted_server_of_the_same_name_is_not_taken_for_its_own()
 
 def test_an_image_without_a_shell_is_told_as_such():
     said = 'failed to create shim task: unable to start container process: exec: "/bin/sh": stat /bin/sh: no such file'
-    ended = ContainerState(terminated=Terminated(128, reason="StartError", message=said))
-    state = ContainerState(waiting=Waiting("CrashLoopBackOff", "back-off 40s"))
+    ended = ContainerState(terminated=ContainerStateTerminated(128, reason="StartError", message=said))
+    state = ContainerState(waiting=ContainerStateWaiting("CrashLoopBackOff", "back-off 40s"))
     status = PodStatus(
         phase="Running", containers=(ContainerStatus(name="dev", state=state, last_state=ended),)
     )

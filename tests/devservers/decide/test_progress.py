@@ -7,8 +7,13 @@ from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_ser
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import ContainerStatus, Pod, PodStatus
-from neorion.keel.kube.core.core_v1 import ClaimStatus
-from neorion.keel.kube.core.pods import Container, ContainerState, Running, Terminated
+from neorion.keel.kube.core.core_v1 import PersistentVolumeClaimStatus
+from neorion.keel.kube.core.pods import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+)
 
 
 def test_a_home_that_is_being_made_is_no_lack_of_room():
@@ -25,7 +30,11 @@ def test_a_home_that_is_being_made_is_no_lack_of_room():
     ("phase", "holds"), [("Pending", "True"), ("Lost", "False"), ("not heard of", "True")]
 )
 def test_a_pod_that_has_a_node_has_its_volume_though_word_of_that_comes_later(phase: str, holds: str):
-    home = replace(a_claim(), status=ClaimStatus(phase=phase)) if phase != "not heard of" else None
+    home = (
+        replace(a_claim(), status=PersistentVolumeClaimStatus(phase=phase))
+        if phase != "not heard of"
+        else None
+    )
     seen = Observed(server=a_server(), flavor=a_flavor(), home=home, pods=(a_pod(),))
     told = decide(seen, SETTINGS, CREATED).status.conditions
     assert [one.status for one in told if one.type is ConditionType.VOLUME] == [holds]
@@ -40,8 +49,8 @@ def on_its_node(now: ContainerState, before: ContainerState = NEVER) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name="node1"))
 
 
-ENDED = ContainerState(terminated=Terminated(3, finished=CREATED.isoformat()))
-RUNS = ContainerState(running=Running(CREATED.isoformat()))
+ENDED = ContainerState(terminated=ContainerStateTerminated(3, finished=CREATED.isoformat()))
+RUNS = ContainerState(running=ContainerStateRunning(CREATED.isoformat()))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +59,7 @@ RUNS = ContainerState(running=Running(CREATED.isoformat()))
         (on_its_node(ENDED), "it ended with exit code 3"),
         (on_its_node(RUNS, ENDED), "it ended with exit code 3"),
         (
-            on_its_node(ContainerState(terminated=Terminated(137, reason="OOMKilled"))),
+            on_its_node(ContainerState(terminated=ContainerStateTerminated(137, reason="OOMKilled"))),
             "it ran out of memory; choose a larger flavor",
         ),
     ],

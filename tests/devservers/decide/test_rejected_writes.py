@@ -14,7 +14,7 @@ from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_ser
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import PodStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Waiting
+from neorion.keel.kube.core.pods import ContainerState, ContainerStateWaiting, ContainerStatus
 
 QUOTA = "exceeded quota: dev-user, requested: limits.cpu=2, used: limits.cpu=63, limited: limits.cpu=64"
 FULL = 'The quota "dev-user" has no room: limits.cpu=2 is asked for, limits.cpu=63 is used, limits.cpu=64 is the most.'
@@ -84,7 +84,7 @@ def test_a_flavor_whose_pod_is_refused_is_undone():
 @pytest.mark.parametrize("reason", ["ImagePullBackOff", "CreateContainerError", "Unschedulable"])
 def test_however_much_the_cluster_says_the_status_has_room_for_it(reason: str):
     words = "1 node had a taint; " * 1000
-    waits = ContainerStatus(name="dev", state=ContainerState(waiting=Waiting(reason, words)))
+    waits = ContainerStatus(name="dev", state=ContainerState(waiting=ContainerStateWaiting(reason, words)))
     placed = Condition(type="PodScheduled", status="False", reason=reason, message=words)
     pod = a_pod(status=PodStatus(phase="Pending", conditions=(placed,), containers=(waits,)))
     told = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(pod,)), SETTINGS, CREATED).status

@@ -11,7 +11,7 @@ from neorion.devservers.model import DevServerFlavorSpec, Resources
 from neorion.devservers.testing import a_pod
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Pod
-from neorion.keel.kube.core.pods import Resources as PodResources
+from neorion.keel.kube.core.pods import ResourceRequirements as PodResources
 from neorion.keel.kube.core.pods import Volume
 
 SMALL = {"cpu": "1", "memory": "2Gi"}

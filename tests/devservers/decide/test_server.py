@@ -32,8 +32,13 @@ from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_po
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Container, PodStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Terminated, Waiting
-from neorion.keel.kube.core.pods import Resources as PodResources
+from neorion.keel.kube.core.pods import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+)
+from neorion.keel.kube.core.pods import ResourceRequirements as PodResources
 
 HOUR = timedelta(hours=1)
 LARGE = replace(
@@ -57,11 +62,13 @@ def quiet(**fields: object) -> DevServerSpec:
 
 def waiting(reason: str, message: str = "it said so", *, oom: bool = False) -> PodStatus:
     last = (
-        ContainerState(terminated=Terminated(137, reason="OOMKilled", finished="2026-11-16T09:00:00Z"))
+        ContainerState(
+            terminated=ContainerStateTerminated(137, reason="OOMKilled", finished="2026-11-16T09:00:00Z")
+        )
         if oom
         else ContainerState()
     )
-    state = ContainerState(waiting=Waiting(reason, message))
+    state = ContainerState(waiting=ContainerStateWaiting(reason, message))
     return PodStatus(phase="Pending", containers=(ContainerStatus(name="dev", state=state, last_state=last),))
 
 

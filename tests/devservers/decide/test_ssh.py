@@ -14,7 +14,13 @@ from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_ser
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
 from neorion.keel.kube.core import Container, Pod, PodStatus
-from neorion.keel.kube.core.pods import ContainerState, ContainerStatus, Running, Terminated, Waiting
+from neorion.keel.kube.core.pods import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+)
 
 SSH = replace(SETTINGS, tools_image="tools:1")
 SPEC = DevServerSpec(
@@ -25,7 +31,7 @@ KEYED = DevServerStatus(ssh_host_key="ssh-ed25519 HOST")
 
 def equipped(*, ready: bool = True, image: str = "tools:1") -> Pod:
     """A pod that has sshd, since a moment after it was asked for."""
-    state = ContainerState(running=Running(CREATED.isoformat()))
+    state = ContainerState(running=ContainerStateRunning(CREATED.isoformat()))
     status = PodStatus(phase="Running", containers=(ContainerStatus(name="dev", ready=ready, state=state),))
     pod = a_pod()
     return changed(pod, spec=changed(pod.spec, init_containers=(Container(TOOLS, image),)), status=status)
@@ -88,9 +94,9 @@ def waiting(*, begun: bool = False) -> Pod:
     """A pod with sshd that has had its node since it was asked for, and perhaps its first container."""
     placed = Condition("PodScheduled", "True", changed=CREATED.isoformat())
     state = (
-        ContainerState(terminated=Terminated(0))
+        ContainerState(terminated=ContainerStateTerminated(0))
         if begun
-        else ContainerState(waiting=Waiting("PodInitializing"))
+        else ContainerState(waiting=ContainerStateWaiting("PodInitializing"))
     )
     status = PodStatus(conditions=(placed,), init_containers=(ContainerStatus(name=TOOLS, state=state),))
     return changed(equipped(), status=status)

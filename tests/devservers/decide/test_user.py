@@ -10,19 +10,19 @@ from neorion.devservers.decide.user import REPAIR_EVERY, UserObserved, decide_us
 from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.devservers.model.user import DevServerUserSpec, UserConditionType, UserPhase
-from neorion.keel.kube import Meta
+from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Namespace, ResourceQuota
 from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 KEY = "ssh-ed25519 AAAA ann@laptop"
-SPACE = Namespace(meta=Meta(name="dev-ann", labels={USER_LABEL: "ann"}))
+SPACE = Namespace(meta=ObjectMeta(name="dev-ann", labels={USER_LABEL: "ann"}))
 COUNTED = ResourceQuota(status=ResourceQuotaStatus(used={SERVERS_COUNTED: "0"}))
 
 
 def a_user(*, suspended: bool = False) -> DevServerUser:
     spec = DevServerUserSpec(keys=(KEY,), suspended=suspended)
-    return DevServerUser(meta=Meta(name="ann", generation=3), spec=spec)
+    return DevServerUser(meta=ObjectMeta(name="ann", generation=3), spec=spec)
 
 
 def kinds(manifests: tuple[dict[str, object], ...]) -> list[object]:
@@ -64,8 +64,8 @@ def test_servers_accept_the_users_keys_and_certificates_in_the_users_name():
 @pytest.mark.parametrize(
     ("space", "refused", "reason"),
     [
-        (Namespace(meta=Meta(name="dev-ann")), "", "NamespaceTaken"),
-        (Namespace(meta=Meta(name="dev-ann", labels={USER_LABEL: "bob"})), "", "NamespaceTaken"),
+        (Namespace(meta=ObjectMeta(name="dev-ann")), "", "NamespaceTaken"),
+        (Namespace(meta=ObjectMeta(name="dev-ann", labels={USER_LABEL: "bob"})), "", "NamespaceTaken"),
         (structs.replace(SPACE, meta=structs.replace(SPACE.meta, deleted="now")), "", "NamespaceTerminating"),
         (SPACE, "The server said no.", "Refused"),
     ],

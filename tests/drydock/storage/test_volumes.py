@@ -12,15 +12,15 @@ from neorion.drydock.storage.volumes import (
     volume_for,
     wants_volume,
 )
-from neorion.keel.kube import Meta
-from neorion.keel.kube.core import Claim
-from neorion.keel.kube.core.core_v1 import ClaimResources, ClaimSpec
+from neorion.keel.kube import ObjectMeta
+from neorion.keel.kube.core import PersistentVolumeClaim
+from neorion.keel.kube.core.core_v1 import PersistentVolumeClaimSpec, VolumeResources
 
-CLAIM = Claim(
-    meta=Meta(name="home", namespace="dev", uid="u-1"),
-    spec=ClaimSpec(
+CLAIM = PersistentVolumeClaim(
+    meta=ObjectMeta(name="home", namespace="dev", uid="u-1"),
+    spec=PersistentVolumeClaimSpec(
         access_modes=("ReadWriteOnce",),
-        resources=ClaimResources({"storage": "5Gi"}),
+        resources=VolumeResources({"storage": "5Gi"}),
         storage_class_name=CLASS,
     ),
 )
@@ -29,18 +29,20 @@ CLAIM = Claim(
 @pytest.mark.parametrize(
     ("spec", "wants"),
     [
-        (ClaimSpec(storage_class_name=CLASS), True),
-        (ClaimSpec(storage_class_name=CLASS, volume_name="v"), False),
-        (ClaimSpec(storage_class_name="other"), False),
-        (ClaimSpec(), False),
+        (PersistentVolumeClaimSpec(storage_class_name=CLASS), True),
+        (PersistentVolumeClaimSpec(storage_class_name=CLASS, volume_name="v"), False),
+        (PersistentVolumeClaimSpec(storage_class_name="other"), False),
+        (PersistentVolumeClaimSpec(), False),
     ],
 )
-def test_only_open_claims_of_our_class_get_a_volume(spec: ClaimSpec, wants: bool):  # noqa: FBT001 -- a column of the table
-    assert wants_volume(Claim(spec=spec)) is wants
+def test_only_open_claims_of_our_class_get_a_volume(spec: PersistentVolumeClaimSpec, wants: bool):  # noqa: FBT001 -- a column of the table
+    assert wants_volume(PersistentVolumeClaim(spec=spec)) is wants
 
 
 def test_a_claim_that_is_being_deleted_gets_none():
-    assert not wants_volume(Claim(meta=Meta(deleted="2026-01-01T00:00:00Z"), spec=CLAIM.spec))
+    assert not wants_volume(
+        PersistentVolumeClaim(meta=ObjectMeta(deleted="2026-01-01T00:00:00Z"), spec=CLAIM.spec)
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.model import SliceId, SliceState, TroubleKind
 from neorion.keel.base import Duration
 from neorion.keel.clock import seeded_rng
-from neorion.keel.kube import Deletion, Kind, Merge, Object, time_text
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube import DeleteOptions, Kind, KubeObject, MergePatch, time_text
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import NODE, POD, SECRET
 from neorion.keel.kube.testing import MemoryApi
 from tests.contracts.test_platform import order, until, until_gone
@@ -39,7 +39,7 @@ def user(stage: KubernetesStage) -> MemoryApi:
     return MemoryApi(stage.cluster, stage.clock, "operator")
 
 
-def names(stage: KubernetesStage, kind: Kind[Object]) -> list[str]:
+def names(stage: KubernetesStage, kind: Kind[KubeObject]) -> list[str]:
     return sorted(key.name for key in stage.cluster.entries(kind))
 
 
@@ -97,8 +97,8 @@ async def test_a_slice_whose_controller_died_before_its_pods_is_finished_by_the_
     api = user(stage)
     # As it was before anything but the record had been written.
     marks = {"neorion.dev/slice-started": None}
-    await api.patch(SECRET, SLICE, Merge({"metadata": {"annotations": marks}}), NAMESPACE)
-    await api.delete(POD, f"iris-worker-{SLICE}", NAMESPACE, Deletion(grace=AT_ONCE))
+    await api.patch(SECRET, SLICE, MergePatch({"metadata": {"annotations": marks}}), NAMESPACE)
+    await api.delete(POD, f"iris-worker-{SLICE}", NAMESPACE, DeleteOptions(grace=AT_ONCE))
     await api.delete(NODE_POOL, SLICE)
     async with stage.open() as platform:
         await until(platform.changes(), order().id, SliceState.BOOTSTRAPPING)
@@ -109,7 +109,7 @@ async def test_a_slice_whose_controller_died_while_it_ended_it_is_ended_by_the_n
     async with stage.open() as platform:
         await platform.create_slice(order())
     marks = {"neorion.dev/slice-deleting": "true"}
-    await user(stage).patch(SECRET, SLICE, Merge({"metadata": {"annotations": marks}}), NAMESPACE)
+    await user(stage).patch(SECRET, SLICE, MergePatch({"metadata": {"annotations": marks}}), NAMESPACE)
     async with stage.open() as platform:
         await until_gone(platform, platform.changes(), order().id)
     assert names(stage, NODE_POOL) == names(stage, POD) == names(stage, SECRET) == []
@@ -174,7 +174,7 @@ async def test_an_image_that_cannot_be_pulled_fails_the_slice_in_the_kubelets_wo
         waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "worker:1"'}
         status = {"containerStatuses": [{"name": "iris-worker", "state": {"waiting": waiting}}]}
         name = f"iris-worker-{SLICE}"
-        await user(stage).patch(POD, name, Merge({"status": status}), NAMESPACE, "status")
+        await user(stage).patch(POD, name, MergePatch({"status": status}), NAMESPACE, "status")
         seen = await until(changes, order().id, SliceState.FAILED)
         assert f'{name} on {SLICE}-0 cannot start: ImagePullBackOff: Back-off pulling image "worker:1"' in (
             seen.message
@@ -194,7 +194,9 @@ async def test_a_slice_waits_in_the_queue_and_is_refused_when_patience_is_over(s
             waiting = await until(changes, order().id, SliceState.CREATING)
         stage.clock.advance(patience)
         # Any change makes the platform look; alone it would look when the patience is over.
-        await user(stage).patch(NODE_POOL, SLICE, Merge({"metadata": {"annotations": {"look": "again"}}}))
+        await user(stage).patch(
+            NODE_POOL, SLICE, MergePatch({"metadata": {"annotations": {"look": "again"}}})
+        )
         seen = await until(changes, order().id, SliceState.FAILED)
         assert seen.trouble is TroubleKind.NO_CAPACITY
 
@@ -205,7 +207,9 @@ async def _queue(stage: KubernetesStage) -> None:
     await wait_all_tasks_blocked()
     capacity = {"type": "Capacity", "status": "False", "reason": "QueuedAwaitingCapacity", "message": "busy"}
     capacity["lastTransitionTime"] = time_text(stage.clock.now())
-    await user(stage).patch(NODE_POOL, SLICE, Merge({"status": {"conditions": [capacity]}}), "", "status")
+    await user(stage).patch(
+        NODE_POOL, SLICE, MergePatch({"status": {"conditions": [capacity]}}), "", "status"
+    )
 
 
 async def test_an_unknown_slice_of_another_group_is_left_alone(stage: KubernetesStage):
@@ -234,6 +238,6 @@ async def test_a_pool_that_took_the_place_of_another_is_not_deleted_for_it(stage
     await api.delete(NODE_POOL, SLICE)
     await api.create(NODE_POOL, body)
     settings = KubernetesSettings(NAMESPACE, "here:1", "worker:1", {})
-    informers = Informers(api, stage.clock, seeded_rng(1))
+    informers = InformerFactory(api, stage.clock, seeded_rng(1))
     await Applier(api, informers, settings, Names("iris", NAMESPACE)).delete(NODE_POOL, seen)
     assert names(stage, NODE_POOL) == [SLICE]

@@ -16,7 +16,7 @@ from neorion.iris.model.record import Job
 from neorion.iris.serve.services import Desk
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 from neorion.keel.store import migrations_in, open_store
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ async def controller(folder: Path, settings: Settings | None = None) -> AsyncGen
     clock, rng = SystemClock(), system_rng()
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
-        Crew() as crew,
+        Supervisor() as crew,
     ):
         deck = Deck.over(store, clock, SystemIds(), rng)
         yield await start(settings or Settings(folder), deck, store, crew, unwatched)

@@ -22,12 +22,12 @@ from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
 from neorion.iris.worker import Identity, Worker
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.rpc import App, Channel, MemoryTransport, Principal, Tokens, connect
-from neorion.keel.run import Crew
+from neorion.keel.rpc import AsgiApp, Channel, MemoryTransport, Principal, TokenAuthenticator, connect
+from neorion.keel.run import Supervisor
 from neorion.keel.store import migrations_in, open_store
 from neorion.keel.telemetry.metrics import Metrics
 
-ACCOUNTS = Tokens(
+ACCOUNTS = TokenAuthenticator(
     {
         "root": Principal("root", frozenset({"admin", "user"})),
         "ada": Principal("ada", frozenset({"user"})),
@@ -118,13 +118,13 @@ async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerat
     settings = replace(settings or Settings(folder, secret="a secret"), by_hand=HandedOn())
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
-        Crew() as crew,
+        Supervisor() as crew,
     ):
         metrics = Metrics()
         deck = Deck.over(store, clock, ids, rng, Measured(metrics))
         desk = await start(settings, deck, store, crew, _unwatched)
         callers = Callers(desk.badges, ACCOUNTS)
-        app = App(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
+        app = AsgiApp(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
         async with MemoryTransport(app) as transport:
             yield Office(desk, metrics, transport)
         await desk.deck.journal.durable()

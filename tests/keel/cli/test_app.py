@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from neorion.keel.cli import App, Choices, run, yes_option
+from neorion.keel.cli import App, SuggestingChoice, run, yes_option
 from neorion.keel.cli.kit import Output
 
 PART = """
@@ -29,7 +29,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
 
     @app.command("list", heading="Reading")
     @click.option("--limit", type=int, default=10)
-    @click.option("--kind", type=Choices(["node", "pool"]), default="node")
+    @click.option("--kind", type=SuggestingChoice(["node", "pool"]), default="node")
     @yes_option
     def list_(out: Output, limit: int, kind: str, yes: bool) -> None:  # noqa: FBT001 -- click calls it
         """List things."""

@@ -4,8 +4,8 @@ import os
 import pytest
 
 from neorion.keel.base import Invalid, Terminal
-from neorion.keel.cli import Format, Shared
-from neorion.keel.cli.kit import Output, Screen, confirm, extras, missing_packages, require_extra
+from neorion.keel.cli import Format, SharedOptions
+from neorion.keel.cli.kit import Output, TerminalStream, confirm, extras, missing_packages, require_extra
 from neorion.keel.cli.kit.progress import progress
 from neorion.keel.clock import VirtualClock
 
@@ -66,8 +66,8 @@ def told(*, quiet: bool = False, tty: bool = False) -> tuple[Output, io.StringIO
             return tty
 
     stream = Stream()
-    screen = Screen(stream, color=False, width=None)
-    return Output(Shared(Format.TABLE, quiet=quiet), screen, screen, {"TERM": "xterm"}), stream
+    screen = TerminalStream(stream, color=False, width=None)
+    return Output(SharedOptions(Format.TABLE, quiet=quiet), screen, screen, {"TERM": "xterm"}), stream
 
 
 def test_without_a_terminal_progress_is_a_few_dated_lines():

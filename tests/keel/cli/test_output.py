@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Duration, Finding, Id, Instant, Quantity, Severity
-from neorion.keel.cli import ColorMode, Exit, Format, Shared
-from neorion.keel.cli.kit import Column, Output, Screen, Table, show_findings
+from neorion.keel.cli import ColorMode, Exit, Format, SharedOptions
+from neorion.keel.cli.kit import Column, Output, Table, TerminalStream, show_findings
 from neorion.keel.cli.kit.serialize import plain
-from neorion.keel.config.document import Findings, Node, read
+from neorion.keel.config.document import Findings, YamlNode, read
 
 Entry = dict[str, Any]
 TABLE: Table[Entry] = Table(
@@ -27,9 +27,14 @@ TABLE: Table[Entry] = Table(
 
 def output(form: str, *, quiet: bool = False) -> tuple[Output, io.StringIO, io.StringIO]:
     out, err = io.StringIO(), io.StringIO()
-    shared = Shared(Format(form), ColorMode.AUTO, quiet)
+    shared = SharedOptions(Format(form), ColorMode.AUTO, quiet)
     return (
-        Output(shared, Screen(out, color=False, width=None), Screen(err, color=False, width=None), {}),
+        Output(
+            shared,
+            TerminalStream(out, color=False, width=None),
+            TerminalStream(err, color=False, width=None),
+            {},
+        ),
         out,
         err,
     )
@@ -46,7 +51,7 @@ VALUES = st.recursive(
 RECORDS = st.lists(st.dictionaries(TEXTS, VALUES, max_size=4), max_size=4)
 
 
-def written(node: Node) -> object:
+def written(node: YamlNode) -> object:
     if isinstance(node.value, list):
         return [written(each) for each in node.value]
     if isinstance(node.value, dict):

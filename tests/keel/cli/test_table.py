@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.cli.kit.table import Column, Table, block_lines, table_lines
-from neorion.keel.cli.kit.terminal import Screen, Tone, cells, escape
+from neorion.keel.cli.kit.terminal import TerminalStream, Tone, cells, escape
 
 
 class State(StrEnum):
@@ -36,7 +36,7 @@ NODES: Table[Node] = Table(
 
 
 def lines(*nodes: Node, width: int | None = None, wide: bool = False, color: bool = False) -> list[str]:
-    return table_lines(NODES, nodes, Screen(io.StringIO(), color, width), wide=wide)
+    return table_lines(NODES, nodes, TerminalStream(io.StringIO(), color, width), wide=wide)
 
 
 def test_a_table_is_aligned_and_without_boxes():
@@ -86,7 +86,7 @@ def test_colour_does_not_move_anything():
 
 def test_a_block_has_a_line_for_each_column():
     shown = block_lines(
-        NODES, Node("n", note="one two three four five"), Screen(io.StringIO(), color=False, width=24)
+        NODES, Node("n", note="one two three four five"), TerminalStream(io.StringIO(), color=False, width=24)
     )
     assert shown == [
         "NAME   n",
@@ -128,7 +128,7 @@ def test_a_sentence_without_room_beside_the_others_stands_below_them():
         name=lambda node: node.name,
     )
     node = Node("a-name-of-some-length", note="one two three four five six seven")
-    assert table_lines(table, [node], Screen(io.StringIO(), color=False, width=30), wide=False) == [
+    assert table_lines(table, [node], TerminalStream(io.StringIO(), color=False, width=30), wide=False) == [
         "NAME",
         "  NOTE",
         "a-name-of-some-length",

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.cli import ColorMode
-from neorion.keel.cli.kit.terminal import Screen, Tone, cells, escape, wants_color
+from neorion.keel.cli.kit.terminal import TerminalStream, Tone, cells, escape, wants_color
 
 
 class Tty(io.StringIO):
@@ -61,14 +61,14 @@ def test_colour_is_shown_to_who_wants_it(mode: str, env: dict[str, str], tty: bo
 
 
 def test_a_screen_knows_its_width_only_where_somebody_watches():
-    assert Screen.of(io.StringIO(), ColorMode.AUTO, {"COLUMNS": "40"}).width is None
-    assert Screen.of(Tty(), ColorMode.AUTO, {"COLUMNS": "40"}).width == 40
-    assert Screen.of(Tty(), ColorMode.AUTO, {"COLUMNS": "wide"}).width == 80
+    assert TerminalStream.of(io.StringIO(), ColorMode.AUTO, {"COLUMNS": "40"}).width is None
+    assert TerminalStream.of(Tty(), ColorMode.AUTO, {"COLUMNS": "40"}).width == 40
+    assert TerminalStream.of(Tty(), ColorMode.AUTO, {"COLUMNS": "wide"}).width == 80
 
 
 def test_paint_changes_nothing_without_colour():
-    assert Screen(io.StringIO(), color=False, width=None).paint("x", Tone.BAD) == "x"
-    assert Screen(io.StringIO(), color=True, width=None).paint("x", Tone.BAD) == "\x1b[31mx\x1b[0m"
+    assert TerminalStream(io.StringIO(), color=False, width=None).paint("x", Tone.BAD) == "x"
+    assert TerminalStream(io.StringIO(), color=True, width=None).paint("x", Tone.BAD) == "\x1b[31mx\x1b[0m"
 
 
 def test_cells_counts_columns_not_letters():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field
 
 from neorion.keel.config import InvalidConfig, Model, loads
-from neorion.keel.config.document import Findings, Node, TooMuch, read, read_scalar
+from neorion.keel.config.document import DocumentTooLarge, Findings, YamlNode, read, read_scalar
 
 
 class Anything(Model):
@@ -118,7 +118,7 @@ VALUES = st.recursive(
 )
 
 
-def plain(node: Node) -> object:
+def plain(node: YamlNode) -> object:
     if isinstance(node.value, list):
         return [plain(each) for each in node.value]
     if isinstance(node.value, dict):
@@ -197,7 +197,7 @@ def test_bombs_are_refused_quickly(text: str, words: str):
 
 def test_the_reader_without_libyaml_gives_the_same_tree(monkeypatch: pytest.MonkeyPatch):
     text = "a: [1, {b: 'c'}]\nd: |\n  e\n  f\ng: &x 1\n"
-    trees: list[Node] = []
+    trees: list[YamlNode] = []
     for loader in (yaml.CSafeLoader, yaml.SafeLoader):
         monkeypatch.setattr("neorion.keel.config.document._LOADER", loader)
         trees.append(read(text, Findings("f")))
@@ -208,6 +208,6 @@ def test_half_a_character_is_refused_by_both_readers(monkeypatch: pytest.MonkeyP
     for loader in (yaml.CSafeLoader, yaml.SafeLoader):
         monkeypatch.setattr("neorion.keel.config.document._LOADER", loader)
         findings = Findings("f")
-        with contextlib.suppress(TooMuch):
+        with contextlib.suppress(DocumentTooLarge):
             read('a: "\\ud800"', findings)
         assert [found.code for _, found in findings.found] == ["config.yaml"]

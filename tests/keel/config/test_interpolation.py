@@ -4,7 +4,16 @@ from pathlib import Path
 import pytest
 from pydantic import field_validator
 
-from neorion.keel.config import DurationField, InvalidConfig, Model, NameField, Problem, Secret, load, loads
+from neorion.keel.config import (
+    DurationField,
+    InvalidConfig,
+    Model,
+    NameField,
+    Problem,
+    SecretValue,
+    load,
+    loads,
+)
 
 
 class Service(Model):
@@ -14,7 +23,7 @@ class Service(Model):
     on: bool = False
     wait: DurationField | None = None
     name: NameField = "x"
-    token: Secret | None = None
+    token: SecretValue | None = None
     notes: tuple[str, ...] = ()
 
     @field_validator("notes")
@@ -72,7 +81,7 @@ def test_files_are_read_beside_the_file_that_names_them(tmp_path: Path):
     config = tmp_path / "c.yaml"
     config.write_text(f"token: ${{file:token}}\nnote: ${{file:{absolute}}}\n")
     service = load(config, Service, {})
-    assert service.token == Secret("s3cr3t")
+    assert service.token == SecretValue("s3cr3t")
     assert service.note == "a\nb"
 
 

@@ -13,7 +13,7 @@ from neorion.keel.config import (
     NameField,
     Problem,
     QuantityField,
-    Secret,
+    SecretValue,
     load,
     loads,
 )
@@ -54,7 +54,7 @@ class Pool(Model):
 class Fleet(Model):
     providers: dict[str, str] = Field(default_factory=dict)
     pools: tuple[Pool, ...] = ()
-    token: Secret | None = None
+    token: SecretValue | None = None
     port: int = 1
     weight: float = 0
     debug: bool = False

@@ -15,7 +15,7 @@ from neorion.keel.config import (
     Model,
     NameField,
     QuantityField,
-    Secret,
+    SecretValue,
     json_schema,
     loads,
 )
@@ -46,7 +46,7 @@ class Pool(Model):
 
 class Fleet(Model):
     pools: tuple[Pool, ...] = ()
-    token: Secret | None = None
+    token: SecretValue | None = None
     labels: dict[str, str] = Field(default_factory=dict)
 
 
@@ -143,4 +143,6 @@ def test_the_schema_is_plain_json_with_a_dialect_and_words_for_units():
 
 
 def test_the_line_that_names_the_schema_is_a_comment():
-    assert loads("# yaml-language-server: $schema=fleet.json\ntoken: x\n", Fleet, {}).token == Secret("x")
+    assert loads("# yaml-language-server: $schema=fleet.json\ntoken: x\n", Fleet, {}).token == SecretValue(
+        "x"
+    )

@@ -4,14 +4,14 @@ import pickle
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from neorion.keel.config import InvalidConfig, Model, Secret, loads
+from neorion.keel.config import InvalidConfig, Model, SecretValue, loads
 
 CANARY = "hunter2"
 
 
 class Login(Model):
     user: str
-    token: Secret
+    token: SecretValue
 
 
 def test_a_secret_shows_itself_only_when_asked():
@@ -24,10 +24,10 @@ def test_a_secret_shows_itself_only_when_asked():
 
 
 def test_a_secret_is_equal_to_the_same_secret_alone():
-    assert Secret("a") == Secret("a")
-    assert Secret("a") != Secret("b")
-    assert Secret("a") != "a"
-    assert len({Secret("a"), Secret("a"), Secret("b")}) == 2
+    assert SecretValue("a") == SecretValue("a")
+    assert SecretValue("a") != SecretValue("b")
+    assert SecretValue("a") != "a"
+    assert len({SecretValue("a"), SecretValue("a"), SecretValue("b")}) == 2
 
 
 @pytest.mark.parametrize("form", [f"[{CANARY}]", f"{{x: {CANARY}}}", "12345678", f"{CANARY}\nusr: {CANARY}"])
@@ -40,11 +40,11 @@ def test_a_refused_secret_is_not_told(form: str):
 
 
 def test_a_model_made_in_code_takes_a_secret_too():
-    assert Login(user="a", token=Secret("b")).token == Secret("b")
+    assert Login(user="a", token=SecretValue("b")).token == SecretValue("b")
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(Login).validate_python({"user": 1, "token": CANARY.encode()})
     assert CANARY not in str(caught.value)
 
 
 def test_a_secret_travels_between_processes():
-    assert pickle.loads(pickle.dumps(Secret("a"))) == Secret("a")  # noqa: S301 -- our own bytes
+    assert pickle.loads(pickle.dumps(SecretValue("a"))) == SecretValue("a")  # noqa: S301 -- our own bytes

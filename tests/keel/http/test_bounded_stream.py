@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from neorion.keel.http.bounded_stream import Link
+from neorion.keel.http.bounded_stream import BoundedStream
 from neorion.keel.kube.client.websocket import WebSocket
 from tests.keel.kube.client.test_connections import listening
 
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.anyio
 MUCH = 16 * 2**20
 
 
-async def linked(address: str) -> Link:
+async def linked(address: str) -> BoundedStream:
     host, _, port = address.removeprefix("http://").partition(":")
-    _, link = await asyncio.get_running_loop().create_connection(Link, host, int(port))
+    _, link = await asyncio.get_running_loop().create_connection(BoundedStream, host, int(port))
     return link
 
 
@@ -57,7 +57,7 @@ class Tap(asyncio.Transport):
 
 
 async def test_who_reads_slowly_holds_the_peer_up():
-    link, tap = Link(), Tap()
+    link, tap = BoundedStream(), Tap()
     link.connection_made(tap)
     for _ in range(2):
         while tap.open:

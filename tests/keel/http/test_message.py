@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import Invalid
-from neorion.keel.http.message import Garbled, Head, Reading, write_head
+from neorion.keel.http.message import ProtocolError, ResponseHead, ResponseParser, write_head
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CUTS = st.lists(st.integers(min_value=0), max_size=12)
@@ -23,8 +23,8 @@ def chunked(chunks: list[bytes]) -> bytes:
     return OK + b"Transfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
 
 
-def head_of(stream: bytes) -> Head:
-    reading = Reading()
+def head_of(stream: bytes) -> ResponseHead:
+    reading = ResponseParser()
     reading.feed(stream)
     assert reading.head is not None
     return reading.head
@@ -32,7 +32,7 @@ def head_of(stream: bytes) -> Head:
 
 @given(st.lists(st.binary(min_size=1, max_size=60), max_size=8), CUTS)
 def test_a_body_in_chunks_is_the_same_however_it_is_cut(chunks: list[bytes], cuts: list[int]):
-    reading, came = Reading(), b""
+    reading, came = ResponseParser(), b""
     for _ in range(2):
         reading.expect()
         for piece in pieces(chunked(chunks), cuts):
@@ -46,14 +46,14 @@ def test_a_body_in_chunks_is_the_same_however_it_is_cut(chunks: list[bytes], cut
 @given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8), st.data())
 def test_an_answer_that_is_cut_off_is_not_done(chunks: list[bytes], data: st.DataObject):
     whole = chunked(chunks)
-    reading = Reading()
+    reading = ResponseParser()
     reading.feed(whole[: data.draw(st.integers(0, len(whole) - 1))])
     assert not reading.done
     assert not reading.end()
 
 
 def test_what_stands_behind_a_body_says_nothing_about_it():
-    reading = Reading()
+    reading = ResponseParser()
     reading.feed(OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
     reading.feed(b"0\r\nTransfer-Encoding: gzip\r\nRetry-After: 9\r\n\r\n")
     assert reading.head is not None
@@ -64,15 +64,15 @@ def test_what_stands_behind_a_body_says_nothing_about_it():
 
 @pytest.mark.parametrize("more", [b"HTTP/1.1 200 OK\r\nX-Half: an ans", b"what is this"])
 def test_an_answer_with_something_behind_it_is_never_done(more: bytes):
-    reading = Reading()
+    reading = ResponseParser()
     reading.feed(OK + b"Content-Length: 3\r\n\r\nab")
-    with pytest.raises(Garbled):
+    with pytest.raises(ProtocolError):
         reading.feed(b"c" + more)
     assert not reading.done
 
 
 def test_a_body_of_untold_length_ends_with_its_connection():
-    reading = Reading()
+    reading = ResponseParser()
     reading.feed(OK + b"\r\nall of it")
     assert not reading.done
     assert reading.end()
@@ -80,14 +80,14 @@ def test_a_body_of_untold_length_ends_with_its_connection():
 
 
 def test_who_asks_for_patience_has_not_answered():
-    reading = Reading()
+    reading = ResponseParser()
     # Also in words that came up after this was written.
     for status in (b"100 Continue", b"103 Early Hints", b"104 Upload Resumption Supported"):
         reading.feed(b"HTTP/1.1 " + status + b"\r\nLink: x\r\n\r\n")
         assert reading.head is None
         assert not reading.done
     reading.feed(OK + b"Content-Length: 0\r\n\r\n")
-    assert reading.head == Head(200, "OK", {"content-length": "0"}, stays=True)
+    assert reading.head == ResponseHead(200, "OK", {"content-length": "0"}, stays=True)
     assert reading.done
 
 
@@ -102,7 +102,7 @@ def test_a_head_says_what_was_sent_and_whether_the_connection_stays():
 
 
 def test_after_a_change_of_protocol_nothing_is_read_as_http():
-    reading = Reading()
+    reading = ResponseParser()
     reading.feed(
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x82\x01a"
     )
@@ -133,8 +133,8 @@ def test_after_a_change_of_protocol_nothing_is_read_as_http():
     ],
 )
 def test_what_is_no_answer_is_refused(stream: bytes):
-    with pytest.raises(Garbled):
-        Reading().feed(stream)
+    with pytest.raises(ProtocolError):
+        ResponseParser().feed(stream)
 
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\nb", "a\0b"])

@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from neorion.keel.base import Duration, Instant
 from neorion.keel.clock import EPOCH, seeded_rng
-from neorion.keel.kube.client import Client, Cluster, connect
+from neorion.keel.kube.client import Client, ClusterConfig, connect
 from tests.doors import shut
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -57,7 +57,7 @@ async def serving(
 
 
 @asynccontextmanager
-async def client_of(cluster: Cluster, clock: LeapClock) -> AsyncGenerator[Client]:
+async def client_of(cluster: ClusterConfig, clock: LeapClock) -> AsyncGenerator[Client]:
     async with connect(cluster, "test/1", clock, seeded_rng(7)) as client:
         yield client
 
@@ -65,7 +65,7 @@ async def client_of(cluster: Cluster, clock: LeapClock) -> AsyncGenerator[Client
 @asynccontextmanager
 async def staged(handler: Handler, clock: LeapClock | None = None) -> AsyncGenerator[Client]:
     """A client of a server with that one handler."""
-    async with serving(handler) as server, client_of(Cluster(server), clock or LeapClock()) as client:
+    async with serving(handler) as server, client_of(ClusterConfig(server), clock or LeapClock()) as client:
         yield client
 
 

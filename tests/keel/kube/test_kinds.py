@@ -6,24 +6,24 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Conflict, Deadline, Denied, Error, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.kube import (
-    Exists,
-    Expired,
-    Key,
+    AlreadyExists,
+    InvalidObject,
     Kind,
-    Meta,
-    Object,
-    Owner,
-    Rejected,
+    KubeObject,
+    ObjectKey,
+    ObjectMeta,
+    OwnerReference,
+    ResourceExpired,
     UnknownKind,
     instant,
     micro_time_text,
     time_text,
 )
 from neorion.keel.kube.core import LEASE, NODE, POD, SECRET, Lease, LeaseSpec, Secret
-from neorion.keel.kube.errors import Cause, Details, Status, refusal
+from neorion.keel.kube.errors import Status, StatusCause, StatusDetails, refusal
 
 
-class DevServer(Object, frozen=True):
+class DevServer(KubeObject, frozen=True):
     pass
 
 
@@ -60,7 +60,7 @@ def test_dots_are_no_names(name: str):
 
 
 def test_a_manifest_holds_what_was_given_and_nothing_else():
-    lease = Lease(Meta(name="l", namespace="n"), LeaseSpec(lease_transitions=0))
+    lease = Lease(ObjectMeta(name="l", namespace="n"), LeaseSpec(lease_transitions=0))
     assert LEASE.manifest(lease) == {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -76,15 +76,15 @@ def test_metadata_that_are_no_metadata_are_refused():
 
 
 def test_the_controller_is_the_owner_that_manages():
-    owner = Owner("v1", "Pod", "p", "u1")
-    boss = Owner("apps/v1", "ReplicaSet", "r", "u2", controller=True)
-    assert Meta(owners=(owner, boss)).controller == boss
-    assert Meta(owners=(owner,)).controller is None
-    assert [str(Key("n", "a")), str(Key("", "a"))] == ["n/a", "a"]
+    owner = OwnerReference("v1", "Pod", "p", "u1")
+    boss = OwnerReference("apps/v1", "ReplicaSet", "r", "u2", controller=True)
+    assert ObjectMeta(owners=(owner, boss)).controller == boss
+    assert ObjectMeta(owners=(owner,)).controller is None
+    assert [str(ObjectKey("n", "a")), str(ObjectKey("", "a"))] == ["n/a", "a"]
 
 
 def test_a_secret_keeps_its_values_out_of_its_text():
-    secret = Secret(Meta(name="s", namespace="n"), data={"password": "aHVudGVyMg=="})
+    secret = Secret(ObjectMeta(name="s", namespace="n"), data={"password": "aHVudGVyMg=="})
     assert secret.value("password") == b"hunter2"
     assert secret.value("other") is None
     assert "aHVudGVyMg" not in repr(secret)
@@ -113,21 +113,21 @@ def test_what_is_no_time_is_refused():
 @pytest.mark.parametrize(
     ("code", "reason", "details", "family", "word"),
     [
-        (400, "BadRequest", Details(), Invalid, "kube.bad_request"),
-        (403, "Forbidden", Details(name="p"), Denied, "kube.denied"),
-        (404, "NotFound", Details(name="p", kind="pods"), NotFound, "kube.not_found"),
-        (404, "", Details(), UnknownKind, "kube.unknown_kind"),
-        (405, "MethodNotAllowed", Details(), Error, "kube.unsupported"),
-        (409, "AlreadyExists", Details(name="p"), Exists, "kube.exists"),
-        (409, "Conflict", Details(name="p"), Conflict, "kube.conflict"),
-        (410, "Expired", Details(), Expired, "kube.expired"),
-        (413, "RequestEntityTooLarge", Details(), Invalid, "kube.too_large"),
-        (504, "Timeout", Details(), Deadline, "kube.timeout"),
-        (599, "", Details(), Error, "kube.failed"),
+        (400, "BadRequest", StatusDetails(), Invalid, "kube.bad_request"),
+        (403, "Forbidden", StatusDetails(name="p"), Denied, "kube.denied"),
+        (404, "NotFound", StatusDetails(name="p", kind="pods"), NotFound, "kube.not_found"),
+        (404, "", StatusDetails(), UnknownKind, "kube.unknown_kind"),
+        (405, "MethodNotAllowed", StatusDetails(), Error, "kube.unsupported"),
+        (409, "AlreadyExists", StatusDetails(name="p"), AlreadyExists, "kube.exists"),
+        (409, "Conflict", StatusDetails(name="p"), Conflict, "kube.conflict"),
+        (410, "Expired", StatusDetails(), ResourceExpired, "kube.expired"),
+        (413, "RequestEntityTooLarge", StatusDetails(), Invalid, "kube.too_large"),
+        (504, "Timeout", StatusDetails(), Deadline, "kube.timeout"),
+        (599, "", StatusDetails(), Error, "kube.failed"),
     ],
 )
 def test_a_refusal_becomes_the_family_that_says_what_to_do(
-    code: int, reason: str, details: Details, family: type[Error], word: str
+    code: int, reason: str, details: StatusDetails, family: type[Error], word: str
 ):
     error = refusal(Status("Failure", "No.", reason, code, details))
     assert isinstance(error, family)
@@ -141,8 +141,11 @@ def test_an_exhausted_quota_is_not_a_missing_right():
 
 
 def test_an_invalid_object_says_where():
-    causes = (Cause("FieldValueInvalid", "too large", "spec.size"), Cause("x", "y", "spec.colour"))
-    error = refusal(Status("Failure", "Widget is invalid", "Invalid", 422, Details(causes=causes)))
-    assert isinstance(error, Rejected)
+    causes = (
+        StatusCause("FieldValueInvalid", "too large", "spec.size"),
+        StatusCause("x", "y", "spec.colour"),
+    )
+    error = refusal(Status("Failure", "Widget is invalid", "Invalid", 422, StatusDetails(causes=causes)))
+    assert isinstance(error, InvalidObject)
     assert error.causes == causes
     assert error.hint == "Correct spec.colour, spec.size."

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from neorion.keel.rpc.fast_path import Direct
+from neorion.keel.rpc.fast_path import FastPath
 from tests.keel.rpc.gen.echo_pb import Ping, Pong
 from tests.keel.rpc.test_http import SAY, Answer, ask, request
 from tests.keel.rpc.world import TOKEN, World, over_socket
@@ -29,13 +29,13 @@ async def say(w: World, ping: Ping, *, packed: bool, **headers: str) -> Answer:
 def short(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which calls went the short way."""
     went: list[str] = []
-    answer = Direct.answer
+    answer = FastPath.answer
 
-    async def noted(self: Direct, exchange: object, body: bytes) -> None:
+    async def noted(self: FastPath, exchange: object, body: bytes) -> None:
         went.append(self.method.name)
         await answer(self, exchange, body)  # pyright: ignore[reportArgumentType] -- passed on as it came
 
-    monkeypatch.setattr(Direct, "answer", noted)
+    monkeypatch.setattr(FastPath, "answer", noted)
     return went
 
 

@@ -8,7 +8,15 @@ import pytest
 
 from neorion.keel.base import Invalid, Unauthenticated
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import App, Guests, Principal, Service, Tokens, connect, serve
+from neorion.keel.rpc import (
+    AnonymousFallback,
+    AsgiApp,
+    Principal,
+    RpcService,
+    TokenAuthenticator,
+    connect,
+    serve,
+)
 from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_connect import EchoASGIApplication
 from tests.keel.rpc.gen.echo_pb import Ping
@@ -17,10 +25,10 @@ from tests.keel.rpc.world import ALLOW, TOKEN, EchoService
 pytestmark = pytest.mark.anyio
 
 
-def open_app(service: EchoService) -> App:
-    known = Tokens({TOKEN: Principal("ada", frozenset({"worker"}))})
-    guests = Guests(known, Principal("guest"))
-    return App([Service(EchoASGIApplication, service, ALLOW)], ids=SystemIds(), authenticator=guests)
+def open_app(service: EchoService) -> AsgiApp:
+    known = TokenAuthenticator({TOKEN: Principal("ada", frozenset({"worker"}))})
+    guests = AnonymousFallback(known, Principal("guest"))
+    return AsgiApp([RpcService(EchoASGIApplication, service, ALLOW)], ids=SystemIds(), authenticator=guests)
 
 
 @pytest.mark.parametrize(("token", "name"), [(None, "guest"), (TOKEN, "ada")])

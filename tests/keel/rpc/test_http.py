@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Duration
-from neorion.keel.rpc import Limits
+from neorion.keel.rpc import RequestLimits
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, World, over_socket
 
@@ -102,7 +102,7 @@ async def test_plain_routes_answer_beside_the_services() -> None:
     ],
 )
 async def test_a_plain_error_is_the_same_fields_as_json(data: bytes, status: int, code: str) -> None:
-    async with over_socket(Limits(body_bytes=4096)) as w:
+    async with over_socket(RequestLimits(body_bytes=4096)) as w:
         answer = await ask(w, data)
         assert (answer.status, answer.json["code"]) == (status, code)
         assert {"family", "sentence"} <= answer.json.keys()
@@ -138,7 +138,7 @@ async def test_a_refused_call_says_why_in_connects_form(data: bytes, status: int
 
 
 async def test_a_busy_server_says_when_to_come_back_and_still_answers_probes() -> None:
-    async with over_socket(Limits(calls=0)) as w:
+    async with over_socket(RequestLimits(calls=0)) as w:
         allowed = {"content_type": "application/json", "authorization": f"Bearer {TOKEN}"}
         answer = await ask(w, request("POST", SAY, b"{}", **allowed))
         assert (answer.status, answer.headers["retry-after"]) == (429, "1")
@@ -146,14 +146,14 @@ async def test_a_busy_server_says_when_to_come_back_and_still_answers_probes() -
 
 
 async def test_a_chunked_body_is_counted_as_it_comes() -> None:
-    async with over_socket(Limits(body_bytes=1000)) as w:
+    async with over_socket(RequestLimits(body_bytes=1000)) as w:
         head = f"POST {LOOK} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         answer = await ask(w, head.encode() + b"200\r\n" + b"x" * 512 + b"\r\n200\r\n" + b"x" * 512 + b"\r\n")
         assert answer.status == 413
 
 
 async def test_headers_over_the_limit_are_refused() -> None:
-    async with over_socket(Limits(header_bytes=8192)) as w:
+    async with over_socket(RequestLimits(header_bytes=8192)) as w:
         stream = await anyio.connect_tcp("127.0.0.1", w.port)
         await stream.send(request("GET", "/health", x_long="x" * 20_000))
         assert (await stream.receive()).startswith(b"HTTP/1.1 431 ")
@@ -161,7 +161,7 @@ async def test_headers_over_the_limit_are_refused() -> None:
 
 
 async def test_half_a_header_holds_nobody_up_and_is_ended() -> None:
-    async with over_socket(Limits(header_time=Duration.of(ms=300))) as w:
+    async with over_socket(RequestLimits(header_time=Duration.of(ms=300))) as w:
         slow = [await anyio.connect_tcp("127.0.0.1", w.port) for _ in range(20)]
         for stream in slow:
             await stream.send(b"POST /x HTTP/1.1\r\nhost: ")
@@ -179,7 +179,7 @@ async def read_to_the_end(stream: SocketStream) -> None:
 
 
 async def test_a_body_that_does_not_come_is_given_up() -> None:
-    async with over_socket(Limits(body_time=Duration.of(ms=100))) as w:
+    async with over_socket(RequestLimits(body_time=Duration.of(ms=100))) as w:
         data = request("POST", LOOK, b"{}", content_type="application/json")[:-1]
         answer = await ask(w, data)
         assert answer.status == 408
@@ -214,7 +214,7 @@ def nearly_right(draw: st.DrawFn) -> bytes:
 
 
 async def test_no_bytes_bring_the_server_down_or_an_error_without_a_type() -> None:
-    async with over_socket(Limits(header_time=Duration.of(ms=500))) as w:
+    async with over_socket(RequestLimits(header_time=Duration.of(ms=500))) as w:
 
         @settings(max_examples=200, deadline=None)
         @given(st.binary(max_size=300) | nearly_right())

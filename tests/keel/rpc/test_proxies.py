@@ -7,7 +7,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
 from neorion.keel.http.client import Request, fetch
-from neorion.keel.http.dialer import Unreached
+from neorion.keel.http.dialer import DialError
 from neorion.keel.rpc import connect, http_transport
 from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_pb import Ping
@@ -67,7 +67,7 @@ async def test_a_proxy_is_asked_for_others_unless_they_are_spared(monkeypatch: p
             await call(_OTHER)
         monkeypatch.delenv("NO_PROXY")
         transport = http_transport(f"http://{_OTHER}", direct=True)
-        with pytest.raises(Unreached):
+        with pytest.raises(DialError):
             await fetch(transport, Request("GET", "/"))
         await transport.aclose()
         group.cancel_scope.cancel()

@@ -11,7 +11,7 @@ import trustme
 from neorion.keel.base import Duration, Error, Invalid, Retry
 from neorion.keel.clock import SystemIds
 from neorion.keel.http.client import IDLE_S
-from neorion.keel.rpc import ClientTls, Limits, ServerTls, connect, serve
+from neorion.keel.rpc import ClientTls, RequestLimits, ServerTls, connect, serve
 from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, EchoService, make_app, over_socket
@@ -50,7 +50,7 @@ async def with_certificates(folder: Path) -> AsyncGenerator[tuple[EchoService, s
         issued = authority.issue_cert("worker.neorion", "127.0.0.1")
         issued.private_key_pem.write_to_path(folder / f"{name}.key")
         issued.cert_chain_pems[0].write_to_path(folder / f"{name}.pem")
-    echo, app = make_app(Limits(header_time=Duration.of(ms=500)))
+    echo, app = make_app(RequestLimits(header_time=Duration.of(ms=500)))
     files = ServerTls(folder / "ours.pem", folder / "ours.key", folder / "ours-ca.pem")
     async with serve(app, tls=files) as server:
         yield echo, server.address, folder
@@ -204,7 +204,7 @@ async def test_streams_are_told_to_reconnect_when_the_server_goes_down() -> None
 
 
 async def test_a_client_with_half_a_request_does_not_keep_the_server_up() -> None:
-    _, app = make_app(Limits(header_time=Duration.of(ms=200)))
+    _, app = make_app(RequestLimits(header_time=Duration.of(ms=200)))
     with anyio.fail_after(60):
         async with serve(app) as server:
             stream = await anyio.connect_tcp("127.0.0.1", server.port)

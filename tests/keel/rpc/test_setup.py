@@ -12,12 +12,12 @@ from neorion.keel.base import Conflict, Invalid, Retry
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import (
     KNOWN,
-    App,
+    AsgiApp,
     ClientTls,
     Principal,
+    RpcService,
     ServerTls,
-    Service,
-    Tokens,
+    TokenAuthenticator,
     connect,
     serve,
 )
@@ -29,8 +29,8 @@ from tests.keel.rpc.world import ALLOW, EchoService, make_app
 pytestmark = pytest.mark.anyio
 
 
-def app_with(allow: dict[str, set[str]]) -> App:
-    return App([Service(EchoASGIApplication, EchoService(), allow)], ids=SystemIds())
+def app_with(allow: dict[str, set[str]]) -> AsgiApp:
+    return AsgiApp([RpcService(EchoASGIApplication, EchoService(), allow)], ids=SystemIds())
 
 
 def test_a_method_nobody_was_allowed_is_an_error_at_start() -> None:
@@ -58,7 +58,7 @@ def test_a_method_that_streams_from_the_client_is_an_error_at_start() -> None:
 
     try:
         with pytest.raises(Invalid) as caught:
-            App([Service(EchoASGIApplication, Streaming(), ALLOW)], ids=SystemIds())
+            AsgiApp([RpcService(EchoASGIApplication, Streaming(), ALLOW)], ids=SystemIds())
         assert caught.value.code == "rpc.client_stream"
     finally:
         for method in EchoService.desc().methods:
@@ -171,7 +171,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 
 
 async def test_static_tokens_know_their_owners_and_nobody_else() -> None:
-    tokens = Tokens({"one": Principal("a"), "two": Principal("b")})
+    tokens = TokenAuthenticator({"one": Principal("a"), "two": Principal("b")})
     assert await tokens.authenticate("one") == Principal("a")
     assert await tokens.authenticate("two") == Principal("b")
     assert await tokens.authenticate("three") is None
@@ -182,7 +182,7 @@ async def test_static_tokens_know_their_owners_and_nobody_else() -> None:
     ("code", "absent"),
     [
         ("import neorion.keel.rpc", ["connectrpc", "granian", "pyqwest"]),
-        ("from neorion.keel.rpc import connect, App, serve", ["granian"]),
+        ("from neorion.keel.rpc import connect, AsgiApp, serve", ["granian"]),
     ],
 )
 def test_importing_the_client_does_not_load_the_server(code: str, absent: list[str]) -> None:

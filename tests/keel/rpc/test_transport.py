@@ -17,8 +17,8 @@ from neorion.keel.base import (
     Unauthenticated,
 )
 from neorion.keel.http.client import Request, fetch
-from neorion.keel.rpc import Limits
-from neorion.keel.rpc.call_context import Exchange
+from neorion.keel.rpc import RequestLimits
+from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.telemetry import correlated
 from tests.keel.rpc.gen.echo_pb import Ping
 from tests.keel.rpc.world import TOKEN, OpenWorld
@@ -104,7 +104,7 @@ async def test_a_deadline_cancels_the_handler_and_tells_the_caller(world: OpenWo
 
 
 async def test_the_server_has_a_deadline_of_its_own(world: OpenWorld) -> None:
-    async with world(Limits(call_time=Duration.of(ms=50), stream_time=Duration.of(ms=50))) as w:
+    async with world(RequestLimits(call_time=Duration.of(ms=50), stream_time=Duration.of(ms=50))) as w:
         with pytest.raises(Deadline) as caught:
             await w.client.wait(Ping())
         assert caught.value.code == "rpc.deadline"
@@ -199,7 +199,7 @@ async def aiter_from_second(w):
 
 @pytest.mark.parametrize("size", [1_001, 20_000_000])
 async def test_a_body_over_the_limit_is_refused_whole(world: OpenWorld, size: int) -> None:
-    async with world(Limits(body_bytes=1000)) as w:
+    async with world(RequestLimits(body_bytes=1000)) as w:
         with pytest.raises(Invalid) as caught:
             await w.client.say(Ping(text="x" * size))
         assert caught.value.code == "rpc.too_large"
@@ -208,7 +208,7 @@ async def test_a_body_over_the_limit_is_refused_whole(world: OpenWorld, size: in
 
 
 async def test_calls_over_the_limit_are_told_to_come_back(world: OpenWorld) -> None:
-    async with world(Limits(calls=1)) as w, anyio.create_task_group() as tasks:
+    async with world(RequestLimits(calls=1)) as w, anyio.create_task_group() as tasks:
         tasks.start_soon(w.client.wait, Ping())
         await w.echo.begun.wait()
         with pytest.raises(Retry) as caught:
@@ -219,7 +219,7 @@ async def test_calls_over_the_limit_are_told_to_come_back(world: OpenWorld) -> N
 
 
 async def test_streams_have_a_limit_of_their_own(world: OpenWorld) -> None:
-    async with world(Limits(streams=1)) as w:
+    async with world(RequestLimits(streams=1)) as w:
         stream = w.client.watch(Ping())
         await anext(stream)
         with pytest.raises(Retry) as caught:
@@ -294,14 +294,14 @@ async def test_no_handler_sees_the_token(world: OpenWorld) -> None:
 async def test_a_served_request_leaves_nothing_to_the_garbage_collector(world: OpenWorld) -> None:
     async with world() as w:
         gc.collect()
-        before = sum(type(found) is Exchange for found in gc.get_objects())
+        before = sum(type(found) is CallContext for found in gc.get_objects())
         gc.disable()
         try:
             for _ in range(5):
                 await w.client.say(Ping())
                 assert [pong.count async for pong in w.client.watch(Ping(count=1))] == [0]
             await anyio.lowlevel.checkpoint()
-            kept = sum(type(found) is Exchange for found in gc.get_objects())
+            kept = sum(type(found) is CallContext for found in gc.get_objects())
             # The one served last may still be on some frame.
             assert kept <= before + 1
         finally:

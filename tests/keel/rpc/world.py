@@ -13,16 +13,16 @@ from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import (
     ANYONE,
     KNOWN,
-    App,
+    AsgiApp,
     Channel,
-    Limits,
     MemoryTransport,
     Principal,
     Request,
+    RequestLimits,
     Response,
     Route,
-    Service,
-    Tokens,
+    RpcService,
+    TokenAuthenticator,
     caller,
     connect,
     serve,
@@ -111,7 +111,7 @@ class World:
     """A running application and the ways to it."""
 
     echo: EchoService
-    app: App
+    app: AsgiApp
     channel: Channel
     open_channel: Callable[..., Channel]
     address: str = "http://memory"
@@ -128,29 +128,29 @@ class World:
 OpenWorld = Callable[..., AbstractAsyncContextManager[World]]
 
 
-def make_app(limits: Limits | None = None) -> tuple[EchoService, App]:
+def make_app(limits: RequestLimits | None = None) -> tuple[EchoService, AsgiApp]:
     echo = EchoService()
     people = {
         TOKEN: Principal("worker-1", frozenset({"worker"})),
         "reader": Principal("reader-1", frozenset({"reader"})),
     }
     anyone = frozenset({ANYONE})
-    app = App(
-        [Service(EchoASGIApplication, echo, ALLOW)],
+    app = AsgiApp(
+        [RpcService(EchoASGIApplication, echo, ALLOW)],
         [
             Route("GET", "/health", health, anyone),
             Route("GET", "/broken", broken, anyone),
             Route("GET", "/private", health, frozenset({"worker"})),
         ],
         ids=SystemIds(),
-        authenticator=Tokens(people),
+        authenticator=TokenAuthenticator(people),
         limits=limits,
     )
     return echo, app
 
 
 @asynccontextmanager
-async def over_socket(limits: Limits | None = None, **serving: Any) -> AsyncGenerator[World]:
+async def over_socket(limits: RequestLimits | None = None, **serving: Any) -> AsyncGenerator[World]:
     echo, app = make_app(limits)
     async with serve(app, **serving) as server, AsyncExitStack() as opened:
 
@@ -164,7 +164,7 @@ async def over_socket(limits: Limits | None = None, **serving: Any) -> AsyncGene
 
 
 @asynccontextmanager
-async def in_memory(limits: Limits | None = None) -> AsyncGenerator[World]:
+async def in_memory(limits: RequestLimits | None = None) -> AsyncGenerator[World]:
     echo, app = make_app(limits)
     async with MemoryTransport(app) as transport:
 

@@ -5,10 +5,10 @@ import pytest
 
 from neorion.keel.base import Conflict, Deadline, Duration, Retry, Terminal
 from neorion.keel.clock import seeded_rng
-from neorion.keel.run import Backoff, Crew, Loop, Pace, retry
+from neorion.keel.run import Backoff, Loop, LoopTiming, Supervisor, retry
 from neorion.keel.sim import World, seeds
 
-EVERY = Pace(Duration.of(seconds=10))
+EVERY = LoopTiming(Duration.of(seconds=10))
 
 
 class Ticks:
@@ -33,7 +33,7 @@ def make_loop(world: World, ticks: Ticks) -> Loop:
 @seeds(20)
 async def test_a_loop_ticks_at_once_and_then_by_its_timer(world: World):
     ticks = Ticks(world)
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(make_loop(world, ticks))
         await world.sleep(25)
         crew.stop()
@@ -48,7 +48,7 @@ async def test_a_tick_that_knows_when_the_next_one_matters_shortens_the_rest(wor
         at.append(round(world.clock.monotonic(), 3))
         return {1: Duration.of(seconds=3), 2: Duration.of(minutes=1)}.get(len(at))
 
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(Loop("ship.watch", tick, EVERY, world.clock, world.rng))
         await world.sleep(25)
         crew.stop()
@@ -59,7 +59,7 @@ async def test_a_tick_that_knows_when_the_next_one_matters_shortens_the_rest(wor
 async def test_many_wakes_are_one_tick_and_a_wake_during_a_tick_is_not_lost(world: World):
     ticks = Ticks(world)
     loop = make_loop(world, ticks)
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(loop)
         await world.sleep(1)
         for _ in range(100):
@@ -78,7 +78,7 @@ async def test_a_wake_while_the_tick_runs_makes_another_tick(world: World):
         await world.sleep(2)
 
     loop = Loop("ship.slow", slow, EVERY, world.clock, world.rng)
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(loop)
         await world.sleep(1)
         loop.wake()
@@ -91,7 +91,7 @@ async def test_a_wake_while_the_tick_runs_makes_another_tick(world: World):
 async def test_a_failing_tick_is_tried_again_later_and_a_wake_does_not_hurry_it(world: World):
     ticks = Ticks(world, failures=3)
     loop = make_loop(world, ticks)
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(loop)
         with anyio.move_on_after(5):
             while len(ticks.at) < 4:
@@ -111,7 +111,7 @@ async def test_ticks_are_watched_with_their_time_and_their_failure(world: World)
         seen.append((name, round(seconds, 3), failed))
 
     ticks = Ticks(world, failures=1)
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(Loop("ship.watch", ticks, EVERY, world.clock, world.rng, watch))
         await world.sleep(5)
         crew.stop()
@@ -126,7 +126,7 @@ async def test_a_stopped_loop_finishes_its_tick_and_begins_no_other(world: World
         await world.sleep(3)
         done.append("whole")
 
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         crew.loop(Loop("ship.slow", slow, EVERY, world.clock, world.rng))
         await world.sleep(1)
         crew.stop()
@@ -147,7 +147,7 @@ async def test_what_outstays_the_grace_is_cancelled_whatever_it_swallows(world: 
                 swallowed += 1
         await anyio.sleep_forever()
 
-    async with Crew(grace=Duration.of(seconds=4)) as crew:
+    async with Supervisor(grace=Duration.of(seconds=4)) as crew:
         crew.spawn("ship.stubborn", stubborn)
         await world.sleep(1)
         crew.stop()
@@ -170,7 +170,7 @@ async def test_the_failure_of_one_is_the_failure_of_the_crew(world: World):
             ended.append("told")
 
     async def crewed() -> None:
-        async with Crew() as crew:
+        async with Supervisor() as crew:
             crew.spawn("ship.fails", fails)
             crew.spawn("ship.works", works)
 
@@ -187,7 +187,7 @@ async def test_start_returns_what_the_work_says_when_it_is_ready(world: World):
         task_status.started(7000)
         await anyio.sleep_forever()
 
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         assert await crew.start("ship.server", server) == 7000
         assert world.clock.monotonic() == pytest.approx(2)
         crew.cancel()

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Duration, Retry, Terminal
 from neorion.keel.sim import Host, World, explore
-from neorion.keel.sim.linearizability import Action, History, Operation, Read, Swap, Write, linearizable
+from neorion.keel.sim.linearizability import (
+    Action,
+    Operation,
+    OperationHistory,
+    Read,
+    Swap,
+    Write,
+    linearizable,
+)
 
 ACTIONS = st.one_of(
     st.just(Read()),
@@ -99,7 +107,7 @@ async def backup(_host: Host, world: World) -> None:
 
 
 async def replicated_register(world: World, *, read_from: str) -> None:
-    history = History(initial=0)
+    history = OperationHistory(initial=0)
 
     async def client(host: Host) -> None:
         for number in range(4):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import Duration, Error, Invalid
-from neorion.keel.sim import Limits, World, simulate
+from neorion.keel.sim import SimulationLimits, World, simulate
 
 
 def code_of(error: BaseException | None) -> str:
@@ -262,7 +262,7 @@ def test_a_run_that_spins_ends_at_the_limit_of_steps():
         while True:
             await anyio.lowlevel.checkpoint()
 
-    outcome = simulate(scenario, 1, limits=Limits(steps=1_000))
+    outcome = simulate(scenario, 1, limits=SimulationLimits(steps=1_000))
     assert code_of(outcome.error) == "sim.steps"
     assert outcome.steps == 1_000
 
@@ -272,7 +272,7 @@ def test_a_run_that_waits_too_long_ends_at_the_limit_of_time():
         while True:
             await world.clock.sleep(Duration.of(seconds=7))
 
-    outcome = simulate(scenario, 1, limits=Limits(time=Duration.of(minutes=1)))
+    outcome = simulate(scenario, 1, limits=SimulationLimits(time=Duration.of(minutes=1)))
     assert code_of(outcome.error) == "sim.time"
     assert outcome.elapsed == Duration.of(seconds=56)
 

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Conflict, Invalid, NotFound, Retry
-from neorion.keel.sim import Host, Stream, Weather, World, simulate
+from neorion.keel.sim import Host, LinkConditions, Stream, World, simulate
 from neorion.keel.sim.network import MAILBOX_MAX
 
 
@@ -185,7 +185,7 @@ def test_a_paused_server_answers_when_it_is_resumed():
 
 def test_datagrams_are_lost_doubled_and_reordered_as_the_weather_says():
     async def scenario(world: World) -> list[int]:
-        world.links.weather = Weather(drop=0.2, duplicate=0.2)
+        world.links.weather = LinkConditions(drop=0.2, duplicate=0.2)
         got = list[int]()
         with world.network.mailbox("here:box") as box:
             for number in range(1_000):
@@ -227,7 +227,7 @@ def test_links_have_weather_of_their_own():
     async def scenario(world: World) -> None:
         serving(world)
         await settled(world)
-        world.links.set("scenario", "server", Weather(delay_s=(10, 11)))
+        world.links.set("scenario", "server", LinkConditions(delay_s=(10, 11)))
         await world.network.call("server:echo", 1)
         assert 20 <= world.clock.monotonic() <= 23
 
@@ -265,6 +265,6 @@ def test_addresses_are_checked():
         world.host("one").start(main)
         await world.sleep(1)
         with pytest.raises(Invalid):
-            Weather(delay_s=(2, 1))
+            LinkConditions(delay_s=(2, 1))
 
     simulate(scenario, 1).check()

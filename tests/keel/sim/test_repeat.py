@@ -8,7 +8,7 @@ import anyio
 
 from neorion.keel.base import Duration, Id
 from neorion.keel.clock import point
-from neorion.keel.sim import Crash, Host, Weather, World, simulate
+from neorion.keel.sim import Crash, Host, LinkConditions, World, simulate
 
 
 class NoteId(Id):
@@ -17,7 +17,7 @@ class NoteId(Id):
 
 async def busy(world: World) -> None:
     """A bit of everything: tasks, cancellation, datagrams, calls, streams, disks, faults, crashes, ids."""
-    world.links.weather = Weather(drop=0.1, duplicate=0.1)
+    world.links.weather = LinkConditions(drop=0.1, duplicate=0.1)
     world.faults.sometimes("busy.*", 0.1, Crash(down=Duration.of(ms=50)), host="b")
 
     async def answer(caller: str, request: object) -> object:

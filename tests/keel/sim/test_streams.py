@@ -3,7 +3,7 @@ from functools import partial
 import anyio
 import pytest
 
-from neorion.keel.sim import Host, Stream, Weather, World, simulate
+from neorion.keel.sim import Host, LinkConditions, Stream, World, simulate
 from neorion.keel.sim.stream import WINDOW
 
 
@@ -155,7 +155,7 @@ def test_the_server_learns_that_its_client_crashed_or_gave_up_connecting():
             client.crash()
             await world.sleep(1)
             assert ends == ["broken"]
-            world.links.set("scenario", "here", Weather(delay_s=(1, 1)))
+            world.links.set("scenario", "here", LinkConditions(delay_s=(1, 1)))
             with anyio.move_on_after(1.5):
                 await world.network.connect("here:tcp")
             await world.sleep(10)

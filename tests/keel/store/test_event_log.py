@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from neorion.keel.base import Instant
 from neorion.keel.clock import EPOCH, VirtualClock
-from neorion.keel.store import Event, History, InlineLane, MemoryDisk, Tx, open_store
+from neorion.keel.store import EventLog, EventRecord, InlineExecutor, MemoryDisk, Tx, open_store
 from tests.keel.store.schema import ALL
 
 
@@ -22,11 +22,11 @@ def everything(tx: Tx) -> list[tuple[str, int]]:
 def test_a_history_keeps_the_newest_and_never_exceeds_its_caps(
     batches: list[list[str]], per_subject: int, total: int
 ):
-    history = History("event", per_subject=per_subject, total=total)
+    history = EventLog("event", per_subject=per_subject, total=total)
 
     async def run() -> None:
         clock = VirtualClock(lambda: 0.0)
-        async with open_store(MemoryDisk(), migrations=ALL, clock=clock, lane=InlineLane()) as store:
+        async with open_store(MemoryDisk(), migrations=ALL, clock=clock, lane=InlineExecutor()) as store:
             appended = list[tuple[str, int]]()
             for batch in batches:
                 lines = [(subject, EPOCH, "x") for subject in batch]
@@ -47,11 +47,11 @@ def test_a_history_keeps_the_newest_and_never_exceeds_its_caps(
 
 @pytest.mark.anyio
 async def test_recent_events_come_newest_first():
-    history = History("event", per_subject=3, total=100)
+    history = EventLog("event", per_subject=3, total=100)
     clock = VirtualClock(lambda: 0.0)
-    async with open_store(MemoryDisk(), migrations=ALL, clock=clock, lane=InlineLane()) as store:
+    async with open_store(MemoryDisk(), migrations=ALL, clock=clock, lane=InlineExecutor()) as store:
 
-        def change(tx: Tx) -> list[Event]:
+        def change(tx: Tx) -> list[EventRecord]:
             for n in range(5):
                 history.append(tx, "job", Instant(n), str(n))
                 history.append(tx, "other", Instant(n), str(n))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from neorion.keel.clock import VirtualClock
-from neorion.keel.store import InlineLane, MemoryDisk, Migration, Store, Tx, open_store, restore
+from neorion.keel.store import InlineExecutor, MemoryDisk, Migration, Store, Tx, open_store, restore
 
 TABLE = Migration(1, "kv", "CREATE TABLE kv (k INTEGER PRIMARY KEY, v INTEGER NOT NULL)")
 PUT = "INSERT INTO kv (k, v) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
@@ -48,7 +48,7 @@ class StoreMachine(RuleBasedStateMachine):
 
         async def own() -> None:
             async with open_store(
-                self.disk, migrations=[TABLE], clock=VirtualClock(lambda: 0.0), lane=InlineLane()
+                self.disk, migrations=[TABLE], clock=VirtualClock(lambda: 0.0), lane=InlineExecutor()
             ) as store:
                 opened.set_result(store)
                 await closing.wait()

@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from neorion.keel.base import Retry
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 from neorion.keel.sim import World, seeds
-from neorion.keel.store import InlineLane, MemoryDisk, Store, Tx, WriteBehind, open_store
+from neorion.keel.store import InlineExecutor, MemoryDisk, Store, Tx, WriteBehind, open_store
 from tests.keel.store.schema import ALL
 
 
@@ -49,7 +49,7 @@ def written(tx: Tx) -> list[tuple[int, str]]:
 
 @seeds(20)
 async def test_what_is_durable_is_in_the_store_and_what_gathered_went_together(world: World):
-    disk, lane = MemoryDisk(), InlineLane()
+    disk, lane = MemoryDisk(), InlineExecutor()
     async with open_store(disk, migrations=ALL, clock=world.clock, lane=lane) as store:
         notes = Notes(store, world, refusals=world.rng.choice([0, 1, 3]))
         notes.note(1, "first")
@@ -60,7 +60,7 @@ async def test_what_is_durable_is_in_the_store_and_what_gathered_went_together(w
             await notes.durable()
             assert await store.read(written) == [(1, "first, again"), (2, "second")]
 
-        async with Crew() as crew:
+        async with Supervisor() as crew:
             async with anyio.create_task_group() as readers:
                 readers.start_soon(reader)
                 readers.start_soon(reader)
@@ -83,10 +83,10 @@ async def test_a_store_that_takes_nothing_is_told_once_and_so_is_its_return(
 ):
     caplog.set_level(logging.INFO)
     caplog.clear()
-    disk, lane = MemoryDisk(), InlineLane()
+    disk, lane = MemoryDisk(), InlineExecutor()
     async with open_store(disk, migrations=ALL, clock=world.clock, lane=lane) as store:
         notes = Notes(store, world, refusals=5)
-        async with Crew() as crew:
+        async with Supervisor() as crew:
             crew.spawn("writer", notes.run)
             for number in range(1, 4):
                 notes.note(number, "line")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import Instant, Terminal
-from neorion.keel.table import STORY_MAX, IllegalMove, Step, Table
+from neorion.keel.table import STORY_MAX, IllegalTransition, Transition, TransitionTable
 
 
 class Door(Enum):
@@ -17,7 +17,7 @@ class Door(Enum):
     GONE = "gone"
 
 
-DOOR = Table(
+DOOR = TransitionTable(
     "door",
     Door.SHUT,
     {
@@ -32,15 +32,15 @@ DOOR = Table(
 
 def test_a_legal_walk_becomes_a_story():
     story = DOOR.begin("built", Instant(0))
-    story = DOOR.move("front", story, Step(Instant(1), Door.OPEN, "guest"))
+    story = DOOR.move("front", story, Transition(Instant(1), Door.OPEN, "guest"))
     assert [step.state for step in story] == [Door.SHUT, Door.OPEN]
 
 
 def test_an_illegal_move_raises_with_the_whole_story():
     story = DOOR.begin("built", Instant(0))
-    story = DOOR.move("front", story, Step(Instant(10**9), Door.LOCKED, "night"))
-    with pytest.raises(IllegalMove) as caught:
-        DOOR.move("front", story, Step(Instant(2 * 10**9), Door.OPEN, "guest"))
+    story = DOOR.move("front", story, Transition(Instant(10**9), Door.LOCKED, "night"))
+    with pytest.raises(IllegalTransition) as caught:
+        DOOR.move("front", story, Transition(Instant(2 * 10**9), Door.OPEN, "guest"))
     assert isinstance(caught.value, Terminal)
     assert str(caught.value) == "door front cannot go from LOCKED to OPEN."
     assert "built" in caught.value.hint
@@ -49,9 +49,9 @@ def test_an_illegal_move_raises_with_the_whole_story():
 
 
 def test_an_illegal_move_survives_a_process_boundary():
-    error = IllegalMove("door", "front", (Door.GONE, Door.OPEN), ())
+    error = IllegalTransition("door", "front", (Door.GONE, Door.OPEN), ())
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own bytes
-    assert (type(again), again.sentence, again.after) == (IllegalMove, error.sentence, Door.OPEN)
+    assert (type(again), again.sentence, again.after) == (IllegalTransition, error.sentence, Door.OPEN)
 
 
 @given(st.lists(st.sampled_from(Door), max_size=60))
@@ -60,8 +60,8 @@ def test_a_story_only_ever_holds_moves_of_the_table_and_stays_bounded(wishes: li
     for n, wish in enumerate(wishes):
         before = story
         try:
-            story = DOOR.move("front", story, Step(Instant(n), wish, "wish"))
-        except IllegalMove:
+            story = DOOR.move("front", story, Transition(Instant(n), wish, "wish"))
+        except IllegalTransition:
             assert not DOOR.allows(before[-1].state, wish)
             assert story is before
     assert len(story) <= STORY_MAX
@@ -74,7 +74,7 @@ def test_ends_are_the_states_nothing_leaves():
 
 def test_a_state_nobody_can_reach_is_refused_when_the_table_is_built():
     with pytest.raises(ValueError, match="no way leads to LOCKED, GONE"):
-        Table("door", Door.SHUT, {(Door.SHUT, Door.OPEN): "pushed"})
+        TransitionTable("door", Door.SHUT, {(Door.SHUT, Door.OPEN): "pushed"})
 
 
 def test_the_diagram_names_every_move():

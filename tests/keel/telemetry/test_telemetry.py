@@ -10,7 +10,7 @@ import pytest
 
 from neorion.keel.telemetry import correlated, current, logger
 from neorion.keel.telemetry.metrics import LoopMetrics, Metrics
-from neorion.keel.telemetry.setup import VALUE_CHARS_MAX, Form, setup
+from neorion.keel.telemetry.setup import VALUE_CHARS_MAX, LogFormat, setup
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def lines(out: io.StringIO) -> list[dict[str, object]]:
 
 
 def test_a_line_is_an_event_with_named_values_under_its_folders_name(out: io.StringIO):
-    setup(Form.JSON, stream=out)
+    setup(LogFormat.JSON, stream=out)
     logger("neorion.iris.controllers.apply").info("task lost: 100%", task="t-1", tries=2)
     (line,) = lines(out)
     assert line["event"] == "task lost: 100%"
@@ -38,7 +38,7 @@ def test_a_line_is_an_event_with_named_values_under_its_folders_name(out: io.Str
 
 
 def test_the_correlation_id_follows_the_request_and_no_further(out: io.StringIO):
-    setup(Form.JSON, stream=out)
+    setup(LogFormat.JSON, stream=out)
     with correlated("req-7"):
         assert current() == "req-7"
         logger("neorion.a").info("inside")
@@ -47,7 +47,7 @@ def test_the_correlation_id_follows_the_request_and_no_further(out: io.StringIO)
 
 
 def test_a_failure_carries_its_traceback(out: io.StringIO):
-    setup(Form.JSON, stream=out)
+    setup(LogFormat.JSON, stream=out)
     logger("neorion.a").failure("ship lost", RuntimeError("sank"), ship="argo")
     (line,) = lines(out)
     assert "RuntimeError: sank" in str(line["exception"])
@@ -55,7 +55,7 @@ def test_a_failure_carries_its_traceback(out: io.StringIO):
 
 
 def test_people_get_one_readable_line_without_colour_off_a_terminal(out: io.StringIO):
-    setup(Form.PEOPLE, stream=out)
+    setup(LogFormat.PEOPLE, stream=out)
     logger("neorion.a.b").warning("slow disk", seconds=3)
     assert "slow disk" in out.getvalue()
     assert "seconds=3" in out.getvalue()
@@ -63,14 +63,14 @@ def test_people_get_one_readable_line_without_colour_off_a_terminal(out: io.Stri
 
 
 def test_what_would_break_the_line_or_play_with_the_terminal_is_shown_as_what_it_is(out: io.StringIO):
-    setup(Form.PEOPLE, stream=out)
+    setup(LogFormat.PEOPLE, stream=out)
     logger("neorion.a").info("two\nlines", name="\x1b[2J")
     assert out.getvalue().count("\n") == 1
     assert "\x1b" not in out.getvalue()
 
 
 def test_lines_below_the_level_cost_nothing_and_third_parties_look_the_same(out: io.StringIO):
-    setup(Form.JSON, level="warning", stream=out)
+    setup(LogFormat.JSON, level="warning", stream=out)
     logger("neorion.a").info("quiet")
     logging.getLogger("third.party").warning("loud %d", 7)
     (line,) = lines(out)
@@ -78,7 +78,7 @@ def test_lines_below_the_level_cost_nothing_and_third_parties_look_the_same(out:
 
 
 def test_a_huge_value_is_cut_and_says_so(out: io.StringIO):
-    setup(Form.JSON, stream=out)
+    setup(LogFormat.JSON, stream=out)
     logger("neorion.a").info("read", body="x" * 100_000)
     (line,) = lines(out)
     assert len(str(line["body"])) < VALUE_CHARS_MAX + 50

@@ -8,7 +8,7 @@ import pytest
 from neorion.iris.controllers.worker_tokens import BY_HAND
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from neorion.navarch.adapters.iris_demand import IrisDemand, IrisSettings
 from neorion.navarch.adapters.null import NoDemand
 from neorion.navarch.model import Demand
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def source(there: Office, who: str = "root", gpus: int = 8) -> IrisDemand:
-    settings = IrisSettings("http://iris", "training", Secret(who))
+    settings = IrisSettings("http://iris", "training", SecretValue(who))
     return IrisDemand(settings, there.transport, NoDemand(), gpus)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import field
 
 from neorion.capacity.provider import Intent, IntentId, Machine, MachineId, MachineState
-from neorion.keel.kube import Condition, Kind, Object, Part, condition, instant
+from neorion.keel.kube import Condition, Kind, KubeObject, KubeStruct, condition, instant
 from neorion.keel.kube.core import Node
 
 OWNER: Final = "neorion.dev/owner"
@@ -19,20 +19,20 @@ _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])
 _LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
-class PoolSpec(Part, frozen=True):
+class PoolSpec(KubeStruct, frozen=True):
     """What was asked for."""
 
     compute_class: str = "default"
     instance_type: str = ""
 
 
-class PoolStatus(Part, frozen=True):
+class PoolStatus(KubeStruct, frozen=True):
     """What CoreWeave says of it."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-class NodePool(Object, frozen=True):
+class NodePool(KubeObject, frozen=True):
     """Machines of one type; here always one."""
 
     spec: PoolSpec = field(default=PoolSpec())

@@ -19,7 +19,7 @@ from neorion.capacity.provider import (
     unknown_outcome,
 )
 from neorion.keel.base import Duration, Error, NotFound, is_name
-from neorion.keel.kube import Added, Api, Deletion, Exists, Modified, Select
+from neorion.keel.kube import Added, AlreadyExists, DeleteOptions, KubeApi, Modified, Selector
 from neorion.keel.kube.core import NODE, Node
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class CoreWeaveProvider:
 
     capabilities = frozenset({Capability.SPOT})
 
-    def __init__(self, name: str, api: Api, patience: Duration = PATIENCE) -> None:
+    def __init__(self, name: str, api: KubeApi, patience: Duration = PATIENCE) -> None:
         self.name = name
         self._api = api
         self._patience = patience
@@ -62,7 +62,7 @@ class CoreWeaveProvider:
 
     async def list(self, owner: str) -> Sequence[Machine]:
         try:
-            mine = Select(labels=f"{OWNER}={owner}")
+            mine = Selector(labels=f"{OWNER}={owner}")
             pools = (await self._api.list(NODE_POOL, select=mine)).items
             nodes = (await self._api.list(NODE, select=mine)).items if pools else ()
         except Error as error:
@@ -74,7 +74,7 @@ class CoreWeaveProvider:
         pool = await self._pool(machine)
         try:
             nodes: Sequence[Node] = (
-                await self._api.list(NODE, select=Select(labels=f"{INTENT}={pool.meta.name}"))
+                await self._api.list(NODE, select=Selector(labels=f"{INTENT}={pool.meta.name}"))
             ).items
         except Error as error:
             raise self._told(machine, error) from None
@@ -98,7 +98,7 @@ class CoreWeaveProvider:
     async def _ensure(self, intent: Intent) -> NodePool:
         try:
             return await self._api.create(NODE_POOL, pool_of(intent))
-        except Exists:
+        except AlreadyExists:
             pool = await self._api.get(NODE_POOL, intent.id)
         if pool.meta.labels.get(OWNER) != intent.owner:
             raise refused(self.name, f"there is a NodePool {intent.id} of somebody else")
@@ -106,7 +106,7 @@ class CoreWeaveProvider:
 
     async def _judged(self, pool: NodePool) -> NodePool:
         """The pool as soon as CoreWeave has said yes or no to it, or as it is when that takes too long."""
-        one = Select(fields=f"metadata.name={pool.meta.name}")
+        one = Selector(fields=f"metadata.name={pool.meta.name}")
         with anyio.move_on_after(self._patience.seconds):
             async with self._api.watch(NODE_POOL, select=one) as events:
                 async for event in events:
@@ -118,7 +118,7 @@ class CoreWeaveProvider:
 
     async def _remove(self, pool: NodePool) -> None:
         with suppress(NotFound):
-            await self._api.delete(NODE_POOL, pool.meta.name, how=Deletion(uid=pool.meta.uid))
+            await self._api.delete(NODE_POOL, pool.meta.name, how=DeleteOptions(uid=pool.meta.uid))
 
     async def _pool(self, machine: MachineId) -> NodePool:
         """A pool that was made here: those of others are no machines."""

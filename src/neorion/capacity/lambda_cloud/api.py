@@ -19,9 +19,9 @@ from neorion.capacity.provider import (
 )
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from neorion.keel.http.client import FAILURES, Request, fetch
-from neorion.keel.http.message import Head
+from neorion.keel.http.message import ResponseHead
 from neorion.keel.rpc import http_transport
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Door:
     """Where the API answers, its key, and how often it may be asked."""
 
     url: str
-    key: Secret
+    key: SecretValue
     every: Duration
 
 
@@ -111,7 +111,7 @@ class LambdaApi:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise unknown_outcome(self._name, f"an answer that makes no sense, {error}") from None
 
-    def _refusal(self, head: Head, content: bytes, about: About) -> Error:
+    def _refusal(self, head: ResponseHead, content: bytes, about: About) -> Error:
         try:
             said = msgspec.json.decode(content, type=Refused).error
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -128,6 +128,6 @@ class LambdaApi:
         return unknown_outcome(self._name, words) if head.status >= 500 else refused(self._name, words)
 
 
-def _after(head: Head) -> Duration | None:
+def _after(head: ResponseHead) -> Duration | None:
     said = head.headers.get("retry-after", "")
     return Duration.of(seconds=min(int(said), _AFTER_S_MOST)) if said.isdecimal() else None

@@ -32,7 +32,7 @@ from neorion.capacity.provider import (
 )
 from neorion.keel.base import Deadline, Duration, Error
 from neorion.keel.clock import Clock, born
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 
 URL: Final = "https://cloud.lambda.ai/api/v1"
 # A launch that was sent may take effect until the API has given it up; only then is a missing machine one that was not made.
@@ -49,7 +49,7 @@ class LambdaSettings:
     `regions` are those whose prices are told.
     """
 
-    key: Secret
+    key: SecretValue
     regions: tuple[str, ...] = ()
     url: str = URL
     every: Duration = field(default=Duration.of(seconds=1))

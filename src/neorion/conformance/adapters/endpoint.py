@@ -8,8 +8,8 @@ import msgspec
 
 from neorion.conformance.adapters.recording import ANSWER_BYTES_MAX, RecordingApi
 from neorion.keel.base import Error, Terminal
-from neorion.keel.kube.client import Cluster, connect
-from neorion.keel.kube.client.transport import Request, Transport
+from neorion.keel.kube.client import ClusterConfig, connect
+from neorion.keel.kube.client.transport import HttpRequest, Transport
 
 _AGENT: Final = "neorion-conformance"
 
@@ -24,7 +24,7 @@ class Endpoint:
 
     async def json(self, path: str, **params: str) -> dict[str, Any]:
         try:
-            answer = await self._transport.once(Request("GET", path, tuple(params.items())))
+            answer = await self._transport.once(HttpRequest("GET", path, tuple(params.items())))
         except Error as error:
             self._api.note(
                 "request",
@@ -46,5 +46,5 @@ class Endpoint:
 
 @asynccontextmanager
 async def endpoint(api: RecordingApi, url: str) -> AsyncGenerator[Endpoint]:
-    async with connect(Cluster(url.rstrip("/")), _AGENT) as client:
+    async with connect(ClusterConfig(url.rstrip("/")), _AGENT) as client:
         yield Endpoint(api, client.transport, url.rstrip("/"))

@@ -9,9 +9,18 @@ import msgspec
 from neorion.conformance.decide.evidence import digest_of
 from neorion.conformance.ports import Recorder
 from neorion.keel.base import Duration, Error, Terminal
-from neorion.keel.kube import ALL, Bookmark, Deletion, Kind, LogRequest, Merge, Select, Unreadable
+from neorion.keel.kube import (
+    ALL,
+    Bookmark,
+    DeleteOptions,
+    Kind,
+    MergePatch,
+    PodLogOptions,
+    Selector,
+    UndecodableObject,
+)
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.client.transport import Request
+from neorion.keel.kube.client.transport import HttpRequest
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -43,7 +52,7 @@ class RecordingApi:
 
         async def stream() -> str:
             content = bytearray()
-            async with self._client.transport.stream(Request("GET", path)) as pieces:
+            async with self._client.transport.stream(HttpRequest("GET", path)) as pieces:
                 async for piece in pieces:
                     content += piece
                     if len(content) > ANSWER_BYTES_MAX:
@@ -57,7 +66,7 @@ class RecordingApi:
             "get", kind.path(namespace, name), None, lambda: self._client.get(kind.raw, name, namespace)
         )
 
-    async def list(self, kind: Kind[Any], namespace: str = "", select: Select = ALL) -> list[Json]:
+    async def list(self, kind: Kind[Any], namespace: str = "", select: Selector = ALL) -> list[Json]:
         async def listed() -> list[Json]:
             return list((await self._client.list(kind.raw, namespace, select)).items)
 
@@ -89,11 +98,11 @@ class RecordingApi:
             "patch",
             kind.path(namespace, name, subresource),
             body,
-            lambda: self._client.patch(kind.raw, name, Merge(body), namespace, subresource),
+            lambda: self._client.patch(kind.raw, name, MergePatch(body), namespace, subresource),
         )
 
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", *, at_once: bool = False) -> None:
-        how = Deletion(grace=_NOW if at_once else None)
+        how = DeleteOptions(grace=_NOW if at_once else None)
         await self._recorded(
             "delete",
             kind.path(namespace, name),
@@ -104,7 +113,7 @@ class RecordingApi:
     async def logs(self, pod: str, namespace: str, container: str) -> str:
         async def read() -> str:
             content = bytearray()
-            async with self._client.logs(pod, namespace, LogRequest(container=container)) as pieces:
+            async with self._client.logs(pod, namespace, PodLogOptions(container=container)) as pieces:
                 async for piece in pieces:
                     content += piece
                     if len(content) > ANSWER_BYTES_MAX:
@@ -115,7 +124,7 @@ class RecordingApi:
 
     @asynccontextmanager
     async def watch(
-        self, kind: Kind[Any], namespace: str, select: Select
+        self, kind: Kind[Any], namespace: str, select: Selector
     ) -> AsyncGenerator[AsyncIterator[tuple[str, Json]]]:
         """Events as (type, object); "SYNCED" once everything that was there has been given."""
         async with self._client.watch(kind.raw, namespace, select) as events:
@@ -126,7 +135,7 @@ class RecordingApi:
                         if event.initial_done:
                             yield "SYNCED", {}
                         continue
-                    if isinstance(event, Unreadable):
+                    if isinstance(event, UndecodableObject):
                         raise event.error
                     name = type(event).__name__.upper()
                     self._recorder.record(
@@ -157,7 +166,7 @@ class RecordingApi:
         return answer
 
 
-def _selected(path: str, select: Select) -> str:
+def _selected(path: str, select: Selector) -> str:
     words = "&".join(word for word in (select.labels, select.fields) if word)
     return f"{path}?{words}" if words else path
 

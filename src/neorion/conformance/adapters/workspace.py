@@ -11,7 +11,7 @@ from neorion.conformance.adapters.recording import RecordingApi
 from neorion.conformance.model import AcceleratorProfile, Assertion, Control
 from neorion.keel.base import Duration, Error, NotFound, Retry
 from neorion.keel.clock import Clock
-from neorion.keel.kube import ALL, Expired, Kind, Select, UnknownKind
+from neorion.keel.kube import ALL, Kind, ResourceExpired, Selector, UnknownKind
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class Workspace:
         kind: Kind[Json],
         look: Callable[[list[Json]], T | None],
         within: Duration | None = None,
-        select: Select = ALL,
+        select: Selector = ALL,
     ) -> T | None:
         """Watches until `look` finds something in the objects there are; None when the time is over.
 
@@ -122,7 +122,7 @@ class Workspace:
         return found
 
     async def _watched(
-        self, kind: Kind[Json], look: Callable[[list[Json]], T | None], select: Select
+        self, kind: Kind[Json], look: Callable[[list[Json]], T | None], select: Selector
     ) -> T | None:
         """One watch, to its end or to what is looked for."""
         there: dict[str, Json] = {}
@@ -139,7 +139,7 @@ class Workspace:
                         there[thing["metadata"]["uid"]] = thing
                     if synced and (found := look(list(there.values()))) is not None:
                         return found
-        except (Expired, Retry):
+        except (ResourceExpired, Retry):
             await self.clock.sleep(_LOOK_EVERY)
         return None
 
@@ -201,7 +201,7 @@ async def _exists(api: RecordingApi, kind: Kind[Json], name: str) -> bool:
 
 async def clean_up(api: RecordingApi, clock: Clock, run: str = "") -> tuple[list[str], list[str]]:
     """Removes everything that runs have left, or that one run has. Returns what was removed and what stays."""
-    select = Select(labels=f"{RUN_LABEL}={run}" if run else RUN_LABEL)
+    select = Selector(labels=f"{RUN_LABEL}={run}" if run else RUN_LABEL)
     found: list[tuple[Kind[Json], str]] = []
     problems: list[str] = []
     for kind in (*CLUSTER_WIDE, NAMESPACE):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from neorion.keel.cli import Choices, Command
+from neorion.keel.cli import Command, SuggestingChoice
 from neorion.keel.cli.kit import Output
 
 
@@ -12,7 +12,7 @@ from neorion.keel.cli.kit import Output
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option(
     "--form",
-    type=Choices(["program", "rich"]),
+    type=SuggestingChoice(["program", "rich"]),
     default="program",
     help="program: PRODUCT.md of a PRODUCT.yaml; rich: HTML of a run.",
 )

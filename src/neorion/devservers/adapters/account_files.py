@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from neorion.keel.kube import Token
-from neorion.keel.kube.client import Cluster
+from neorion.keel.kube import ServiceAccountToken
+from neorion.keel.kube.client import ClusterConfig
 
 
-def write_account(folder: Path, cluster: Cluster, namespace: str, token: Token) -> None:
+def write_account(folder: Path, cluster: ClusterConfig, namespace: str, token: ServiceAccountToken) -> None:
     """Each file whole or not at all: the container beside reads them at any moment."""
     for name, text in (("ca.crt", cluster.trust.ca), ("namespace", namespace), ("token", token.text)):
         fresh = folder / f".{name}.new"

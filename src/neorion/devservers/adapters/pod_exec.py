@@ -4,9 +4,9 @@ import anyio
 
 from neorion.devservers.decide import PROBE, WORDS_MAX
 from neorion.keel.base import Deadline, Terminal
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.streams import Container, Stream, execute
+from neorion.keel.kube.streams import ContainerRef, OutputStream, execute
 
 # A server so busy that it cannot answer in this time is looked at again later.
 PATIENCE_S = 15.0
@@ -26,14 +26,14 @@ class Inside:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def look(self, pod: Key) -> str:
+    async def look(self, pod: ObjectKey) -> str:
         return await self._run(pod, PROBE)
 
-    async def tell(self, pod: Key, text: str) -> None:
+    async def tell(self, pod: ObjectKey, text: str) -> None:
         await self._run(pod, _TELL, text)
 
-    async def _run(self, pod: Key, script: str, *words: str) -> str:
-        where = Container(pod.name, pod.namespace, "dev")
+    async def _run(self, pod: ObjectKey, script: str, *words: str) -> str:
+        where = ContainerRef(pod.name, pod.namespace, "dev")
         try:
             with anyio.fail_after(PATIENCE_S):
                 return await self._said(where, ["/bin/sh", "-c", script, "sh", *words])
@@ -44,11 +44,11 @@ class Inside:
                 hint="It is asked again by itself.",
             ) from None
 
-    async def _said(self, where: Container, command: list[str]) -> str:
+    async def _said(self, where: ContainerRef, command: list[str]) -> str:
         said = bytearray()
         async with execute(self._client, where, command) as process:
             async for output in process:
-                if output.stream is Stream.STDOUT:
+                if output.stream is OutputStream.STDOUT:
                     said += output.data
                 if len(said) > WORDS_MAX:
                     raise Terminal(

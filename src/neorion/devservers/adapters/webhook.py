@@ -12,7 +12,7 @@ from aiohttp.resolver import DefaultResolver
 from neorion.devservers.model import Alert
 from neorion.keel.base import Duration, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from neorion.keel.run import Backoff, retry
 
 # Whoever listens may restart meanwhile; after half a minute the next warning has to do.
@@ -27,7 +27,7 @@ class Webhook:
     is behind it would take the operator for a friend.
     """
 
-    def __init__(self, url: Secret, clock: Clock, rng: Rng, *, allow_private: bool = False) -> None:
+    def __init__(self, url: SecretValue, clock: Clock, rng: Rng, *, allow_private: bool = False) -> None:
         self._url = url
         self._clock = clock
         self._rng = rng

@@ -15,12 +15,12 @@ from neorion.devservers.controllers.users import BASTION_KEYS
 from neorion.devservers.model.tenancy import SYSTEM_NAMESPACE
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import Clock, SystemClock, SystemIds, system_rng
-from neorion.keel.kube import Api
-from neorion.keel.kube.client import Cluster, connect
+from neorion.keel.kube import KubeApi
+from neorion.keel.kube.client import ClusterConfig, connect
 from neorion.keel.kube.client.discovery import ACCOUNT
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import SECRET, Secret
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -39,7 +39,7 @@ class BastionOptions:
     direct: bool = False
 
 
-async def run_bastion(crew: Crew, find: Callable[[], Cluster], options: BastionOptions) -> None:
+async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], options: BastionOptions) -> None:
     """Until the crew stops. `find` says which cluster, once the token of its account is there."""
     # It tells every packet of interest to people who debug it, commands of users among them.
     asyncssh.set_log_level("WARNING")
@@ -51,7 +51,7 @@ async def run_bastion(crew: Crew, find: Callable[[], Cluster], options: BastionO
         await clock.sleep(_KEYS_AGAIN)
     async with connect(find(), "devservers-bastion", clock, rng) as api:
         keys = await _keys(api, clock)
-        informers = Informers(api, clock, rng)
+        informers = InformerFactory(api, clock, rng)
         directory = Directory(informers)
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
@@ -70,7 +70,7 @@ async def run_bastion(crew: Crew, find: Callable[[], Cluster], options: BastionO
             group.cancel_scope.cancel()
 
 
-async def _keys(api: Api, clock: Clock) -> Secret:
+async def _keys(api: KubeApi, clock: Clock) -> Secret:
     logged = False
     while True:
         try:

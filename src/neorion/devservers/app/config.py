@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 from neorion.devservers.app.run import Address, Orders
 from neorion.devservers.decide import Settings
-from neorion.keel.config import Model, Problem, Secret, load
+from neorion.keel.config import Model, Problem, SecretValue, load
 
 
 class WebhookFile(Model):
     """Where warnings are posted. The address is a secret: whoever knows it can post there too."""
 
-    url: Secret
+    url: SecretValue
     allow_private: bool = False
 
     def problems(self) -> Iterable[Problem]:

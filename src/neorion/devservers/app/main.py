@@ -12,8 +12,8 @@ from neorion.devservers.app.run import Orders, run_operator
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube.client import find_cluster
-from neorion.keel.run import Crew, apart, run_process
-from neorion.keel.telemetry.setup import Form, setup
+from neorion.keel.run import Supervisor, apart, run_process
+from neorion.keel.telemetry.setup import LogFormat, setup
 
 
 class Listening(TypedDict):
@@ -35,12 +35,12 @@ app = App("devservers", help="The processes behind development servers.", env_pr
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def operator(out: Output, config: Path | None, kubeconfig: Path | None, context: str, log: str) -> None:
     """Turn DevServers into pods and volumes until told to stop."""
-    setup(Form(log))
+    setup(LogFormat(log))
     orders = apart(lambda: _orders(config))
     cluster = find_cluster(kubeconfig, context)
     out.say(f"operator of {cluster.server}")
 
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         await run_operator(crew, orders, cluster)
 
     # Halves the CPU of each request to the API server.
@@ -63,11 +63,11 @@ def user_controller(
     """Provision DevServerUsers until stopped."""
     from neorion.devservers.app.user_controller import run_user_controller  # noqa: PLC0415 -- another process
 
-    setup(Form(log))
+    setup(LogFormat(log))
     cluster = find_cluster(kubeconfig, context)
     out.say(f"user controller of {cluster.server}")
 
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         await run_user_controller(crew, cluster, bastion_token)
 
     run_process(main, loop_factory=uvloop.new_event_loop)
@@ -93,10 +93,10 @@ def bastion(
     """Let users log in by SSH and reach their servers until stopped."""
     from neorion.devservers.app.bastion import BastionOptions, run_bastion  # noqa: PLC0415 -- another process
 
-    setup(Form(log))
+    setup(LogFormat(log))
     out.say(f"bastion on {options['host']}:{options['port']}")
 
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         await run_bastion(crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options))
 
     run_process(main, loop_factory=uvloop.new_event_loop)

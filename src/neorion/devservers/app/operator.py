@@ -20,18 +20,18 @@ from neorion.devservers.model.kube_types import Body, DevServer
 from neorion.devservers.ports import UNTALLIED, Crier, Hook, Keys, Looker, Tally
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Key
+from neorion.keel.kube import KubeApi, ObjectKey
 from neorion.keel.kube.control import (
     TENURE,
     UNMEASURED,
     Applier,
     Controller,
+    ControlMetricsSink,
     Election,
-    Informers,
-    Measures,
+    EventRecorder,
+    InformerFactory,
+    LeaderLeaseTiming,
     Operator,
-    Recorder,
-    Tenure,
     not_only_status,
     own_key,
 )
@@ -50,7 +50,7 @@ class Plan:
     namespace: str
     identity: str
     scope: str = ""
-    tenure: Tenure = TENURE
+    tenure: LeaderLeaseTiming = TENURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,18 @@ NOWHERE = Reach()
 
 
 def build(
-    api: Api,
+    api: KubeApi,
     plan: Plan,
     clock: Clock,
     rng: Rng,
-    measures: Measures = UNMEASURED,
+    measures: ControlMetricsSink = UNMEASURED,
     reach: Reach = NOWHERE,
 ) -> Operator:
-    informers = Informers(api, clock, rng, measures=measures)
+    informers = InformerFactory(api, clock, rng, measures=measures)
     mirrors = Mirrors(informers, plan.scope)
     reach.tally.oversee(mirrors.servers)
-    election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
-    recorder = Recorder(api, "devservers.io/operator", plan.identity, clock)
+    election = Election(api, ObjectKey(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
+    recorder = EventRecorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)
     alerts = Alerts(mirrors, reach.crier, reach.hook, clock, reach.tally)
     alerting = Controller("alerts", alerts.reconcile, clock, rng, measures, CARRIERS)

@@ -11,11 +11,11 @@ from neorion.devservers.decide import Settings
 from neorion.devservers.ports import Hook
 from neorion.keel.base import Severity
 from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_rng
-from neorion.keel.kube.client import Cluster, connect
+from neorion.keel.kube.client import ClusterConfig, connect
 from neorion.keel.kube.control import Operator
 from neorion.keel.kube.control.metrics import ControlMetrics
-from neorion.keel.rpc import ANYONE, App, Request, Response, Route, serve
-from neorion.keel.run import Crew
+from neorion.keel.rpc import ANYONE, AsgiApp, Request, Response, Route, serve
+from neorion.keel.run import Supervisor
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
@@ -39,7 +39,7 @@ class Orders:
     webhook: Address | None = None
 
 
-async def run_operator(crew: Crew, orders: Orders, cluster: Cluster) -> None:
+async def run_operator(crew: Supervisor, orders: Orders, cluster: ClusterConfig) -> None:
     """Until the crew stops: then what is in hand is finished, and the lease given back."""
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
@@ -47,7 +47,7 @@ async def run_operator(crew: Crew, orders: Orders, cluster: Cluster) -> None:
         inside, fleet = Inside(api), FleetMetrics(metrics)
         reach = Reach(inside, inside, _hook(orders.webhook, clock, rng), fleet, Keymaker())
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
-        app = App([], routes(operator, metrics, fleet), ids=ids)
+        app = AsgiApp([], routes(operator, metrics, fleet), ids=ids)
         # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
         async with serve(app, orders.host, orders.port, open_to_network=True):
             await operator.run(crew.stopping)
@@ -58,9 +58,9 @@ def _hook(address: Address | None, clock: Clock, rng: Rng) -> Hook | None:
         return None
     # Secrets come with the models of files, ten megabytes that an operator without a webhook does without.
     from neorion.devservers.adapters.webhook import Webhook  # noqa: PLC0415 -- see above
-    from neorion.keel.config import Secret  # noqa: PLC0415 -- see above
+    from neorion.keel.config import SecretValue  # noqa: PLC0415 -- see above
 
-    return Webhook(Secret(address.url), clock, rng, allow_private=address.allow_private)
+    return Webhook(SecretValue(address.url), clock, rng, allow_private=address.allow_private)
 
 
 def identity(ids: Ids) -> str:

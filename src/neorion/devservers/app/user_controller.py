@@ -21,20 +21,20 @@ from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE
 from neorion.devservers.ports import Keys
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng, SystemClock, SystemIds, system_rng
-from neorion.keel.kube import Api, Key
-from neorion.keel.kube.client import Client, Cluster, connect
+from neorion.keel.kube import KubeApi, ObjectKey
+from neorion.keel.kube.client import Client, ClusterConfig, connect
 from neorion.keel.kube.control import (
     TENURE,
     Applier,
     Controller,
     Election,
-    Informers,
+    InformerFactory,
+    LeaderLeaseTiming,
     Operator,
-    Tenure,
     not_only_status,
     own_key,
 )
-from neorion.keel.run import Backoff, Crew, Loop, Pace, retry
+from neorion.keel.run import Backoff, Loop, LoopTiming, Supervisor, retry
 
 LEASE = "devservers-user-controller"
 # The bastion's token lasts an hour: several renewals may fail before it is over.
@@ -48,16 +48,16 @@ class UserPlan:
 
     identity: str
     namespace: str = SYSTEM_NAMESPACE
-    tenure: Tenure = TENURE
+    tenure: LeaderLeaseTiming = TENURE
 
 
 def build_user_controller(
-    api: Api, plan: UserPlan, clock: Clock, rng: Rng, keys: Keys | None = None
+    api: KubeApi, plan: UserPlan, clock: Clock, rng: Rng, keys: Keys | None = None
 ) -> Operator:
     """`keys` makes the bastion's own, once the lease is held."""
-    informers = Informers(api, clock, rng)
+    informers = InformerFactory(api, clock, rng)
     cache = UserCache(informers, plan.namespace)
-    election = Election(api, Key(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
+    election = Election(api, ObjectKey(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     writer = UserWriter(api, Applier(api, MANAGER, informers, election), election)
     users = Controller("users", Users(cache, writer, clock).reconcile, clock, rng)
     users.watch(cache.users, own_key, not_only_status)
@@ -85,7 +85,7 @@ def build_user_controller(
     return Operator(informers, [users], election, first=first)
 
 
-async def run_user_controller(crew: Crew, cluster: Cluster, handover: Path | None) -> None:
+async def run_user_controller(crew: Supervisor, cluster: ClusterConfig, handover: Path | None) -> None:
     """Until the crew stops: then reconciles in progress finish, and the lease is released.
 
     `handover` is the folder that the bastion's container mounts as its service account.
@@ -94,7 +94,7 @@ async def run_user_controller(crew: Crew, cluster: Cluster, handover: Path | Non
     async with connect(cluster, "devservers-user-controller", clock, rng) as api:
         if handover is not None:
             renew = partial(_hand_over, api, handover)
-            crew.loop(Loop("bastion token", renew, Pace(_RENEW_EVERY), clock, rng))
+            crew.loop(Loop("bastion token", renew, LoopTiming(_RENEW_EVERY), clock, rng))
         controller = build_user_controller(api, UserPlan(identity(ids)), clock, rng, Keymaker())
         await controller.run(crew.stopping)
 

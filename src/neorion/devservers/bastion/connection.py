@@ -23,7 +23,7 @@ from neorion.devservers.decide.login import Login, parse_login, server_meant
 from neorion.devservers.model.audit import AuditEvent
 from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import Error
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -99,7 +99,7 @@ class Connection(asyncssh.SSHServer):
         )
         context.sessions.add(self._open)
         if self.login.server:
-            server = Key(own_namespace(self.login.user), self.login.server)
+            server = ObjectKey(own_namespace(self.login.user), self.login.server)
             self.upstream = Upstream(
                 context.servers, context.signer, server, self.login.user, self.who.connection
             )
@@ -138,7 +138,7 @@ class Connection(asyncssh.SSHServer):
         try:
             # Written down before anything is done, a wake among it.
             context.record(AuditEvent.FORWARD, self.who, server=server, port=port)
-            key = Key(own_namespace(self.login.user), server)
+            key = ObjectKey(own_namespace(self.login.user), server)
             running = await context.servers.wake(key, lambda _line: None)
             inside = SSH_PORT if port == _SSH and running.host_key else port
             forward = Forward(context.servers.connect(running, inside), server)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import asyncssh
 
 from neorion.devservers.model.kube_types import USERS, DevServerUser
-from neorion.keel.kube import Key
-from neorion.keel.kube.control import Informers, Lane
+from neorion.keel.kube import ObjectKey
+from neorion.keel.kube.control import InformerFactory, Priority
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -15,13 +15,13 @@ log = logger(__name__)
 class Directory:
     """Each user's public keys are read once for each version of the user."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: InformerFactory) -> None:
         self._users = informers.of(USERS)
         self._keys: dict[tuple[str, int], frozenset[bytes]] = {}
 
     def user(self, name: str) -> DevServerUser | None:
         """None for a user who may not log in now."""
-        found = self._users.get(Key("", name))
+        found = self._users.get(ObjectKey("", name))
         gone = found is None or found.spec.suspended or found.meta.deleted is not None
         return None if gone else found
 
@@ -33,7 +33,7 @@ class Directory:
     def listen(self, changed: Callable[[str], None]) -> None:
         """Calls it with the name of every user who has changed or is gone."""
 
-        def hear(before: DevServerUser | None, after: DevServerUser | None, lane: Lane) -> None:
+        def hear(before: DevServerUser | None, after: DevServerUser | None, lane: Priority) -> None:
             del lane
             known = after or before
             if known is not None:

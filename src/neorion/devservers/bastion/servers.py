@@ -12,9 +12,9 @@ from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.ports import RunningServer
 from neorion.keel.base import Deadline, Duration, NotFound, Retry
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.streams import Target, open_port
+from neorion.keel.kube.streams import PodPort, open_port
 
 WAKE_PATIENCE: Final = Duration.of(minutes=5)
 _DONE: Final = {
@@ -35,7 +35,7 @@ class ClusterServers:
         self._clock = clock
         self._direct = direct
 
-    async def wake(self, server: Key, tell: Callable[[str], None]) -> RunningServer:
+    async def wake(self, server: ObjectKey, tell: Callable[[str], None]) -> RunningServer:
         fleet = Fleet(self._client, server.namespace, self._clock)
         found = await fleet.server(server.name)
         if found.meta.deleted is not None:
@@ -55,7 +55,7 @@ class ClusterServers:
             async with await self._dial(server, port) as stream:
                 yield stream
             return
-        async with open_port(self._client, Target(server.pod, server.namespace, port)) as stream:
+        async with open_port(self._client, PodPort(server.pod, server.namespace, port)) as stream:
             yield stream
 
     async def _dial(self, server: RunningServer, port: int) -> ByteStream:

@@ -12,7 +12,7 @@ from neorion.devservers.bastion.tunnel import Tunnel
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.ports import RunningServer, ServerConnections
 from neorion.keel.base import Conflict, Retry
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.run import companion, only_error
 
 # The name by which sshd knows the user of every image.
@@ -47,7 +47,9 @@ class Signer:
 class Upstream:
     """One for each login to a server: opened by the first channel that needs it, shared by all."""
 
-    def __init__(self, servers: ServerConnections, signer: Signer, server: Key, user: str, name: str) -> None:
+    def __init__(
+        self, servers: ServerConnections, signer: Signer, server: ObjectKey, user: str, name: str
+    ) -> None:
         self._servers = servers
         self._signer = signer
         self._server = server

@@ -11,7 +11,7 @@ from collections.abc import Generator
 import anyio
 
 from neorion.keel.base import Deadline
-from neorion.keel.kube.streams import Process, Size, Stream
+from neorion.keel.kube.streams import ExecSession, OutputStream, TerminalSize
 
 _PIECE = 64 * 1024
 
@@ -20,10 +20,10 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-async def carry(process: Process) -> None:
+async def carry(process: ExecSession) -> None:
     """Input, output and errors, each its own way, until the command ends."""
     sys.stdout.flush()
-    targets = {Stream.STDOUT: sys.stdout.fileno(), Stream.STDERR: sys.stderr.fileno()}
+    targets = {OutputStream.STDOUT: sys.stdout.fileno(), OutputStream.STDERR: sys.stderr.fileno()}
     async with anyio.create_task_group() as group:
         group.start_soon(_send_input, process, sys.stdin.fileno())
         async for output in process:
@@ -31,7 +31,7 @@ async def carry(process: Process) -> None:
         group.cancel_scope.cancel()
 
 
-async def carry_terminal(process: Process) -> None:
+async def carry_terminal(process: ExecSession) -> None:
     """Every key goes to the command, Ctrl-C and Ctrl-D too; so does the window's size whenever it changes."""
     keyboard, screen = sys.stdin.fileno(), sys.stdout.fileno()
     sys.stdout.flush()
@@ -65,7 +65,7 @@ async def write_all(target: int, data: bytes) -> None:
             await anyio.wait_writable(target)
 
 
-async def _send_input(process: Process, source: int) -> None:
+async def _send_input(process: ExecSession, source: int) -> None:
     while True:
         # A file cannot be waited for, and need not: reading it does not block.
         with contextlib.suppress(PermissionError):
@@ -87,7 +87,7 @@ async def _send_input(process: Process, source: int) -> None:
             return
 
 
-async def _heed_signals(process: Process, screen: int, scope: anyio.CancelScope) -> None:
+async def _heed_signals(process: ExecSession, screen: int, scope: anyio.CancelScope) -> None:
     with anyio.open_signal_receiver(signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP) as signals:
         async for received in signals:
             if received is not signal.SIGWINCH:
@@ -97,6 +97,6 @@ async def _heed_signals(process: Process, screen: int, scope: anyio.CancelScope)
             await process.resize(_size(screen))
 
 
-def _size(screen: int) -> Size:
+def _size(screen: int) -> TerminalSize:
     columns, rows = os.get_terminal_size(screen)
-    return Size(columns, rows)
+    return TerminalSize(columns, rows)

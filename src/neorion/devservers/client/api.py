@@ -18,15 +18,15 @@ from neorion.keel.base import Conflict, Deadline, Duration, Id, NotFound, QuotaE
 from neorion.keel.clock import Clock, SystemIds
 from neorion.keel.kube import (
     Added,
+    AlreadyExists,
     Bookmark,
     Deleted,
-    Exists,
-    Expired,
-    Merge,
+    MergePatch,
     Modified,
-    Select,
+    ResourceExpired,
+    Selector,
+    UndecodableObject,
     UnknownKind,
-    Unreadable,
 )
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
@@ -163,7 +163,7 @@ class Fleet:
         try:
             with explained(self.namespace):
                 return await self.client.create(SERVERS, marked)
-        except Exists:
+        except AlreadyExists:
             if (made := await self._made(name, mark)) is not None:
                 return made
             raise
@@ -222,7 +222,7 @@ class Fleet:
         return await self._patch(server, {"spec": {"flavor": flavor}})
 
     async def pods(self, name: str) -> Sequence[Pod]:
-        found = await self.client.list(POD, self.namespace, Select(labels=f"{SERVER_LABEL}={name}"))
+        found = await self.client.list(POD, self.namespace, Selector(labels=f"{SERVER_LABEL}={name}"))
         return found.items
 
     async def pod(self, name: str) -> Pod:
@@ -267,7 +267,7 @@ class Fleet:
         while True:
             try:
                 async with self.client.watch(
-                    SERVERS, self.namespace, Select(fields=f"metadata.name={name}")
+                    SERVERS, self.namespace, Selector(fields=f"metadata.name={name}")
                 ) as events:
                     there = False
                     async for event in events:
@@ -277,13 +277,13 @@ class Fleet:
                                 yield server
                             case Deleted():
                                 yield None
-                            case Unreadable(error=error):
+                            case UndecodableObject(error=error):
                                 raise error
                             case Bookmark(initial_done=True) if not there:
                                 yield None
                             case _:
                                 pass
-            except (Retry, Expired):
+            except (Retry, ResourceExpired):
                 await self.clock.sleep(AGAIN)
 
     def _check_not_over(self, server: DevServer) -> None:
@@ -320,7 +320,7 @@ class Fleet:
         return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
 
     async def _patch(self, server: DevServer, body: dict[str, Any]) -> DevServer:
-        return await self.client.patch(SERVERS, server.meta.name, Merge(body), self.namespace)
+        return await self.client.patch(SERVERS, server.meta.name, MergePatch(body), self.namespace)
 
 
 def _is_younger(event: Event, since: datetime | None) -> bool:

@@ -22,10 +22,10 @@ from neorion.devservers.decide import accrued
 from neorion.devservers.model import Cost, DevServerStatus
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock
-from neorion.keel.kube import LogRequest
+from neorion.keel.kube import PodLogOptions
 from neorion.keel.kube.client import connect
 from neorion.keel.kube.core import Event
-from neorion.keel.kube.streams import Finished
+from neorion.keel.kube.streams import ExecResult
 from neorion.keel.run import only_error
 
 # How long somebody who no longer wants a server waits to hear whether it was made, so that it can be deleted.
@@ -135,7 +135,7 @@ class AsyncDevServer:
         """Until it can be used."""
         await until_ready(self.fleet, self.name, patience=patience)
 
-    async def exec(self, command: Sequence[str], stdin: bytes = b"") -> Finished:
+    async def exec(self, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
         return await pod_access.run_in(self.fleet, self.name, command, stdin)
 
@@ -194,7 +194,7 @@ class AsyncDevServer:
             await self.fleet.delete(self.name)
 
     def logs(self, *, follow: bool = False, tail: int | None = None) -> AsyncGenerator[bytes]:
-        return pod_access.logs_of(self.fleet, self.name, LogRequest(follow=follow, tail_lines=tail))
+        return pod_access.logs_of(self.fleet, self.name, PodLogOptions(follow=follow, tail_lines=tail))
 
     async def copy_to(self, source: str | Path, target: str) -> None:
         await file_copy.copy_to(self.fleet, self.name, Path(source), target)

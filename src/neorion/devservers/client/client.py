@@ -16,7 +16,7 @@ from neorion.devservers.client.wait import PATIENCE
 from neorion.devservers.model import Cost, DevServerStatus
 from neorion.keel.base import Duration
 from neorion.keel.kube.core import Event
-from neorion.keel.kube.streams import Finished
+from neorion.keel.kube.streams import ExecResult
 
 
 class DevServer:
@@ -86,7 +86,7 @@ class DevServer:
         """Until it can be used."""
         self._portal.call(self._inner.wait, patience)
 
-    def exec(self, command: Sequence[str], stdin: bytes = b"") -> Finished:
+    def exec(self, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
         return self._portal.call(self._inner.exec, command, stdin)
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from neorion.devservers.client.api import Fleet
 from neorion.devservers.client.pod_access import container, open_in
 from neorion.keel.base import Invalid, NotFound, Terminal
-from neorion.keel.kube.streams import Container, Process, Stream, execute, run
+from neorion.keel.kube.streams import ContainerRef, ExecSession, OutputStream, execute, run
 from neorion.keel.run import only_error
 
 # What is read and sent in one go.
@@ -164,7 +164,7 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
 
 
-async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: BinaryIO) -> None:
+async def _unpack_there(fleet: Fleet, where: ContainerRef, folder: str, archive: BinaryIO) -> None:
     complaint = bytearray()
     # tar ends with the archive, cat with the input: what is sent to a pod whose command has ended breaks the connection.
     script = 'mkdir -p -- "$1" && tar -xf - --no-same-owner -C "$1" && cat > /dev/null'
@@ -181,19 +181,19 @@ async def _unpack_there(fleet: Fleet, where: Container, folder: str, archive: Bi
     _check(process.code, complaint.decode(errors="replace"))
 
 
-async def _give(process: Process, archive: BinaryIO) -> None:
+async def _give(process: ExecSession, archive: BinaryIO) -> None:
     while piece := await to_thread.run_sync(archive.read, _PIECE):
         await process.write(piece)
     await process.close_stdin()
 
 
-async def _pack_there(fleet: Fleet, where: Container, path: PurePosixPath, archive: BinaryIO) -> None:
+async def _pack_there(fleet: Fleet, where: ContainerRef, path: PurePosixPath, archive: BinaryIO) -> None:
     complaint = bytearray()
     command = ["/bin/sh", "-c", _PACK, "cp", str(path.parent), path.name]
     # Without an input: the kubelet drops what it has yet to send when something arrives after the command's end.
     async with execute(fleet.client, where, command) as process:
         async for output in process:
-            if output.stream is Stream.STDOUT:
+            if output.stream is OutputStream.STDOUT:
                 await to_thread.run_sync(archive.write, output.data)
             else:
                 complaint += output.data[: _COMPLAINT_MAX - len(complaint)]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import Invalid, is_name
-from neorion.keel.kube.client import Cluster, find_cluster
+from neorion.keel.kube.client import ClusterConfig, find_cluster
 
 # What Kubernetes says where nobody chose: no place for a person's own servers.
 _NOBODYS = "default"
@@ -17,7 +17,7 @@ _NOBODYS = "default"
 class Place(Struct, frozen=True):
     """A cluster, and a namespace in it."""
 
-    cluster: Cluster
+    cluster: ClusterConfig
     namespace: str
 
 

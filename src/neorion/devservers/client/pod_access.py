@@ -11,21 +11,30 @@ from neorion.devservers.client.api import AGAIN, Fleet
 from neorion.devservers.client.progress import obstacle
 from neorion.devservers.client.server_diagnosis import down
 from neorion.keel.base import Conflict, Invalid, NotFound, Retry
-from neorion.keel.kube import LogRequest
+from neorion.keel.kube import PodLogOptions
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import Pod
-from neorion.keel.kube.streams import Container, Finished, Process, Target, execute, forward, log_broken, run
+from neorion.keel.kube.streams import (
+    ContainerRef,
+    ExecResult,
+    ExecSession,
+    PodPort,
+    execute,
+    forward,
+    log_broken,
+    run,
+)
 
 # The container of a server's pod that is the server; others may stand beside it.
 CONTAINER = "dev"
 
-_Lead = Callable[[Target, str, int], AbstractAsyncContextManager[int]]
+_Lead = Callable[[PodPort, str, int], AbstractAsyncContextManager[int]]
 
 
-async def container(fleet: Fleet, name: str) -> Container:
+async def container(fleet: Fleet, name: str) -> ContainerRef:
     """Where its commands run. Refused while it is down: who asks the node anyway hears of a container that is not found."""
     pod = await _running(fleet, name)
-    return Container(pod.meta.name, fleet.namespace, CONTAINER)
+    return ContainerRef(pod.meta.name, fleet.namespace, CONTAINER)
 
 
 async def _running(fleet: Fleet, name: str) -> Pod:
@@ -39,7 +48,7 @@ async def _running(fleet: Fleet, name: str) -> Pod:
     return pod
 
 
-async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> Finished:
+async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
     """Runs a command to its end. A text is for the shell, a list a program and its arguments."""
     if not command:
         raise Invalid("devservers.command", "There is no command to run.", hint='Give one, such as "ls -l".')
@@ -48,16 +57,16 @@ async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes =
 
 
 def open_in(
-    client: Client, where: Container, command: Sequence[str], *, tty: bool = False
-) -> AbstractAsyncContextManager[Process]:
+    client: Client, where: ContainerRef, command: Sequence[str], *, tty: bool = False
+) -> AbstractAsyncContextManager[ExecSession]:
     """A command under way, with its input open."""
     return execute(client, where, command, stdin=True, tty=tty)
 
 
-async def logs_of(fleet: Fleet, name: str, request: LogRequest) -> AsyncGenerator[bytes]:
+async def logs_of(fleet: Fleet, name: str, request: PodLogOptions) -> AsyncGenerator[bytes]:
     # Also of one that is down: its last words are what somebody wants to read then.
     pod = await fleet.pod(name)
-    asked = LogRequest(
+    asked = PodLogOptions(
         CONTAINER, request.follow, request.previous, request.tail_lines, request.since, request.timestamps
     )
     main = next((one for one in pod.status.containers if one.name == CONTAINER), None)
@@ -78,14 +87,14 @@ async def forwarded(
     name: str,
     port: int,
     here: tuple[str, int] = ("127.0.0.1", 0),
-    tell: Callable[[Target, str], None] = log_broken,
+    tell: Callable[[PodPort, str], None] = log_broken,
 ) -> AsyncGenerator[int]:
     """Listens here while the block lasts, and leads whoever comes to the server's port. Gives the local port.
 
     The server may get another machine meanwhile: the same local port then leads there. `tell` hears why a connection broke.
     """
     pod = await _running(fleet, name)
-    target = Target(pod.meta.name, fleet.namespace, port)
+    target = PodPort(pod.meta.name, fleet.namespace, port)
     async with anyio.create_task_group() as group:
         lead = partial(forward, fleet.client, tell=tell)
         yield await group.start(_keep_forwarding, fleet, name, target, here, lead)
@@ -95,7 +104,7 @@ async def forwarded(
 async def _keep_forwarding(
     fleet: Fleet,
     name: str,
-    target: Target,
+    target: PodPort,
     here: tuple[str, int],
     lead: _Lead,
     *,
@@ -111,7 +120,7 @@ async def _keep_forwarding(
             target = await _next_target(fleet, name, target)
 
 
-async def _next_target(fleet: Fleet, name: str, target: Target) -> Target:
+async def _next_target(fleet: Fleet, name: str, target: PodPort) -> PodPort:
     """Returns when the server has another machine."""
     async with aclosing(fleet.versions(name)) as versions:
         async for server in versions:
@@ -123,5 +132,5 @@ async def _next_target(fleet: Fleet, name: str, target: Target) -> Target:
                 await fleet.clock.sleep(AGAIN)
                 continue
             if pod.meta.name != target.pod:
-                return Target(pod.meta.name, target.namespace, target.port)
+                return PodPort(pod.meta.name, target.namespace, target.port)
     return target

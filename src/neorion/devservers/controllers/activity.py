@@ -9,7 +9,7 @@ from neorion.devservers.decide import Sight, follow, missed, next_look, read
 from neorion.devservers.ports import UNTALLIED, Looker, Tally
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -29,7 +29,7 @@ class Looks:
         mirrors: Mirrors,
         looker: Looker,
         clock: Clock,
-        tell: Callable[[Key], None],
+        tell: Callable[[ObjectKey], None],
         tally: Tally = UNTALLIED,
     ) -> None:
         self._mirrors = mirrors
@@ -38,7 +38,7 @@ class Looks:
         self._tell = tell
         self._tally = tally
 
-    async def reconcile(self, key: Key) -> Duration | None:
+    async def reconcile(self, key: ObjectKey) -> Duration | None:
         now = moment(self._clock.now())
         due, pod = self._due(key, now)
         if due is None or pod is None:
@@ -51,14 +51,14 @@ class Looks:
             due, _ = self._due(key, now)
         return until(due, now)
 
-    def _due(self, key: Key, now: datetime) -> tuple[datetime | None, Key | None]:
+    def _due(self, key: ObjectKey, now: datetime) -> tuple[datetime | None, ObjectKey | None]:
         """When to look, and into which pod."""
         seen = self._mirrors.observed(key)
         if seen is None or seen.pod is None:
             return None, None
         return next_look(seen, self._mirrors.sights.get(key), now), seen.pod.meta.key
 
-    async def _look(self, before: Sight | None, pod: Key) -> Sight:
+    async def _look(self, before: Sight | None, pod: ObjectKey) -> Sight:
         """Whatever goes wrong, it means only that nothing is known."""
         try:
             reading = read(await self._looker.look(pod))

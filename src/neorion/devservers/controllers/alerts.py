@@ -13,7 +13,7 @@ from neorion.devservers.model import Alert
 from neorion.devservers.ports import UNTALLIED, Crier, Hook, Tally
 from neorion.keel.base import Error
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -84,6 +84,6 @@ class Alerts:
             self._tally.warned(errand.way.value, well=True)
 
     async def _cry(self, alert: Alert) -> None:
-        seen = self._mirrors.observed(Key(alert.namespace, alert.server))
+        seen = self._mirrors.observed(ObjectKey(alert.namespace, alert.server))
         if seen is not None and seen.pod is not None and self._crier is not None:
             await self._crier.tell(seen.pod.meta.key, alert.text)

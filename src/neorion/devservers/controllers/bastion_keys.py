@@ -5,7 +5,7 @@ from typing import Final
 from neorion.devservers.controllers.users import AUTHORITY, BASTION_KEYS, MANAGER
 from neorion.devservers.ports import Keys
 from neorion.keel.base import NotFound
-from neorion.keel.kube import Api, Exists, Meta
+from neorion.keel.kube import AlreadyExists, KubeApi, ObjectMeta
 from neorion.keel.kube.control import Fence
 from neorion.keel.kube.core import CONFIG_MAP, SECRET, ConfigMap, Secret
 from neorion.keel.telemetry import logger
@@ -18,16 +18,16 @@ AUTHORITY_KEY: Final = "authority"
 _PUBLIC: Final = (f"{HOST_KEY}.pub", AUTHORITY)
 
 
-async def ensure_bastion_keys(api: Api, keys: Keys, fence: Fence, namespace: str) -> None:
+async def ensure_bastion_keys(api: KubeApi, keys: Keys, fence: Fence, namespace: str) -> None:
     """What is there is kept: clients and servers know the keys by now."""
     secret = await _secret(api, keys, fence, namespace)
     public = {name: (secret.value(name) or b"").decode() for name in _PUBLIC}
     fence.check()
-    shown = ConfigMap(meta=Meta(name=BASTION_KEYS, namespace=namespace), data=public)
+    shown = ConfigMap(meta=ObjectMeta(name=BASTION_KEYS, namespace=namespace), data=public)
     await api.apply(CONFIG_MAP, shown, MANAGER, force=True)
 
 
-async def _secret(api: Api, keys: Keys, fence: Fence, namespace: str) -> Secret:
+async def _secret(api: KubeApi, keys: Keys, fence: Fence, namespace: str) -> Secret:
     try:
         return await api.get(SECRET, BASTION_KEYS, namespace)
     except NotFound:
@@ -40,10 +40,10 @@ async def _secret(api: Api, keys: Keys, fence: Fence, namespace: str) -> Secret:
         _PUBLIC[1]: f"{authority.public}\n",
     }
     fence.check()
-    made = Secret(meta=Meta(name=BASTION_KEYS, namespace=namespace), string_data=data)
+    made = Secret(meta=ObjectMeta(name=BASTION_KEYS, namespace=namespace), string_data=data)
     try:
         await api.create(SECRET, made)
         log.info("bastion keys made", secret=BASTION_KEYS)
-    except Exists:
+    except AlreadyExists:
         pass
     return await api.get(SECRET, BASTION_KEYS, namespace)

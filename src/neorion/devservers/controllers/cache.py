@@ -19,27 +19,27 @@ from neorion.devservers.decide import (
 from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
 from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
 from neorion.devservers.model.tenancy import USER_KEYS
-from neorion.keel.kube import Key, Kind, Object, Select
-from neorion.keel.kube.control import Informer, Informers
-from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, Claim, ConfigMap, Pod
+from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
+from neorion.keel.kube.control import Informer, InformerFactory
+from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, ConfigMap, PersistentVolumeClaim, Pod
 
-OURS = Select(labels=SERVER_LABEL)
+OURS = Selector(labels=SERVER_LABEL)
 
 
 class Mirrors:
     """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
-    def __init__(self, informers: Informers, scope: str = "") -> None:
+    def __init__(self, informers: InformerFactory, scope: str = "") -> None:
         # Whoever finds no server asks whether there is one that cannot be read: `Homes` does.
         self.servers = informers.of(SERVERS, scope, packed=True, gaps=True)
         self.flavors = informers.of(FLAVORS)
-        self.claims = informers.of(CLAIM, scope, Select(labels=HOME_LABEL), packed=True)
+        self.claims = informers.of(CLAIM, scope, Selector(labels=HOME_LABEL), packed=True)
         self.bodies = informers.of(BODIES, scope, OURS, packed=True)
         self.pods = informers.of(POD, scope, OURS, packed=True)
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
-        self.scripts = informers.of(CONFIG_MAP, scope, Select(labels=SCRIPTS_LABEL))
+        self.scripts = informers.of(CONFIG_MAP, scope, Selector(labels=SCRIPTS_LABEL))
         # What looks have seen of each server; only this process knows it.
-        self.sights: dict[Key, Sight] = {}
+        self.sights: dict[ObjectKey, Sight] = {}
         made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)
@@ -47,7 +47,7 @@ class Mirrors:
         self._in_namespace = self.servers.index(_namespace_of)
         self._rationed = self.servers.index(_rations_of)
 
-    def observed(self, key: Key) -> Observed | None:
+    def observed(self, key: ObjectKey) -> Observed | None:
         server = self.servers.get(key)
         if server is None:
             return None
@@ -55,69 +55,69 @@ class Mirrors:
         asked, *others = flavors_of(server)
         return Observed(
             server=server,
-            flavor=self.flavors.get(Key("", asked)),
-            home=self.claims.get(Key(key.namespace, home_name(key.name))),
+            flavor=self.flavors.get(ObjectKey("", asked)),
+            home=self.claims.get(ObjectKey(key.namespace, home_name(key.name))),
             body=self.bodies.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
             ahead=ahead(server, self._rivals(server, asked)),
             user_keys=self._keys_of_user(key.namespace),
-            standing=next((self.flavors.get(Key("", other)) for other in others), None),
+            standing=next((self.flavors.get(ObjectKey("", other)) for other in others), None),
         )
 
-    def standing(self, manifest: Manifest) -> tuple[Kind[Any], Object | None]:
+    def standing(self, manifest: Manifest) -> tuple[Kind[Any], KubeObject | None]:
         """The kind of an object to be applied, and the object as it stands."""
         informer = self._made[manifest["kind"]]
         meta = manifest["metadata"]
-        return informer.kind, informer.get(Key(meta["namespace"], meta["name"]))
+        return informer.kind, informer.get(ObjectKey(meta["namespace"], meta["name"]))
 
     def _keys_of_user(self, namespace: str) -> str:
-        found = self.scripts.get(Key(namespace, USER_KEYS))
+        found = self.scripts.get(ObjectKey(namespace, USER_KEYS))
         return found.data.get(AUTHORIZED_KEYS, "") if found is not None else ""
 
-    def of_user_keys(self, keys: ConfigMap) -> Iterable[Key]:
+    def of_user_keys(self, keys: ConfigMap) -> Iterable[ObjectKey]:
         """Every server of the user whose keys these are."""
         if keys.meta.name != USER_KEYS:
             return ()
         return self._in_namespace.keys(keys.meta.namespace)
 
-    def on_flavor(self, flavor: DevServerFlavor) -> Iterable[Key]:
+    def on_flavor(self, flavor: DevServerFlavor) -> Iterable[ObjectKey]:
         """The servers a change of the flavor concerns."""
         return self._on_flavor.keys(flavor.meta.name)
 
-    def marked_home_of(self, server: DevServer) -> Iterable[Key]:
-        home = self.claims.get(Key(server.meta.namespace, home_name(server.meta.name)))
+    def marked_home_of(self, server: DevServer) -> Iterable[ObjectKey]:
+        home = self.claims.get(ObjectKey(server.meta.namespace, home_name(server.meta.name)))
         return marked_home(home) if home is not None else ()
 
-    def behind(self, server: DevServer) -> Iterable[Key]:
+    def behind(self, server: DevServer) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
         return (other.meta.key for flavor in flavors_of(server) for other in self._rivals(server, flavor))
 
     def _rivals(self, server: DevServer, flavor: str) -> Iterable[DevServer]:
         """Nobody is counted where nothing is rationed: there may be thousands."""
-        if most(self.flavors.get(Key("", flavor))) is None:
+        if most(self.flavors.get(ObjectKey("", flavor))) is None:
             return ()
         ration = (server.meta.namespace, flavor)
         return (other for other in self._rationed.get(ration) if other.meta.name != server.meta.name)
 
 
-def marked_home(home: Claim) -> Iterable[Key]:
+def marked_home(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
     """Only a home that somebody marked has an end to be waited for; there are thousands of others."""
     return (home.meta.key,) if HOME_DELETE_AFTER in home.meta.annotations else ()
 
 
-def in_use(server: DevServer) -> Iterable[Key]:
+def in_use(server: DevServer) -> Iterable[ObjectKey]:
     """Only a server that may stop for idleness has to be looked into."""
     return (server.meta.key,) if server.spec.running and server.spec.lifecycle.auto_shutdown else ()
 
 
-def server_key(thing: Object) -> Iterable[Key]:
+def server_key(thing: KubeObject) -> Iterable[ObjectKey]:
     """Children name their server in a label: a home has no owner to name it."""
     name = thing.meta.labels.get(SERVER_LABEL)
-    return (Key(thing.meta.namespace, name),) if name else ()
+    return (ObjectKey(thing.meta.namespace, name),) if name else ()
 
 
-def _server_of(pod: Pod) -> Iterable[Key]:
+def _server_of(pod: Pod) -> Iterable[ObjectKey]:
     return server_key(pod)
 
 

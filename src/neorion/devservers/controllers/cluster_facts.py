@@ -5,7 +5,7 @@ from typing import TypeVar
 from neorion.devservers.decide import Observed, Surroundings
 from neorion.devservers.model.kube_types import STORAGE_CLASSES, VOLUMES
 from neorion.keel.base import Denied, NotFound
-from neorion.keel.kube import Api, Kind
+from neorion.keel.kube import Kind, KubeApi
 from neorion.keel.kube.core import NODE, RESOURCE_QUOTA
 from neorion.keel.telemetry import logger
 
@@ -14,7 +14,7 @@ log = logger(__name__)
 T = TypeVar("T")
 
 
-async def survey(api: Api, seen: Observed) -> Surroundings | None:
+async def survey(api: KubeApi, seen: Observed) -> Surroundings | None:
     """None where the operator may not look: then changes are not checked before they are made."""
     try:
         return await _survey(api, seen)
@@ -23,7 +23,7 @@ async def survey(api: Api, seen: Observed) -> Surroundings | None:
         return None
 
 
-async def _survey(api: Api, seen: Observed) -> Surroundings:
+async def _survey(api: KubeApi, seen: Observed) -> Surroundings:
     home = seen.home.spec if seen.home else None
     kept_in = await _found(api, STORAGE_CLASSES, home.storage_class_name) if home else None
     return Surroundings(
@@ -34,7 +34,7 @@ async def _survey(api: Api, seen: Observed) -> Surroundings:
     )
 
 
-async def _found(api: Api, kind: Kind[T], name: str | None) -> T | None:
+async def _found(api: KubeApi, kind: Kind[T], name: str | None) -> T | None:
     """What is not there yet, or no more, ties nobody down."""
     try:
         return await api.get(kind, name) if name else None

@@ -2,7 +2,7 @@
 
 from neorion.devservers.model import DEFAULT_FLAVORS
 from neorion.devservers.model.kube_types import FLAVORS, DevServerFlavor
-from neorion.keel.kube import Api, Exists, Meta
+from neorion.keel.kube import AlreadyExists, KubeApi, ObjectMeta
 from neorion.keel.kube.control import Fence
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 from neorion.keel.telemetry import logger
@@ -15,7 +15,7 @@ MARKER = "devservers-default-flavors"
 class Flavors:
     """Remembers in a ConfigMap which flavors were made, so that one an operator deleted does not come back."""
 
-    def __init__(self, api: Api, namespace: str, fence: Fence) -> None:
+    def __init__(self, api: KubeApi, namespace: str, fence: Fence) -> None:
         self._api = api
         self._namespace = namespace
         self._fence = fence
@@ -27,15 +27,16 @@ class Flavors:
             self._fence.check()
             try:
                 await self._api.create(
-                    FLAVORS, DevServerFlavor(meta=Meta(name=name), spec=DEFAULT_FLAVORS[name])
+                    FLAVORS, DevServerFlavor(meta=ObjectMeta(name=name), spec=DEFAULT_FLAVORS[name])
                 )
                 log.info("flavor made", flavor=name)
-            except Exists:
+            except AlreadyExists:
                 log.info("flavor was there", flavor=name)
         if missing:
             self._fence.check()
             marker = ConfigMap(
-                meta=Meta(name=MARKER, namespace=self._namespace), data=dict.fromkeys(DEFAULT_FLAVORS, "made")
+                meta=ObjectMeta(name=MARKER, namespace=self._namespace),
+                data=dict.fromkeys(DEFAULT_FLAVORS, "made"),
             )
             await self._api.apply(CONFIG_MAP, marker, "devservers", force=True)
 

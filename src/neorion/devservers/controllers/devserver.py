@@ -31,8 +31,8 @@ from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServer
 from neorion.devservers.ports import Keys
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Api, Failed, Key, Merge, Strategic
-from neorion.keel.kube.control import Applier, Fence, Recorder
+from neorion.keel.kube import KubeApi, MergePatch, ObjectKey, ServerError, StrategicMergePatch
+from neorion.keel.kube.control import Applier, EventRecorder, Fence
 from neorion.keel.kube.core import POD
 
 # Waits are measured in time that passes, ends are told in times of day: a clock that was set is noticed this late.
@@ -56,9 +56,9 @@ class Hands:
     `tell` hands a warning to whoever carries it to people. Without `keys` no server gets SSH.
     """
 
-    api: Api
+    api: KubeApi
     applier: Applier
-    recorder: Recorder
+    recorder: EventRecorder
     fence: Fence
     tell: Callable[[Alert], None] = unheard
     keys: Keys | None = None
@@ -78,7 +78,7 @@ class Servers:
         self._settings = settings
         self._clock = clock
 
-    async def reconcile(self, key: Key) -> Duration | None:
+    async def reconcile(self, key: ObjectKey) -> Duration | None:
         seen = self._mirrors.observed(key)
         if seen is None:
             return None
@@ -93,7 +93,7 @@ class Servers:
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
             await self._fit(seen, decision)
-        except (Denied, Failed, Invalid, QuotaExceeded) as error:
+        except (Denied, ServerError, Invalid, QuotaExceeded) as error:
             if seen.server.meta.deleted is not None:
                 raise
             # Its user has to know, and its end must still come.
@@ -167,7 +167,7 @@ class Servers:
         if decision.resize is not None and pod is not None:
             self._fence.check()
             containers = [{"name": pod.spec.containers[0].name, "resources": decision.resize}]
-            patch = Strategic({"spec": {"containers": containers}})
+            patch = StrategicMergePatch({"spec": {"containers": containers}})
             await self._api.patch(POD, pod.meta.name, patch, meta.namespace, "resize")
         if decision.halt and seen.body is not None and seen.body.spec.replicas != 0:
             self._fence.check()
@@ -189,7 +189,7 @@ class Servers:
                 spec = {"flavor": flavor}
         self._fence.check()
         await self._api.patch(
-            SERVERS, server.meta.name, Merge({"metadata": meta, "spec": spec}), server.meta.namespace
+            SERVERS, server.meta.name, MergePatch({"metadata": meta, "spec": spec}), server.meta.namespace
         )
 
 

@@ -7,8 +7,8 @@ from neorion.devservers.controllers.devserver import Hands, moment, until
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Deletion, Key
-from neorion.keel.kube.core import CLAIM, Claim
+from neorion.keel.kube import DeleteOptions, ObjectKey
+from neorion.keel.kube.core import CLAIM, PersistentVolumeClaim
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -23,7 +23,7 @@ class Homes:
         self._fence = hands.fence
         self._clock = clock
 
-    async def reconcile(self, key: Key) -> Duration | None:
+    async def reconcile(self, key: ObjectKey) -> Duration | None:
         home = self._mirrors.claims.get(key)
         if home is None or home.meta.deleted is not None or self._lived_in(home):
             return None
@@ -36,14 +36,14 @@ class Homes:
             return until(due, now)
         self._fence.check()
         # Exactly as it was seen: a server that takes it over at this moment takes the mark off, and keeps it.
-        how = Deletion(uid=home.meta.uid, version=home.meta.resource_version)
+        how = DeleteOptions(uid=home.meta.uid, version=home.meta.resource_version)
         await self._api.delete(CLAIM, key.name, key.namespace, how)
         log.info("home deleted", home=str(key), kept_until=due.isoformat())
         return None
 
-    def _lived_in(self, home: Claim) -> bool:
+    def _lived_in(self, home: PersistentVolumeClaim) -> bool:
         """A server of the same name has taken it over, is about to, or is about to mark it anew on its way out."""
-        key = Key(home.meta.namespace, home.meta.labels.get(HOME_LABEL, ""))
+        key = ObjectKey(home.meta.namespace, home.meta.labels.get(HOME_LABEL, ""))
         servers = self._mirrors.servers
         return servers.get(key) is not None or key in servers.unreadable
 

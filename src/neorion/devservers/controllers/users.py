@@ -22,8 +22,8 @@ from neorion.devservers.model.tenancy import (
 )
 from neorion.keel.base import Denied, Duration, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Api, Failed, Key, Kind, Merge, Object, Select
-from neorion.keel.kube.control import Applier, Fence, Informers
+from neorion.keel.kube import Kind, KubeApi, KubeObject, MergePatch, ObjectKey, Selector, ServerError
+from neorion.keel.kube.control import Applier, Fence, InformerFactory
 from neorion.keel.kube.core import (
     CONFIG_MAP,
     NAMESPACE,
@@ -49,10 +49,10 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
         RESOURCE_QUOTA,
         SERVICE_ACCOUNT,
         CONFIG_MAP,
-        Kind(Object, "LimitRange", "limitranges"),
-        Kind(Object, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
-        Kind(Object, "Role", "roles", _RBAC),
-        Kind(Object, "RoleBinding", "rolebindings", _RBAC),
+        Kind(KubeObject, "LimitRange", "limitranges"),
+        Kind(KubeObject, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
+        Kind(KubeObject, "Role", "roles", _RBAC),
+        Kind(KubeObject, "RoleBinding", "rolebindings", _RBAC),
     )
 }
 
@@ -60,13 +60,13 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
 class UserCache:
     """What the user controller sees of the cluster."""
 
-    def __init__(self, informers: Informers, system: str) -> None:
+    def __init__(self, informers: InformerFactory, system: str) -> None:
         # A user that cannot be read is not taken for one that is gone.
         self.users = informers.of(USERS, gaps=True)
-        self.namespaces = informers.of(NAMESPACE, select=Select(labels=USER_LABEL))
+        self.namespaces = informers.of(NAMESPACE, select=Selector(labels=USER_LABEL))
         self.flavors = informers.of(FLAVORS)
         self.nodes = informers.of(NODE, packed=True)
-        self.bastion_keys = informers.of(CONFIG_MAP, system, Select(fields=f"metadata.name={BASTION_KEYS}"))
+        self.bastion_keys = informers.of(CONFIG_MAP, system, Selector(fields=f"metadata.name={BASTION_KEYS}"))
 
     @property
     def authority(self) -> str:
@@ -77,7 +77,7 @@ class UserCache:
         kinds = (*map(gpus_of_flavor, self.flavors), *map(gpus_of_node, self.nodes))
         return frozenset[str]().union(*kinds)
 
-    def everyone(self, _changed: object) -> Iterable[Key]:
+    def everyone(self, _changed: object) -> Iterable[ObjectKey]:
         """For a change that concerns all users."""
         return self.users.keys()
 
@@ -91,16 +91,16 @@ def gpus_of_node(node: Node) -> frozenset[str]:
     return frozenset(filter(is_gpu, node.status.allocatable))
 
 
-def user_key(namespace: Namespace) -> Iterable[Key]:
+def user_key(namespace: Namespace) -> Iterable[ObjectKey]:
     """Whose namespace it is."""
-    return (Key("", namespace.meta.labels[USER_LABEL]),)
+    return (ObjectKey("", namespace.meta.labels[USER_LABEL]),)
 
 
 @dataclass(frozen=True, slots=True)
 class UserWriter:
     """What the reconcile of users writes through."""
 
-    api: Api
+    api: KubeApi
     applier: Applier
     fence: Fence
 
@@ -115,7 +115,7 @@ class Users:
         self._fence = writer.fence
         self._clock = clock
 
-    async def reconcile(self, key: Key) -> Duration | None:
+    async def reconcile(self, key: ObjectKey) -> Duration | None:
         user = self._cache.users.get(key)
         if user is None:
             if key not in self._cache.users.unreadable:
@@ -126,7 +126,7 @@ class Users:
         decision = decide_user(seen, now)
         try:
             await self._carry_out(seen, decision)
-        except (Denied, Failed, Invalid, QuotaExceeded) as error:
+        except (Denied, ServerError, Invalid, QuotaExceeded) as error:
             decision = decide_user(replace(seen, refused=error.sentence), now)
             await self._applier.write_status(USERS, user, decision.status)
             raise
@@ -162,12 +162,12 @@ class Users:
             return
         for servers in ("0", str(seen.user.spec.quota.servers)):
             self._fence.check()
-            limit = Merge({"spec": {"hard": {SERVERS_COUNTED: servers}}})
+            limit = MergePatch({"spec": {"hard": {SERVERS_COUNTED: servers}}})
             await self._api.patch(RESOURCE_QUOTA, ROLE, limit, own_namespace(seen.user.meta.name))
 
     async def _revoke_removed(self, name: str) -> None:
         """Only where this controller gave the rights: users from before there was one are left alone."""
-        space = self._cache.namespaces.get(Key("", own_namespace(name)))
+        space = self._cache.namespaces.get(ObjectKey("", own_namespace(name)))
         if space is None or space.meta.labels.get(CREATED_BY_LABEL) != USER_CONTROLLER or space.meta.deleted:
             return
         await self._revoke(access_manifests(name))

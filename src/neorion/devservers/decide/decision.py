@@ -10,8 +10,8 @@ from neorion.devservers.decide.manifests import Identity, Manifest
 from neorion.devservers.decide.resize import Change, change
 from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
 from neorion.devservers.model.kube_types import Body, DevServer, DevServerFlavor
-from neorion.keel.kube.core import Claim, Pod
-from neorion.keel.kube.core.pods import Resources
+from neorion.keel.kube.core import PersistentVolumeClaim, Pod
+from neorion.keel.kube.core.pods import ResourceRequirements
 
 # Keeps the object until its home is marked with the day it goes: nothing else would remember.
 FINALIZER = f"{GROUP}/home"
@@ -23,7 +23,7 @@ class Observed:
 
     server: DevServer
     flavor: DevServerFlavor | None = None
-    home: Claim | None = None
+    home: PersistentVolumeClaim | None = None
     body: Body | None = None
     pods: tuple[Pod, ...] = ()
     look: Look | None = None
@@ -70,7 +70,7 @@ class Observed:
         image = None if self.server.spec.image else self.flavor.spec.image
         if template and image is not None and template[0].image != image:
             return Change.RECREATE
-        return change(pod, self.flavor.spec, template[0].resources if template else Resources())
+        return change(pod, self.flavor.spec, template[0].resources if template else ResourceRequirements())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from neorion.devservers.decide.resize import requested
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Toleration
 from neorion.devservers.model.kube_types import Requirement, Volume
 from neorion.keel.base import Quantity
-from neorion.keel.kube.core import Claim, Node, Pod, ResourceQuota, Taint
+from neorion.keel.kube.core import Node, PersistentVolumeClaim, Pod, ResourceQuota, Taint
 
 # Marks of a node's passing troubles: it will have the room again when they are over.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -59,7 +59,7 @@ def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
     return _quota(move, around) or (None if move.in_place else _place(move, around))
 
 
-def grows(spec: DevServerSpec, home: Claim | None) -> bool:
+def grows(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> bool:
     """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
     there, wanted = _size(home), spec.persistent_home_size
     if home is None or there is None or there == wanted or home.status.phase != "Bound":
@@ -67,7 +67,9 @@ def grows(spec: DevServerSpec, home: Claim | None) -> bool:
     return _nano(wanted) > _nano(there)
 
 
-def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> DevServerSpec:
+def sized(
+    spec: DevServerSpec, home: PersistentVolumeClaim | None, around: Surroundings | None
+) -> DevServerSpec:
     """With the home as it can be: one that was kept may be larger than asked for, or of another class, and stays so."""
     there, kind = _size(home), _class(spec, home)
     if kind != spec.home.storage_class:
@@ -79,7 +81,9 @@ def sized(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) 
     return replace(spec, persistent_home_size=there)
 
 
-def stuck_home(spec: DevServerSpec, home: Claim | None, around: Surroundings | None) -> Hindrance | None:
+def stuck_home(
+    spec: DevServerSpec, home: PersistentVolumeClaim | None, around: Surroundings | None
+) -> Hindrance | None:
     if around is None or around.home_grows or home is None or not grows(spec, home):
         return None
     kind = home.spec.storage_class_name or "none"
@@ -88,14 +92,14 @@ def stuck_home(spec: DevServerSpec, home: Claim | None, around: Surroundings | N
     )
 
 
-def _class(spec: DevServerSpec, home: Claim | None) -> str | None:
+def _class(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> str | None:
     """Which class to name: of a claim that stands, the API server takes no other, nor none where one was named."""
     asked = spec.home.storage_class
     named = asked is not None or (home is not None and HOME_CLASS in home.meta.annotations)
     return (home.spec.storage_class_name if home and named else None) or asked
 
 
-def _size(home: Claim | None) -> str | None:
+def _size(home: PersistentVolumeClaim | None) -> str | None:
     return home.spec.resources.requests.get("storage") if home else None
 
 

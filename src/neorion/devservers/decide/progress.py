@@ -9,8 +9,8 @@ from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import Condition, ConditionType, Phase
 from neorion.devservers.model.field_types import TEXT_MAX
 from neorion.keel.kube import condition
-from neorion.keel.kube.core import Claim, ContainerStatus, Pod
-from neorion.keel.kube.core.pods import Terminated
+from neorion.keel.kube.core import ContainerStatus, PersistentVolumeClaim, Pod
+from neorion.keel.kube.core.pods import ContainerStateTerminated
 
 # What the kubelet says while an image will not come by itself.
 _IMAGE_FAULTS = frozenset(
@@ -53,7 +53,7 @@ class Step:
         return self.done is False and bool(self.message)
 
 
-def steps(home: Claim | None, pod: Pod | None) -> tuple[Step, ...]:
+def steps(home: PersistentVolumeClaim | None, pod: Pod | None) -> tuple[Step, ...]:
     """From the volume to a server one can use. A later step is not known before the earlier ones are done."""
     placed = pod is not None and bool(pod.spec.node_name)
     return (_volume(home, placed=placed), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
@@ -144,7 +144,7 @@ def began(pod: Pod) -> datetime | None:
     return datetime.fromisoformat(running.started) if running and running.started else None
 
 
-def _volume(home: Claim | None, *, placed: bool) -> Step:
+def _volume(home: PersistentVolumeClaim | None, *, placed: bool) -> Step:
     kind = ConditionType.VOLUME
     if home is not None and home.status.phase == "Lost":
         return Step(
@@ -233,7 +233,7 @@ def _ready(pod: Pod) -> Step:
     return Step(kind, False, "Starting")
 
 
-def _last_words(ended: Terminated) -> str:
+def _last_words(ended: ContainerStateTerminated) -> str:
     if ended.reason == "OOMKilled":
         return "it ran out of memory; choose a larger flavor"
     if ended.reason == "StartError":

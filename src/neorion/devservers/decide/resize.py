@@ -12,7 +12,7 @@ from neorion.devservers.model import DevServerFlavorSpec
 from neorion.keel.base import Quantity
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Pod
-from neorion.keel.kube.core.pods import Resources
+from neorion.keel.kube.core.pods import ResourceRequirements
 
 Amounts = Mapping[str, int | str]
 Parts = dict[str, Amounts]
@@ -28,7 +28,7 @@ class Change(StrEnum):
     RECREATE = "recreate"
 
 
-def change(pod: Pod, flavor: DevServerFlavorSpec, applied: Resources) -> Change:
+def change(pod: Pod, flavor: DevServerFlavorSpec, applied: ResourceRequirements) -> Change:
     """`applied` is what the server's pods were last asked to have; the pod may have more, which the cluster gave it."""
     standing = pod.spec.containers[0].resources
     have: Parts = {"requests": standing.requests, "limits": standing.limits}

@@ -6,7 +6,7 @@ from neorion.devservers.model.kube_types import FLAVORS, SERVERS, USERS
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
 from neorion.devservers.model.user import USER_NAME_MAX, DevServerUserSpec, DevServerUserStatus
-from neorion.keel.kube.schema import Column, CustomResource
+from neorion.keel.kube.schema import CustomResource, PrinterColumn
 
 DEV_SERVER = CustomResource(
     group=SERVERS.group,
@@ -17,14 +17,14 @@ DEV_SERVER = CustomResource(
     status=DevServerStatus,
     short_names=("dsv",),
     columns=(
-        Column("Flavor", ".spec.flavor"),
-        Column("Phase", ".status.phase"),
-        Column("Ready", ".status.ready", "boolean"),
+        PrinterColumn("Flavor", ".spec.flavor"),
+        PrinterColumn("Phase", ".status.phase"),
+        PrinterColumn("Ready", ".status.ready", "boolean"),
         # As text: of a date, kubectl tells the age, and what is still to come has none.
-        Column("Stops", ".status.deadline.time"),
-        Column("Message", ".status.message", priority=1),
-        Column("Image", ".spec.image", priority=1),
-        Column("Age", ".metadata.creationTimestamp", "date"),
+        PrinterColumn("Stops", ".status.deadline.time"),
+        PrinterColumn("Message", ".status.message", priority=1),
+        PrinterColumn("Image", ".spec.image", priority=1),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
     ),
     born=(
         (
@@ -44,12 +44,12 @@ DEV_SERVER_FLAVOR = CustomResource(
     namespaced=False,
     short_names=("dsf",),
     columns=(
-        Column("CPU", ".spec.resources.requests.cpu"),
-        Column("Memory", ".spec.resources.requests.memory"),
-        Column("GPU", r".spec.resources.limits.nvidia\.com/gpu"),
-        Column("Per-Hour", ".spec.price.perHour"),
-        Column("Default", ".spec.default", "boolean"),
-        Column("Age", ".metadata.creationTimestamp", "date"),
+        PrinterColumn("CPU", ".spec.resources.requests.cpu"),
+        PrinterColumn("Memory", ".spec.resources.requests.memory"),
+        PrinterColumn("GPU", r".spec.resources.limits.nvidia\.com/gpu"),
+        PrinterColumn("Per-Hour", ".spec.price.perHour"),
+        PrinterColumn("Default", ".spec.default", "boolean"),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
     ),
 )
 
@@ -63,12 +63,12 @@ DEV_SERVER_USER = CustomResource(
     namespaced=False,
     short_names=("dsu",),
     columns=(
-        Column("Namespace", ".status.namespace"),
-        Column("Phase", ".status.phase"),
-        Column("Suspended", ".spec.suspended", "boolean"),
-        Column("Groups", ".spec.groups", priority=1),
-        Column("Message", ".status.message", priority=1),
-        Column("Age", ".metadata.creationTimestamp", "date"),
+        PrinterColumn("Namespace", ".status.namespace"),
+        PrinterColumn("Phase", ".status.phase"),
+        PrinterColumn("Suspended", ".spec.suspended", "boolean"),
+        PrinterColumn("Groups", ".spec.groups", priority=1),
+        PrinterColumn("Message", ".status.message", priority=1),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
     ),
     born=(
         (

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final
 from msgspec import Meta, field
 
 from neorion.devservers.model.field_types import Amount, DottedName, Name, Size, Span, Text
-from neorion.keel.kube import Part
+from neorion.keel.kube import KubeStruct
 from neorion.keel.kube.validation import Rule
 
 # Few, because the server weighs a rule by the most it could have to read.
@@ -36,7 +36,7 @@ def is_gpu(resource: str) -> bool:
     return resource.startswith(GPUS)
 
 
-class Resources(Part, frozen=True, kw_only=True):
+class Resources(KubeStruct, frozen=True, kw_only=True):
     """What the server is promised, and what it may take at most."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -49,7 +49,7 @@ class Resources(Part, frozen=True, kw_only=True):
     limits: Amounts = field(default_factory=dict[str, Amount])
 
 
-class Toleration(Part, frozen=True, kw_only=True):
+class Toleration(KubeStruct, frozen=True, kw_only=True):
     """A taint the server may live with."""
 
     key: Annotated[str, Meta(max_length=316)] | None = None
@@ -58,7 +58,7 @@ class Toleration(Part, frozen=True, kw_only=True):
     effect: Annotated[str, Meta(pattern=r"^(NoSchedule|PreferNoSchedule|NoExecute)$")] | None = None
 
 
-class Price(Part, frozen=True, kw_only=True):
+class Price(KubeStruct, frozen=True, kw_only=True):
     """What an hour costs, as decimal texts: `perHour` while it runs, `stopped` while only its volumes are kept."""
 
     per_hour: Annotated[str, Meta(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")] = "0"
@@ -67,7 +67,7 @@ class Price(Part, frozen=True, kw_only=True):
 
 
 class FlavorLimits(
-    Part,
+    KubeStruct,
     frozen=True,
     kw_only=True,
     rename={"max_ttl": "maxTTL", "max_idle": "maxIdle", "max_per_user": "maxPerUser"},
@@ -79,14 +79,14 @@ class FlavorLimits(
     max_per_user: Annotated[int, Meta(ge=0, le=10_000)] | None = None
 
 
-class Deprecated(Part, frozen=True, kw_only=True):
+class Deprecated(KubeStruct, frozen=True, kw_only=True):
     """Why it goes, and what to take instead."""
 
     message: Text
     redirect: DottedName | None = None
 
 
-class DevServerFlavorSpec(Part, frozen=True, kw_only=True):
+class DevServerFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     """A kind of machine one can ask for."""
 
     resources: Resources
@@ -104,5 +104,5 @@ class DevServerFlavorSpec(Part, frozen=True, kw_only=True):
     description: Text | None = None
 
 
-class DevServerFlavorStatus(Part, frozen=True, kw_only=True):
+class DevServerFlavorStatus(KubeStruct, frozen=True, kw_only=True):
     """Nothing is observed of a flavor: what there is of it, its nodes and quotas say."""

@@ -7,72 +7,72 @@ from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavor
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
 from neorion.devservers.model.user import DevServerUserSpec, DevServerUserStatus
-from neorion.keel.kube import Kind, Object, Part
+from neorion.keel.kube import Kind, KubeObject, KubeStruct
 from neorion.keel.kube.core import Container
 
 
-class DevServer(Object, frozen=True, kw_only=True):
+class DevServer(KubeObject, frozen=True, kw_only=True):
     """A development server."""
 
     spec: DevServerSpec
     status: DevServerStatus = DevServerStatus()
 
 
-class DevServerFlavor(Object, frozen=True, kw_only=True):
+class DevServerFlavor(KubeObject, frozen=True, kw_only=True):
     """A kind of machine one can ask for."""
 
     spec: DevServerFlavorSpec
     status: DevServerFlavorStatus = DevServerFlavorStatus()
 
 
-class DevServerUser(Object, frozen=True, kw_only=True):
+class DevServerUser(KubeObject, frozen=True, kw_only=True):
     """A person who may use development servers."""
 
     spec: DevServerUserSpec = DevServerUserSpec()
     status: DevServerUserStatus = DevServerUserStatus()
 
 
-class TemplateSpec(Part, frozen=True):
+class TemplateSpec(KubeStruct, frozen=True):
     """Of the pods a Deployment makes, all that is read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
 
 
-class Template(Part, frozen=True):
+class Template(KubeStruct, frozen=True):
     """The pods a Deployment makes."""
 
     spec: TemplateSpec = TemplateSpec()
 
 
-class BodySpec(Part, frozen=True):
+class BodySpec(KubeStruct, frozen=True):
     """How many pods, and which."""
 
     replicas: int | None = None
     template: Template = field(default=Template())
 
 
-class Trouble(Part, frozen=True):
+class Trouble(KubeStruct, frozen=True):
     """One condition of a Deployment, of which only the words are read."""
 
     type: str
     message: str = ""
 
 
-class BodyStatus(Part, frozen=True):
+class BodyStatus(KubeStruct, frozen=True):
     """What Kubernetes says of a Deployment."""
 
     conditions: tuple[Trouble, ...] = ()
 
 
-class Body(Object, frozen=True):
+class Body(KubeObject, frozen=True):
     """The Deployment of a server."""
 
     spec: BodySpec = BodySpec()
     status: BodyStatus = BodyStatus()
 
 
-class Requirement(Part, frozen=True):
+class Requirement(KubeStruct, frozen=True):
     """What a label of a node has to be."""
 
     key: str
@@ -80,37 +80,37 @@ class Requirement(Part, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Term(Part, frozen=True):
+class Term(KubeStruct, frozen=True):
     """All of these at once."""
 
     match_expressions: tuple[Requirement, ...] = ()
 
 
-class Required(Part, frozen=True):
+class Required(KubeStruct, frozen=True):
     """One of these, at least."""
 
     node_selector_terms: tuple[Term, ...] = ()
 
 
-class Affinity(Part, frozen=True):
+class Affinity(KubeStruct, frozen=True):
     """Which nodes can reach a volume."""
 
     required: Required | None = None
 
 
-class VolumeSpec(Part, frozen=True):
+class VolumeSpec(KubeStruct, frozen=True):
     """Where a volume is."""
 
     node_affinity: Affinity | None = None
 
 
-class Volume(Object, frozen=True):
+class Volume(KubeObject, frozen=True):
     """The PersistentVolume behind a home."""
 
     spec: VolumeSpec = VolumeSpec()
 
 
-class StorageClass(Object, frozen=True):
+class StorageClass(KubeObject, frozen=True):
     """What a class of volumes can do."""
 
     allow_volume_expansion: bool = False

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, field
 
 from neorion.devservers.model.field_types import DottedName, Moment, Name, Size, Span, Text
-from neorion.keel.kube import Part
+from neorion.keel.kube import KubeStruct
 from neorion.keel.kube.validation import Rule, keyed, rules
 
 
@@ -36,7 +36,7 @@ class OnExpire(StrEnum):
     DELETE = "Delete"
 
 
-class Distributed(Part, frozen=True, kw_only=True):
+class Distributed(KubeStruct, frozen=True, kw_only=True):
     """How many processes train together, and on how many machines."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -58,7 +58,7 @@ class Distributed(Part, frozen=True, kw_only=True):
         return self.world_size // self.nprocs_per_node
 
 
-class Home(Part, frozen=True, kw_only=True):
+class Home(KubeStruct, frozen=True, kw_only=True):
     """Where the home directory is kept, and how long after the server is gone."""
 
     storage_class: Annotated[
@@ -68,7 +68,7 @@ class Home(Part, frozen=True, kw_only=True):
     retention: Span = "7d"
 
 
-class Volume(Part, frozen=True, kw_only=True):
+class Volume(KubeStruct, frozen=True, kw_only=True):
     """A claim of the user's own, mounted beside the home."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -83,7 +83,7 @@ class Volume(Part, frozen=True, kw_only=True):
     read_only: bool = False
 
 
-class Port(Part, frozen=True, kw_only=True):
+class Port(KubeStruct, frozen=True, kw_only=True):
     """A port of the server that gets a name in its Service."""
 
     name: Annotated[
@@ -111,13 +111,13 @@ PublicKey = Annotated[
 ]
 
 
-class Ssh(Part, frozen=True, kw_only=True):
+class Ssh(KubeStruct, frozen=True, kw_only=True):
     """Who may log in with which key."""
 
     public_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=32)] = ()
 
 
-class Queue(Part, frozen=True, kw_only=True):
+class Queue(KubeStruct, frozen=True, kw_only=True):
     """The queue whose quota the server counts against."""
 
     name: Name
@@ -133,7 +133,7 @@ Cron = Annotated[
 ]
 
 
-class Schedule(Part, frozen=True, kw_only=True):
+class Schedule(KubeStruct, frozen=True, kw_only=True):
     """Hours at which the server starts and stops by itself, in the five fields of cron."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -145,7 +145,7 @@ class Schedule(Part, frozen=True, kw_only=True):
     time_zone: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_+/-]+$")] = "UTC"
 
 
-class Lifecycle(Part, frozen=True, kw_only=True):
+class Lifecycle(KubeStruct, frozen=True, kw_only=True):
     """When the server stops by itself, who is told before, and what is left."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -167,7 +167,7 @@ class Lifecycle(Part, frozen=True, kw_only=True):
     schedule: Schedule | None = None
 
 
-class DevServerSpec(Part, frozen=True, kw_only=True):
+class DevServerSpec(KubeStruct, frozen=True, kw_only=True):
     """What the user wants."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (

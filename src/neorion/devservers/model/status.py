@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from neorion.devservers.model.field_types import Text
-from neorion.keel.kube import Part
+from neorion.keel.kube import KubeStruct
 from neorion.keel.kube.validation import keyed
 
 
@@ -49,7 +49,7 @@ class StopReason(StrEnum):
     SCHEDULE = "Schedule"
 
 
-class Condition(Part, frozen=True, kw_only=True):
+class Condition(KubeStruct, frozen=True, kw_only=True):
     """One step, with a stable reason for programs and a sentence for people."""
 
     type: ConditionType
@@ -59,21 +59,21 @@ class Condition(Part, frozen=True, kw_only=True):
     last_transition_time: datetime | None = None
 
 
-class Activity(Part, frozen=True, kw_only=True):
+class Activity(KubeStruct, frozen=True, kw_only=True):
     """When somebody or something last used the server, and how that was seen."""
 
     last_time: datetime
     source: Text
 
 
-class Deadline(Part, frozen=True, kw_only=True):
+class Deadline(KubeStruct, frozen=True, kw_only=True):
     """When the server will stop by itself, and why."""
 
     time: datetime
     reason: StopReason
 
 
-class AppliedFlavor(Part, frozen=True, kw_only=True):
+class AppliedFlavor(KubeStruct, frozen=True, kw_only=True):
     """The flavor the server runs on, and the one it came from while that can still be undone."""
 
     applied: Text
@@ -81,7 +81,7 @@ class AppliedFlavor(Part, frozen=True, kw_only=True):
     changed: datetime | None = None
 
 
-class Cost(Part, frozen=True, kw_only=True):
+class Cost(KubeStruct, frozen=True, kw_only=True):
     """Seconds counted and what they cost up to `asOf`. Time since then is added by whoever reads it.
 
     `running` says at which of the two rates: a server runs while it has a machine, and not while it waits for one.
@@ -97,7 +97,7 @@ class Cost(Part, frozen=True, kw_only=True):
     stopped_per_hour: Text = "0"
 
 
-class Rank(Part, frozen=True, kw_only=True):
+class Rank(KubeStruct, frozen=True, kw_only=True):
     """One machine of a distributed server."""
 
     name: Text
@@ -105,7 +105,7 @@ class Rank(Part, frozen=True, kw_only=True):
     ready: bool = False
 
 
-class DevServerStatus(Part, frozen=True, kw_only=True):
+class DevServerStatus(KubeStruct, frozen=True, kw_only=True):
     """What the operator saw last."""
 
     phase: Phase | None = None

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from neorion.devservers.model.field_types import Amount, Name, Text
 from neorion.devservers.model.spec import PublicKey
-from neorion.keel.kube import Part
+from neorion.keel.kube import KubeStruct
 from neorion.keel.kube.validation import keyed, rules
 
 # `dev-<name>` names a namespace, which has room for 63 letters.
@@ -26,7 +26,7 @@ _Amount = Annotated[
 _Set = Meta(max_length=32, extra_json_schema={"x-kubernetes-list-type": "set"})
 
 
-class UserQuota(Part, frozen=True, kw_only=True):
+class UserQuota(KubeStruct, frozen=True, kw_only=True):
     """The most a user may have: servers, the sum of what all their pods request, and GPUs of each kind."""
 
     servers: Annotated[int, Meta(ge=0, le=10_000)] = 10
@@ -36,14 +36,14 @@ class UserQuota(Part, frozen=True, kw_only=True):
     storage: _Amount = "2Ti"
 
 
-class UserLimits(Part, frozen=True, kw_only=True):
+class UserLimits(KubeStruct, frozen=True, kw_only=True):
     """The most a user may have open at the SSH bastion at once."""
 
     connections: Annotated[int, Meta(ge=1, le=1000)] = 20
     channels: Annotated[int, Meta(ge=1, le=1000)] = 64
 
 
-class DevServerUserSpec(Part, frozen=True, kw_only=True):
+class DevServerUserSpec(KubeStruct, frozen=True, kw_only=True):
     """Who may log in, with which keys, and how much they may use.
 
     `suspended` takes away every right and closes every session. The user's servers and volumes stay.
@@ -73,7 +73,7 @@ class UserConditionType(StrEnum):
     READY = "Ready"
 
 
-class UserCondition(Part, frozen=True, kw_only=True):
+class UserCondition(KubeStruct, frozen=True, kw_only=True):
     """One step, with a stable reason for programs and a sentence for people."""
 
     type: UserConditionType
@@ -83,7 +83,7 @@ class UserCondition(Part, frozen=True, kw_only=True):
     last_transition_time: datetime | None = None
 
 
-class DevServerUserStatus(Part, frozen=True, kw_only=True):
+class DevServerUserStatus(KubeStruct, frozen=True, kw_only=True):
     """What the user controller saw last."""
 
     phase: UserPhase | None = None

@@ -3,12 +3,12 @@ from datetime import UTC, datetime
 from neorion.devservers.decide import Settings
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, DevServerStatus, Price, Resources
 from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
-from neorion.keel.kube import Meta
-from neorion.keel.kube.core import Claim, Container, Pod, PodSpec, PodStatus
-from neorion.keel.kube.core.core_v1 import ClaimStatus
+from neorion.keel.kube import ObjectMeta
+from neorion.keel.kube.core import Container, PersistentVolumeClaim, Pod, PodSpec, PodStatus
+from neorion.keel.kube.core.core_v1 import PersistentVolumeClaimStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStatus
-from neorion.keel.kube.core.pods import Resources as PodResources
-from neorion.keel.kube.core.pods import Running as RunningState
+from neorion.keel.kube.core.pods import ContainerStateRunning as RunningState
+from neorion.keel.kube.core.pods import ResourceRequirements as PodResources
 
 CREATED = datetime(2026, 11, 16, 8, tzinfo=UTC)
 SETTINGS = Settings(default_image="registry.example/dev:1")
@@ -28,7 +28,7 @@ def a_server(
     *,
     deleted: str | None = None,
 ) -> DevServer:
-    meta = Meta(
+    meta = ObjectMeta(
         name="mydev",
         namespace="dev-ann",
         uid="1",
@@ -41,12 +41,12 @@ def a_server(
 
 
 def a_flavor(spec: DevServerFlavorSpec = FLAVOR, name: str = "cpu-small") -> DevServerFlavor:
-    return DevServerFlavor(meta=Meta(name=name), spec=spec)
+    return DevServerFlavor(meta=ObjectMeta(name=name), spec=spec)
 
 
-def a_claim(annotations: dict[str, str] | None = None) -> Claim:
-    meta = Meta(name="mydev-home", namespace="dev-ann", annotations=annotations or {})
-    return Claim(meta=meta, status=ClaimStatus(phase="Bound"))
+def a_claim(annotations: dict[str, str] | None = None) -> PersistentVolumeClaim:
+    meta = ObjectMeta(name="mydev-home", namespace="dev-ann", annotations=annotations or {})
+    return PersistentVolumeClaim(meta=meta, status=PersistentVolumeClaimStatus(phase="Bound"))
 
 
 def a_pod(flavor: DevServerFlavorSpec = FLAVOR, status: PodStatus | None = None) -> Pod:
@@ -58,7 +58,7 @@ def a_pod(flavor: DevServerFlavorSpec = FLAVOR, status: PodStatus | None = None)
     running = ContainerState(running=RunningState())
     ready = ContainerStatus(name="dev", ready=True, state=running, resources=resources)
     return Pod(
-        meta=Meta(name="mydev-x", namespace="dev-ann", created=CREATED.isoformat()),
+        meta=ObjectMeta(name="mydev-x", namespace="dev-ann", created=CREATED.isoformat()),
         spec=PodSpec(
             containers=(Container(name="dev", image="image", resources=resources),),
             node_name="node1" if status is None else "",

@@ -12,7 +12,7 @@ from neorion.drydock.host import Part
 from neorion.drydock.layout import Door
 from neorion.drydock.pki import Subject
 from neorion.keel.kube import client as kube
-from neorion.keel.kube.client.transport import Request
+from neorion.keel.kube.client.transport import HttpRequest
 
 NAME: Final = "prometheus"
 PROGRAMS: Final = ("prometheus",)
@@ -44,8 +44,8 @@ async def start(cluster: Cluster) -> None:
         NAME, (str(cluster.shelf.path(NAME)), *(f"--{flag}={value}" for flag, value in flags.items()))
     )
     await cluster.ensure(part)
-    async with kube.connect(kube.Cluster(f"http://{host}:{port}"), "drydock", cluster.clock) as client:
-        await cluster.until(part, lambda: client.transport.once(Request("GET", "/-/ready")))
+    async with kube.connect(kube.ClusterConfig(f"http://{host}:{port}"), "drydock", cluster.clock) as client:
+        await cluster.until(part, lambda: client.transport.once(HttpRequest("GET", "/-/ready")))
 
 
 def _configuration(cluster: Cluster) -> Object:

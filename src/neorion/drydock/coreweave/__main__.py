@@ -13,12 +13,12 @@ from neorion.drydock.layout import Door
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
-from neorion.keel.run import Crew, run_process
-from neorion.keel.telemetry.setup import Form, setup
+from neorion.keel.run import Supervisor, run_process
+from neorion.keel.telemetry.setup import LogFormat, setup
 
 
 def main() -> None:
-    setup(Form.JSON)
+    setup(LogFormat.JSON)
     folder, boot = Path(sys.argv[1]), Duration.of(seconds=float(sys.argv[2]))
     clock = SystemClock()
     yard = Yard(folder.parent, Shelf.of(), clock)
@@ -26,7 +26,7 @@ def main() -> None:
     cluster = yard.find(folder.name)
     kubeconfig, port = cluster.layout.kubeconfig_of(WHO), cluster.layout.port(Door.COREWEAVE_WEBHOOK)
 
-    async def run(crew: Crew) -> None:
+    async def run(crew: Supervisor) -> None:
         async with (
             refusing(port, cluster.pki.certificate(WHO), cluster.pki.key(WHO)),
             connect(read_kubeconfig([kubeconfig]).cluster(), "drydock-coreweave") as api,

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import field
 
 from neorion.drydock.coreweave.crd import GROUP, VERSION
-from neorion.keel.kube import Condition, Kind, Object, Part
+from neorion.keel.kube import Condition, Kind, KubeObject, KubeStruct
 
 # On a pool: what is to go wrong with it, one word of `Fault`; and how long its nodes boot.
 FAULT: Final = "drydock.neorion.dev/fault"
@@ -24,13 +24,13 @@ class Machines(StrEnum):
     REAL = "real"
 
 
-class Lifecycle(Part, frozen=True):
+class Lifecycle(KubeStruct, frozen=True):
     """Which nodes may go when there are too many."""
 
     scale_down_strategy: str = "IdleOnly"
 
 
-class PoolSpec(Part, frozen=True):
+class PoolSpec(KubeStruct, frozen=True):
     """What is asked for. Zero nodes are not the same as none said."""
 
     instance_type: str = ""
@@ -46,7 +46,7 @@ class PoolSpec(Part, frozen=True):
         return self.target_nodes if self.target_nodes is not None else (self.target_racks or 0) * RACK_NODES
 
 
-class PoolStatus(Part, frozen=True, omit_defaults=False):
+class PoolStatus(KubeStruct, frozen=True, omit_defaults=False):
     """What there is, and why there is not more."""
 
     current_nodes: int = 0
@@ -58,7 +58,7 @@ class PoolStatus(Part, frozen=True, omit_defaults=False):
     conditions: tuple[Condition, ...] = ()
 
 
-class NodePool(Object, frozen=True):
+class NodePool(KubeObject, frozen=True):
     """Machines of one type."""
 
     spec: PoolSpec = PoolSpec()

@@ -10,7 +10,7 @@ from neorion.drydock.node import NodeSpec, add, nodes, remove
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Key, instant
+from neorion.keel.kube import KubeApi, ObjectKey, instant
 from neorion.keel.kube.control import Controller, Informer, own_key
 from neorion.keel.kube.core import NODE, Node
 
@@ -32,15 +32,15 @@ class RealMachines:
         """Of all machines of pools, whether they run or not; others belong to whoever added them."""
         return {node.name for node in nodes(self._find().layout) if POOL in node.spec.labels}
 
-    def controller(self, mirror: Informer[Node], rng: Rng) -> Controller[Key]:
-        async def reconcile(key: Key) -> Duration | None:
+    def controller(self, mirror: Informer[Node], rng: Rng) -> Controller[ObjectKey]:
+        async def reconcile(key: ObjectKey) -> Duration | None:
             return await self._reconcile(key, mirror.get(key))
 
         found = Controller("machines", reconcile, self._clock, rng)
         found.watch(mirror, own_key)
         return found
 
-    async def sweep(self, api: Api) -> None:
+    async def sweep(self, api: KubeApi) -> None:
         """Those whose Node went while nobody looked."""
         known = {node.meta.name for node in (await api.list(NODE)).items}
         for name in self.names() - known:
@@ -53,7 +53,7 @@ class RealMachines:
             if node.name == name:
                 await cluster.stop(node.part)
 
-    async def _reconcile(self, key: Key, node: Node | None) -> Duration | None:
+    async def _reconcile(self, key: ObjectKey, node: Node | None) -> Duration | None:
         # A kubelet whose Node was taken away may put up another one, which is nobody's.
         if node is None or node.meta.annotations.get(MACHINES) != Machines.REAL:
             if key.name in self.names():

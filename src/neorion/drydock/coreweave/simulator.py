@@ -8,8 +8,16 @@ from neorion.drydock.coreweave.real_nodes import RealMachines
 from neorion.drydock.simulated import BOOT_TIME, PLAYED, SILENCE, TYPES, machine_type
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Condition, Key, Merge, condition, time_text
-from neorion.keel.kube.control import Applier, Controller, Informers, Operator, Recorder, own_key, owner_key
+from neorion.keel.kube import Condition, KubeApi, MergePatch, ObjectKey, condition, time_text
+from neorion.keel.kube.control import (
+    Applier,
+    Controller,
+    EventRecorder,
+    InformerFactory,
+    Operator,
+    own_key,
+    owner_key,
+)
 from neorion.keel.kube.core import LEASE, NODE, POD, Node, Pod
 
 BOOT: Final = Duration.of(seconds=2)
@@ -30,19 +38,19 @@ class Player:
     """
 
     def __init__(
-        self, api: Api, boot: Duration, clock: Clock, rng: Rng, real: RealMachines | None = None
+        self, api: KubeApi, boot: Duration, clock: Clock, rng: Rng, real: RealMachines | None = None
     ) -> None:
         self._api = api
         self._boot = boot
         self._clock = clock
         self._real = real
-        informers = Informers(api, clock, rng)
+        informers = InformerFactory(api, clock, rng)
         self._informers = informers
         self._pools, self._nodes, pods = informers.of(NODE_POOL), informers.of(NODE), informers.of(POD)
         self._nodes_of = self._nodes.index(lambda node: [node.meta.labels.get(POOL, "")])
         self._pods_on = pods.index(lambda pod: [pod.spec.node_name])
         self._applier = Applier(api, "drydock-coreweave", informers)
-        self._recorder = Recorder(api, "coreweave", "drydock", clock)
+        self._recorder = EventRecorder(api, "coreweave", "drydock", clock)
         controller = Controller("nodepools", self._reconcile, clock, rng)
         controller.watch(self._pools, own_key)
         controller.watch(self._nodes, owner_key(NODE_POOL))
@@ -50,12 +58,12 @@ class Player:
         more = [real.controller(self._nodes, rng)] if real is not None else []
         self.operator = Operator(informers, [controller, *more], recorder=self._recorder)
 
-    def _pools_of(self, pod: Pod) -> list[Key]:
-        node = self._nodes.get(Key("", pod.spec.node_name))
+    def _pools_of(self, pod: Pod) -> list[ObjectKey]:
+        node = self._nodes.get(ObjectKey("", pod.spec.node_name))
         name = node.meta.labels.get(POOL, "") if node is not None else ""
-        return [Key("", name)] if name else []
+        return [ObjectKey("", name)] if name else []
 
-    async def _reconcile(self, key: Key) -> Duration | None:
+    async def _reconcile(self, key: ObjectKey) -> Duration | None:
         pool = self._pools.get(key)
         nodes = {node.meta.name: node for node in self._nodes_of.get(key.name) if not node.meta.deleted}
         if pool is None or pool.meta.deleted:
@@ -74,7 +82,7 @@ class Player:
             await self._applier.delete(NODE, nodes[name])
         if plan.lose:
             await self._silence(pool, plan.lose)
-            marked = Merge({"metadata": {"annotations": {_LOST: "true"}}})
+            marked = MergePatch({"metadata": {"annotations": {_LOST: "true"}}})
             self._informers.observe(NODE, await self._api.patch(NODE, plan.lose, marked))
         await self._report(pool, plan, machines)
         return None
@@ -83,7 +91,7 @@ class Player:
         if pool.machines == Machines.REAL and self._real is not None:
             await self._real.lose(name)
         else:
-            await self._api.patch(LEASE, name, Merge(SILENCE), "kube-node-lease")
+            await self._api.patch(LEASE, name, MergePatch(SILENCE), "kube-node-lease")
 
     def _machine(self, node: Node) -> Machine:
         ready = condition(node.status.conditions, "Ready")

@@ -6,15 +6,15 @@ from pathlib import Path
 from neorion.drydock.devices.device_state import Rack
 from neorion.drydock.devices.plugin import Plugin
 from neorion.keel.clock import SystemClock
-from neorion.keel.run import Crew, run_process
-from neorion.keel.telemetry.setup import Form, setup
+from neorion.keel.run import Supervisor, run_process
+from neorion.keel.telemetry.setup import LogFormat, setup
 
 
 def main() -> None:
-    setup(Form.JSON)
+    setup(LogFormat.JSON)
     plugin = Plugin(Rack(Path(sys.argv[1])), SystemClock())
 
-    async def run(crew: Crew) -> None:
+    async def run(crew: Supervisor) -> None:
         crew.spawn("listen", plugin.listen)
         await plugin.offer()
 

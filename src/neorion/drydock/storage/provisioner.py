@@ -9,8 +9,8 @@ from anyio import to_thread
 from neorion.drydock.storage.volumes import VOLUME, is_left, name_of, volume_for, wants_volume
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Exists, Key
-from neorion.keel.kube.control import Controller, Informers, Operator, own_key
+from neorion.keel.kube import AlreadyExists, KubeApi, ObjectKey
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, own_key
 from neorion.keel.kube.core import CLAIM
 from neorion.keel.telemetry import logger
 
@@ -20,10 +20,10 @@ log = logger(__name__)
 class Provisioner:
     """Two wheels, one for claims and one for volumes. Each step may be repeated after a crash."""
 
-    def __init__(self, api: Api, folder: Path, clock: Clock, rng: Rng) -> None:
+    def __init__(self, api: KubeApi, folder: Path, clock: Clock, rng: Rng) -> None:
         self._api = api
         self._folder = folder
-        informers = Informers(api, clock, rng)
+        informers = InformerFactory(api, clock, rng)
         self._claims = informers.of(CLAIM)
         self._volumes = informers.of(VOLUME)
         serving = Controller("claims", self._serve, clock, rng)
@@ -32,23 +32,23 @@ class Provisioner:
         clearing.watch(self._volumes, own_key)
         self.operator = Operator(informers, [serving, clearing])
 
-    async def _serve(self, key: Key) -> Duration | None:
+    async def _serve(self, key: ObjectKey) -> Duration | None:
         claim = self._claims.get(key)
         if claim is None or not wants_volume(claim):
             return None
         name = name_of(claim)
-        if self._volumes.get(Key("", name)) is not None:
+        if self._volumes.get(ObjectKey("", name)) is not None:
             return None
         path = self._folder / name
         path.mkdir(parents=True, exist_ok=True)
         # Pods may run as anybody, and a volume of this kind is not handed over to them by the kubelet.
         path.chmod(0o777)
-        with suppress(Exists):
+        with suppress(AlreadyExists):
             await self._api.create(VOLUME.raw, volume_for(claim, str(path)))
             log.info("volume made", claim=str(key), volume=path.name)
         return None
 
-    async def _clear(self, key: Key) -> Duration | None:
+    async def _clear(self, key: ObjectKey) -> Duration | None:
         volume = self._volumes.get(key)
         if volume is None or not is_left(volume):
             return None

@@ -2,27 +2,27 @@
 
 from typing import Final
 
-from neorion.keel.kube import Kind, Object, Part
-from neorion.keel.kube.core import Claim
+from neorion.keel.kube import Kind, KubeObject, KubeStruct
+from neorion.keel.kube.core import PersistentVolumeClaim
 
 CLASS: Final = "standard"
 PROVISIONER: Final = "drydock.neorion/folder"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 
 
-class VolumeSpec(Part, frozen=True):
+class VolumeSpec(KubeStruct, frozen=True):
     """Whose volume it is."""
 
     storage_class_name: str = ""
 
 
-class VolumeStatus(Part, frozen=True):
+class VolumeStatus(KubeStruct, frozen=True):
     """Where it is in its life."""
 
     phase: str = ""
 
 
-class Volume(Object, frozen=True):
+class Volume(KubeObject, frozen=True):
     """A PersistentVolume."""
 
     spec: VolumeSpec = VolumeSpec()
@@ -32,7 +32,7 @@ class Volume(Object, frozen=True):
 VOLUME: Final = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
 
 
-def wants_volume(claim: Claim) -> bool:
+def wants_volume(claim: PersistentVolumeClaim) -> bool:
     spec = claim.spec
     return spec.storage_class_name == CLASS and not spec.volume_name and claim.meta.deleted is None
 
@@ -43,12 +43,12 @@ def is_left(volume: Volume) -> bool:
     return released and volume.spec.storage_class_name == CLASS
 
 
-def name_of(claim: Claim) -> str:
+def name_of(claim: PersistentVolumeClaim) -> str:
     """By the claim's identity: a claim that is tried twice gets one volume, a new one of the same name another."""
     return f"pvc-{claim.meta.uid}"
 
 
-def volume_for(claim: Claim, path: str) -> dict[str, object]:
+def volume_for(claim: PersistentVolumeClaim, path: str) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

@@ -23,8 +23,8 @@ from neorion.iris.ports import Platform
 from neorion.keel.base import Invalid
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import SecretFile, loads, write_secret
-from neorion.keel.rpc import Principal, Tokens
-from neorion.keel.run import Crew, Loop, Pace
+from neorion.keel.rpc import Principal, TokenAuthenticator
+from neorion.keel.run import Loop, LoopTiming, Supervisor
 
 _LOCAL = """
 platform: {{ local: {{}} }}
@@ -75,7 +75,7 @@ class Cluster:
 
 
 async def run_cluster(
-    crew: Crew,
+    crew: Supervisor,
     file: ClusterFile,
     folder: Path,
     place: tuple[str, int],
@@ -111,7 +111,7 @@ async def cluster(
     settings = Settings(
         folder,
         *place,
-        authenticator=Tokens(owners),
+        authenticator=TokenAuthenticator(owners),
         guest=_GUEST if file.auth.off_on_loopback else None,
         secret=key.value,
         by_hand=by_hand,
@@ -130,14 +130,14 @@ async def cluster(
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
             await scaler.adopt()
-            pace = Pace(file.defaults.autoscaler.evaluation_interval)
+            pace = LoopTiming(file.defaults.autoscaler.evaluation_interval)
             scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
             scaler.wake = scaling.wake
             scaler.after = desk.look_at_reasons
             # The autoscaler looks at the reasons too, when it has looked at the demand.
             desk.scheduler.after = scaling.wake
             # A crew of its own, which ends before the platform it listens to.
-            async with Crew() as parts:
+            async with Supervisor() as parts:
                 parts.spawn("iris.scale.watch", scaler.watch)
                 parts.spawn("iris.scale.work", scaler.work)
                 parts.loop(scaling)
@@ -163,6 +163,6 @@ def _leashed(machine: Machine) -> Sequence[str]:
     return [*worker_command(machine), "--leash"]
 
 
-async def _end_with_stdin(crew: Crew) -> None:
+async def _end_with_stdin(crew: Supervisor) -> None:
     await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
     crew.stop()

@@ -19,8 +19,8 @@ from neorion.keel.base import Invalid, Quantity, Unauthenticated, UnitError
 from neorion.keel.cli import App, Command
 from neorion.keel.cli.kit import Output
 from neorion.keel.config import load
-from neorion.keel.run import Crew, run_process
-from neorion.keel.telemetry.setup import Form, setup
+from neorion.keel.run import Supervisor, run_process
+from neorion.keel.telemetry.setup import LogFormat, setup
 
 controller = App("controller", help="The process that keeps and places jobs.")
 worker = App("worker", help="The process that runs tasks on a machine.")
@@ -62,7 +62,7 @@ def controller_serve(
     out: Output, host: str, port: int | None, config: Path | None, bundle_prefix: str, log: str
 ) -> None:
     """Run a controller until it is told to stop."""
-    setup(Form(log))
+    setup(LogFormat(log))
     if config is None:
         raise Invalid("iris.no_config", "A controller needs a cluster file.", hint="name it: --config FILE")
     file = load(config, ClusterFile, os.environ)
@@ -101,7 +101,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     """Run a worker until it is told to stop."""
     if options["leash"]:
         die_with_parent(os.getppid())
-    setup(Form(options["log"]), own_file=options["log_file"])
+    setup(LogFormat(options["log"]), own_file=options["log_file"])
     if options["runtime"] != RuntimeName.PROCESS:
         raise Invalid(
             "iris.unserved",
@@ -135,7 +135,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     folder = options["folder"] or Path("/var/cache/iris")
     out.say(f"worker of {address}")
 
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         await run_worker(crew, identity, address, token or None, folder)
 
     os.umask(_PRIVATE)
@@ -163,7 +163,7 @@ class _Local(TypedDict):
 def local(out: Output, **options: Unpack[_Local]) -> None:
     """Run a controller and its workers on this machine until told to stop. Prints its address first."""
     leash, config = options["leash"], options["config"]
-    setup(Form.PEOPLE, level="warning" if leash else "info", own_file=options["log_file"])
+    setup(LogFormat.PEOPLE, level="warning" if leash else "info", own_file=options["log_file"])
     if config:
         file = load(config, ClusterFile, os.environ)
     else:
@@ -174,7 +174,7 @@ def local(out: Output, **options: Unpack[_Local]) -> None:
 def _run_cluster(
     out: Output, file: ClusterFile, folder: Path, place: tuple[str, int], *, leash: bool = False
 ) -> None:
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         await run_cluster(
             crew, file, folder, place, tell=lambda address: out.text(f"{address}\n"), leash=leash
         )

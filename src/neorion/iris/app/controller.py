@@ -40,32 +40,32 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import (
     ANYONE,
-    App,
+    AnonymousFallback,
+    AsgiApp,
     Authenticator,
-    Guests,
-    Limits,
     Principal,
     Request,
+    RequestLimits,
     Response,
     Route,
-    Service,
+    RpcService,
     serve,
 )
-from neorion.keel.run import Crew, Loop, Pace, Watch
+from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
 from neorion.keel.store import Store, migrations_in, open_store
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 
 SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
-_SCHEDULE = Pace(Duration.of(seconds=10))
+_SCHEDULE = LoopTiming(Duration.of(seconds=10))
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
 _GRACE = Duration.of(seconds=2)
 # It knows itself when to look; as above.
-_DEADLINES = Pace(Duration.of(seconds=10))
+_DEADLINES = LoopTiming(Duration.of(seconds=10))
 # Jobs are kept for days, but their number grows by the minute.
-_RETENTION = Pace(Duration.of(minutes=1))
+_RETENTION = LoopTiming(Duration.of(minutes=1))
 # A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
-_ORPHANS = Pace(Duration.of(hours=1))
+_ORPHANS = LoopTiming(Duration.of(hours=1))
 USERS = {"admin", "user"}
 # Tasks submit jobs too; what they reach is checked call by call.
 WITH_WORK = USERS | {TASK}
@@ -101,7 +101,7 @@ class Running:
 
     address: str
     desk: Desk
-    watch: Watch
+    watch: TickObserver
 
 
 @asynccontextmanager
@@ -114,19 +114,19 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         metrics = Metrics()
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
-        async with Crew() as crew:
+        async with Supervisor() as crew:
             deck = Deck.over(store, clock, ids, rng, Measured(metrics))
             desk = await start(settings, deck, store, crew, watch)
             accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
             callers = accounts and TaskTokens(deck.book, accounts)
             if callers and settings.guest:
-                callers = Guests(callers, settings.guest)
-            app = App(
+                callers = AnonymousFallback(callers, settings.guest)
+            app = AsgiApp(
                 services(desk),
                 routes(desk, metrics),
                 ids=ids,
                 authenticator=callers,
-                limits=Limits(member_roles=frozenset({WORKER})),
+                limits=RequestLimits(member_roles=frozenset({WORKER})),
                 on_denied=desk.audit.denied,
             )
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
@@ -134,7 +134,7 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
             crew.cancel()
 
 
-async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch: Watch) -> Desk:
+async def start(settings: Settings, deck: Deck, store: Store, crew: Supervisor, watch: TickObserver) -> Desk:
     """Reads what is known and sets the loops going."""
     crew.spawn("iris.store", store.until_lost)
     crew.spawn("iris.journal", deck.journal.run)
@@ -146,7 +146,7 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Crew, watch:
     desk.scheduler.after = desk.look_at_reasons
     crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
-    watching = Pace(settings.lease.renew_every * 0.5)
+    watching = LoopTiming(settings.lease.renew_every * 0.5)
     crew.loop(Loop("iris.watch", desk.look_after_workers, watching, clock, rng, watch))
     waits = Loop("iris.deadlines", desk.deadlines.tick, _DEADLINES, clock, rng, watch)
     desk.deadlines.wake = waits.wake
@@ -192,11 +192,11 @@ def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> De
     )
 
 
-def services(desk: Desk) -> list[Service]:
+def services(desk: Desk) -> list[RpcService]:
     """Every method and who may call it."""
     workers_too = WITH_WORK | {WORKER}
     return [
-        Service(
+        RpcService(
             JobServiceASGIApplication,
             Jobs(desk),
             {
@@ -213,7 +213,7 @@ def services(desk: Desk) -> list[Service]:
                 "PutBlob": workers_too,
             },
         ),
-        Service(
+        RpcService(
             ClusterServiceASGIApplication,
             Cluster(desk),
             {
@@ -226,7 +226,7 @@ def services(desk: Desk) -> list[Service]:
                 "Audit": USERS,
             },
         ),
-        Service(
+        RpcService(
             WorkerServiceASGIApplication,
             Workers(desk),
             {"Join": {JOINER, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},

@@ -6,11 +6,11 @@ from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import connect
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 
 
 async def run_worker(
-    crew: Crew, identity: Identity, controller: str, token: str | None, folder: Path
+    crew: Supervisor, identity: Identity, controller: str, token: str | None, folder: Path
 ) -> None:
     clock = SystemClock()
     folder.mkdir(parents=True, exist_ok=True)

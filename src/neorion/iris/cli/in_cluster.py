@@ -17,11 +17,11 @@ from neorion.keel.cli.kit.progress import progress
 from neorion.keel.cli.kit.serialize import as_yaml
 from neorion.keel.clock import SystemClock
 from neorion.keel.config import load
-from neorion.keel.kube import LogRequest
-from neorion.keel.kube.client import Client, Cluster, connect, find_cluster
-from neorion.keel.kube.streams import Container, Target, forward
+from neorion.keel.kube import PodLogOptions
+from neorion.keel.kube.client import Client, ClusterConfig, connect, find_cluster
+from neorion.keel.kube.streams import ContainerRef, PodPort, forward
 from neorion.keel.kube.streams import run as run_in
-from neorion.keel.run import Crew, only_error, run_process
+from neorion.keel.run import Supervisor, only_error, run_process
 
 _AGENT: Final = "iris-cluster"
 # A bare-metal machine boots in half an hour.
@@ -35,7 +35,7 @@ class Place:
     file: ClusterFile
     manifests: list[dict[str, Any]]
     names: Names
-    cluster: Callable[[], Cluster]
+    cluster: Callable[[], ClusterConfig]
 
     @classmethod
     def of(cls, out: Output, config: Path, kubeconfig: Path | None, context: str) -> "Place":
@@ -91,15 +91,15 @@ def down(out: Output, place: Place, *, purge: bool) -> None:
 
 
 def tunnel(out: Output, place: Place, port: int) -> None:
-    async def hold(crew: Crew) -> None:
+    async def hold(crew: Supervisor) -> None:
         async with connect(place.cluster(), _AGENT) as client:
             await serve(client, crew)
 
-    async def serve(client: Client, crew: Crew) -> None:
+    async def serve(client: Client, crew: Supervisor) -> None:
         pod = await place.installer(client).controller()
         service = place.file.controller.service
-        target = Target(pod.meta.name, place.names.namespace, service.port if service is not None else 10000)
-        container = Container(pod.meta.name, place.names.namespace)
+        target = PodPort(pod.meta.name, place.names.namespace, service.port if service is not None else 10000)
+        container = ContainerRef(pod.meta.name, place.names.namespace)
         token = await run_in(client, container, ["cat", token_path(place.file)])
         if token.code:
             raise Terminal(
@@ -121,7 +121,7 @@ def tunnel(out: Output, place: Place, port: int) -> None:
 def logs(out: Output, place: Place, *, follow: bool, tail: int | None) -> None:
     async def show_logs(client: Client) -> None:
         pod = await place.installer(client).controller()
-        request = LogRequest(follow=follow, tail_lines=tail)
+        request = PodLogOptions(follow=follow, tail_lines=tail)
         async with client.logs(pod.meta.name, place.names.namespace, request) as pieces:
             async for piece in pieces:
                 out.text(piece.decode(errors="replace"))

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from neorion.keel.cli import Choices
+from neorion.keel.cli import SuggestingChoice
 
 DEFAULT_CONTROLLER: Final = "http://localhost:10000"
 # The model's own words; the model itself is too heavy for a help.
@@ -18,7 +18,7 @@ state_option = click.option(
     "--state",
     "states",
     multiple=True,
-    type=Choices(STATES),
+    type=SuggestingChoice(STATES),
     allow_from_autoenv=False,
     metavar="STATE",
     help="Only these; may be given more than once.",

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from neorion.keel.table import Table
+from neorion.keel.table import TransitionTable
 
 
 class JobState(StrEnum):
@@ -115,7 +115,7 @@ class SliceState(StrEnum):
     DELETING = "DELETING"
 
 
-JOB = Table(
+JOB = TransitionTable(
     "job",
     JobState.PENDING,
     {
@@ -129,7 +129,7 @@ JOB = Table(
     },
 )
 
-TASK = Table(
+TASK = TransitionTable(
     "task",
     TaskState.PENDING,
     {
@@ -143,7 +143,7 @@ TASK = Table(
     },
 )
 
-ATTEMPT = Table(
+ATTEMPT = TransitionTable(
     "attempt",
     AttemptState.ASSIGNED,
     {
@@ -172,7 +172,7 @@ ATTEMPT = Table(
     },
 )
 
-WORKER = Table(
+WORKER = TransitionTable(
     "worker",
     WorkerState.READY,
     {
@@ -183,7 +183,7 @@ WORKER = Table(
     },
 )
 
-SLICE = Table(
+SLICE = TransitionTable(
     "slice",
     SliceState.CREATING,
     {

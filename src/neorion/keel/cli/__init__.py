@@ -7,16 +7,23 @@ answers at once: everything heavier is imported by the command that needs it. Kn
 from neorion.keel.cli.app import App, Command
 from neorion.keel.cli.exit_codes import Exit
 from neorion.keel.cli.main import run
-from neorion.keel.cli.shared_options import Choices, ColorMode, Format, Shared, dry_run_option, yes_option
+from neorion.keel.cli.shared_options import (
+    ColorMode,
+    Format,
+    SharedOptions,
+    SuggestingChoice,
+    dry_run_option,
+    yes_option,
+)
 
 __all__ = [
     "App",
-    "Choices",
     "ColorMode",
     "Command",
     "Exit",
     "Format",
-    "Shared",
+    "SharedOptions",
+    "SuggestingChoice",
     "dry_run_option",
     "run",
     "yes_option",

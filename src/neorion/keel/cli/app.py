@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 import click
 from click.shell_completion import CompletionItem
 
-from neorion.keel.cli.shared_options import Shared, SharedOption, shared_options
+from neorion.keel.cli.shared_options import SharedOption, SharedOptions, shared_options
 
 _HEADING: Final = "Commands"
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
@@ -74,7 +74,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> int | None:
         from neorion.keel.cli.kit import Output  # noqa: PLC0415 -- the help does not need it
 
-        out = Output.of(Shared.taken_from(ctx.params))
+        out = Output.of(SharedOptions.taken_from(ctx.params))
         callback = cast("Callable[..., int | None]", self.callback)
         try:
             return ctx.invoke(callback, out, **ctx.params)

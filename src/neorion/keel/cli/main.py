@@ -11,7 +11,7 @@ from click.shell_completion import shell_complete
 
 from neorion.keel.cli.app import App
 from neorion.keel.cli.exit_codes import Exit
-from neorion.keel.cli.shared_options import Shared
+from neorion.keel.cli.shared_options import SharedOptions
 
 
 def run(app: App, args: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def _outcome(app: App, args: list[str], *, interruptible: bool) -> int:
             return _interrupted()
         from neorion.keel.cli.kit.errors import tell  # noqa: PLC0415 -- most runs have nothing to tell
 
-        return tell(error, Shared.guessed_from(args), app.name or "")
+        return tell(error, SharedOptions.guessed_from(args), app.name or "")
     return code
 
 

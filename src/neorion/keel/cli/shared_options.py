@@ -28,7 +28,7 @@ class ColorMode(StrEnum):
     NEVER = "never"
 
 
-class Choices(click.Choice[str]):
+class SuggestingChoice(click.Choice[str]):
     """A choice that answers a wrong word with the nearest right one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 -- click's own
@@ -42,7 +42,7 @@ class SharedOption(click.Option):
     """Listed apart in the help: it is the same everywhere."""
 
 
-class Shared(NamedTuple):
+class SharedOptions(NamedTuple):
     """What the shared options say."""
 
     output: Format = Format.TABLE
@@ -82,14 +82,14 @@ def shared_options() -> list[SharedOption]:
         option(
             "-o",
             "--output",
-            type=Choices([each.value for each in Format]),
+            type=SuggestingChoice([each.value for each in Format]),
             default=Format.TABLE.value,
             metavar="FORMAT",
             help="How results are shown: table, wide, json, yaml, name.",
         ),
         option(
             "--color",
-            type=Choices([each.value for each in ColorMode]),
+            type=SuggestingChoice([each.value for each in ColorMode]),
             default=ColorMode.AUTO.value,
             metavar="WHEN",
             help="Colour: auto, always, never.",

@@ -7,7 +7,7 @@ Loads pydantic: command lines import this room inside the commands that read a f
 from neorion.keel.config.loading import InvalidConfig, load, loads
 from neorion.keel.config.model import DurationField, Model, NameField, Problem, QuantityField
 from neorion.keel.config.schema import json_schema
-from neorion.keel.config.secret import Secret
+from neorion.keel.config.secret import SecretValue
 from neorion.keel.config.secret_file import SecretFile, write_secret
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "NameField",
     "Problem",
     "QuantityField",
-    "Secret",
     "SecretFile",
+    "SecretValue",
     "json_schema",
     "load",
     "loads",

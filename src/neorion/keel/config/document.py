@@ -38,7 +38,7 @@ _QUOTE = "If it is meant as text, put it in quotes."
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Position:
     """Counted from one, as editors do."""
 
     line: int
@@ -46,12 +46,12 @@ class Place:
 
 
 @dataclass(slots=True)
-class Node:
+class YamlNode:
     """A value, its place, and the place of its key (its own, where it has none)."""
 
-    place: Place
-    key_place: Place
-    value: "Scalar | list[Node] | dict[str, Node]"
+    place: Position
+    key_place: Position
+    value: "Scalar | list[YamlNode] | dict[str, YamlNode]"
     # The text of a scalar as written. Keys are texts, whatever they look like.
     text: str = ""
     # The value came from outside the file and may be a secret: it appears in no message.
@@ -67,9 +67,9 @@ class Findings:
     """Collects what is wrong with one file."""
 
     file: str
-    found: list[tuple[Place, Finding]] = field(default_factory=list[tuple[Place, Finding]])
+    found: list[tuple[Position, Finding]] = field(default_factory=list[tuple[Position, Finding]])
 
-    def add(self, place: Place, steps: Steps, code: str, sentence: str, hint: str = "") -> None:
+    def add(self, place: Position, steps: Steps, code: str, sentence: str, hint: str = "") -> None:
         subject = f"{self.file}:{place.line}:{place.column} {dotted(steps)}".rstrip()
         self.found.append((place, Finding(Severity.ERROR, code, subject, sentence, hint)))
 
@@ -78,7 +78,7 @@ class Findings:
         return tuple(finding for _, finding in by_place[:FINDINGS_MAX])
 
 
-class TooMuch(Exception):
+class DocumentTooLarge(Exception):
     """The file cannot be read any further; the finding that says why has been made."""
 
 
@@ -117,18 +117,20 @@ def read_scalar(text: str) -> Scalar:
 
 def decode(content: bytes, findings: Findings) -> str:
     if len(content) > TEXT_MAX_BYTES:
-        findings.add(Place(1, 1), (), "config.limit", f"The file is larger than {TEXT_MAX_BYTES >> 20} MiB.")
-        raise TooMuch
+        findings.add(
+            Position(1, 1), (), "config.limit", f"The file is larger than {TEXT_MAX_BYTES >> 20} MiB."
+        )
+        raise DocumentTooLarge
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start].decode()
         place = _place_of(before, len(before))
     findings.add(place, (), "config.yaml", "The file is not UTF-8 text.", "Save it as UTF-8.")
-    raise TooMuch
+    raise DocumentTooLarge
 
 
-def read(text: str, findings: Findings) -> Node:
+def read(text: str, findings: Findings) -> YamlNode:
     """The tree of a text, with everything wrong in its form noted in `findings`."""
     bad = _UNPRINTABLE.search(text)
     if bad is not None:
@@ -139,15 +141,15 @@ def read(text: str, findings: Findings) -> Node:
             f"The character U+{ord(bad[0]):04X} cannot stand in a YAML file.",
             'Write it as an escape inside double quotes, as in "\\u0007".',
         )
-        raise TooMuch
+        raise DocumentTooLarge
     builder = _Builder(findings)
     for event in _events(text, findings):
         builder.take(event)
-    return builder.root or Node(Place(1, 1), Place(1, 1), None)
+    return builder.root or YamlNode(Position(1, 1), Position(1, 1), None)
 
 
-def _place_of(text: str, offset: int) -> Place:
-    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+def _place_of(text: str, offset: int) -> Position:
+    return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
 def _events(text: str, findings: Findings) -> Iterator[yaml.Event]:
@@ -156,31 +158,31 @@ def _events(text: str, findings: Findings) -> Iterator[yaml.Event]:
     except yaml.MarkedYAMLError as error:
         problem = str(error.problem or error.context or "the text ends in the middle")
         mark = error.problem_mark or error.context_mark
-        place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+        place = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
         hint = "Indent with spaces; YAML takes no tabs." if "\\t" in problem or "tab" in problem else ""
         findings.add(place, (), "config.yaml", f"This is not YAML: {problem}.", hint)
-        raise TooMuch from None
+        raise DocumentTooLarge from None
     except yaml.YAMLError:
-        findings.add(Place(1, 1), (), "config.yaml", "This is not YAML.")
-        raise TooMuch from None
+        findings.add(Position(1, 1), (), "config.yaml", "This is not YAML.")
+        raise DocumentTooLarge from None
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenContainer:
     """A list or mapping whose end has not come yet, and the key that waits for its value."""
 
-    node: Node
+    node: YamlNode
     steps: Steps
-    key: Node | None = None
+    key: YamlNode | None = None
 
 
 class _Builder:
     """Puts the tree together from parser events, without recursion."""
 
     def __init__(self, findings: Findings) -> None:
-        self.root: Node | None = None
+        self.root: YamlNode | None = None
         self._findings = findings
-        self._open: list[_Open] = []
+        self._open: list[_OpenContainer] = []
         self._count = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -189,7 +191,7 @@ class _Builder:
                 self._attach(self._scalar(event))
             case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
                 node = self._node(event, [] if isinstance(event, yaml.SequenceStartEvent) else {})
-                self._open.append(_Open(node, self._steps()))
+                self._open.append(_OpenContainer(node, self._steps()))
                 if len(self._open) > DEPTH_MAX:
                     self._stop(node, f"Values are nested more than {DEPTH_MAX} deep.")
             case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
@@ -204,10 +206,10 @@ class _Builder:
             case _:
                 pass
 
-    def _node(self, event: yaml.Event, value: "Scalar | list[Node] | dict[str, Node]") -> Node:
+    def _node(self, event: yaml.Event, value: "Scalar | list[YamlNode] | dict[str, YamlNode]") -> YamlNode:
         mark = event.start_mark
-        place = Place(mark.line + 1, mark.column + 1) if mark is not None else Place(1, 1)
-        node = Node(place, place, value)
+        place = Position(mark.line + 1, mark.column + 1) if mark is not None else Position(1, 1)
+        node = YamlNode(place, place, value)
         self._count += 1
         if self._count > NODES_MAX:
             self._stop(node, f"The file holds more than {NODES_MAX} values.")
@@ -218,7 +220,7 @@ class _Builder:
             self._refuse(node, "config.alias", f"Anchors (&{anchor}) are not used here.", _QUOTE)
         return node
 
-    def _scalar(self, event: yaml.ScalarEvent) -> Node:
+    def _scalar(self, event: yaml.ScalarEvent) -> YamlNode:
         node = self._node(event, event.value)
         node.text = event.value
         if UNPAIRED.search(node.text):
@@ -231,7 +233,7 @@ class _Builder:
                 self._refuse(node, "config.wrong_value", "The number does not fit into 64 bits.", _QUOTE)
         return node
 
-    def _attach(self, node: Node) -> None:
+    def _attach(self, node: YamlNode) -> None:
         if not self._open:
             self.root = node
             return
@@ -248,7 +250,7 @@ class _Builder:
             if not key.broken:
                 children[key.text] = node
 
-    def _check_key(self, key: Node) -> None:
+    def _check_key(self, key: YamlNode) -> None:
         known = self._open[-1].node.value
         if key.broken or not isinstance(known, dict):
             return
@@ -272,10 +274,10 @@ class _Builder:
             return (*parent.steps, len(parent.node.value))
         return (*parent.steps, parent.key.text) if parent.key is not None else parent.steps
 
-    def _refuse(self, node: Node, code: str, sentence: str, hint: str = "") -> None:
+    def _refuse(self, node: YamlNode, code: str, sentence: str, hint: str = "") -> None:
         node.broken = True
         self._findings.add(node.place, self._steps(), code, sentence, hint)
 
-    def _stop(self, node: Node, sentence: str, code: str = "config.limit") -> None:
+    def _stop(self, node: YamlNode, sentence: str, code: str = "config.limit") -> None:
         self._findings.add(node.place, (), code, sentence)
-        raise TooMuch
+        raise DocumentTooLarge

@@ -15,10 +15,10 @@ from neorion.keel.config.document import (
     FINDINGS_MAX,
     TEXT_MAX_BYTES,
     UNPAIRED,
+    DocumentTooLarge,
     Findings,
-    Node,
     Steps,
-    TooMuch,
+    YamlNode,
 )
 
 # Keys, tokens and certificates fit; a log file put here by mistake does not.
@@ -41,7 +41,7 @@ class Sources:
         value = _look_up(reference, self)
         self.characters_left -= len(value)
         if self.characters_left < 0:
-            raise TooMuch
+            raise DocumentTooLarge
         return value
 
 
@@ -52,9 +52,9 @@ class _Unresolved(Exception):
         self.hint = hint
 
 
-def resolve(root: Node, sources: Sources, findings: Findings) -> None:
+def resolve(root: YamlNode, sources: Sources, findings: Findings) -> None:
     """Puts values in the place of references, throughout the tree."""
-    waiting: list[tuple[Node, Steps]] = [(root, ())]
+    waiting: list[tuple[YamlNode, Steps]] = [(root, ())]
     while waiting:
         node, steps = waiting.pop()
         # Reversed, because the last one put down is the first one taken up: findings come in the order of the file.
@@ -69,14 +69,14 @@ def resolve(root: Node, sources: Sources, findings: Findings) -> None:
                 node.broken = True
                 findings.add(node.place, steps, "config.reference", problem.sentence, problem.hint)
                 if len(findings.found) >= FINDINGS_MAX:
-                    raise TooMuch from None
-            except TooMuch:
+                    raise DocumentTooLarge from None
+            except DocumentTooLarge:
                 limit = f"References bring more than {TEXT_MAX_BYTES >> 20} MiB into the file."
                 findings.add(node.place, steps, "config.limit", limit)
                 raise
 
 
-def _resolve_text(node: Node, text: str, sources: Sources) -> None:
+def _resolve_text(node: YamlNode, text: str, sources: Sources) -> None:
     def value_of(found: re.Match[str]) -> str:
         if found[0] == "$${":
             return "${"

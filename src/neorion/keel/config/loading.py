@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from neorion.keel.base import Denied, Finding, Invalid, NotFound
 from neorion.keel.config.document import (
     TEXT_MAX_BYTES,
+    DocumentTooLarge,
     Findings,
-    Node,
     Steps,
-    TooMuch,
+    YamlNode,
     decode,
     read,
     read_scalar,
@@ -78,7 +78,7 @@ def _loaded(content: bytes, model: type[AnyModel], sources: Sources, file: str) 
         root = read(decode(content, findings), findings)
         resolve(root, sources, findings)
         loaded = _validated(root, model, findings)
-    except TooMuch:
+    except DocumentTooLarge:
         loaded = None
     if loaded is None or findings.found:
         # Raised here, outside of any handler: a traceback must not show what pydantic was given.
@@ -102,7 +102,7 @@ def _refusal(findings: Findings) -> InvalidConfig:
     return error
 
 
-def _validated(root: Node, model: type[AnyModel], findings: Findings) -> AnyModel | None:
+def _validated(root: YamlNode, model: type[AnyModel], findings: Findings) -> AnyModel | None:
     """Validates as JSON, pydantic's strict mode for data: "3" is no number, but a list fills a tuple."""
     while True:
         try:
@@ -121,7 +121,7 @@ def _validated(root: Node, model: type[AnyModel], findings: Findings) -> AnyMode
             return None
 
 
-def _reread(node: Node) -> bool:
+def _reread(node: YamlNode) -> bool:
     """A field that refused the text of a whole reference may still take the number or truth it spells."""
     if not node.whole or not isinstance(node.value, str):
         return False
@@ -135,7 +135,7 @@ def _reread(node: Node) -> bool:
     return changed
 
 
-def _plain(node: Node) -> object:
+def _plain(node: YamlNode) -> object:
     if isinstance(node.value, list):
         return [_plain(child) for child in node.value]
     if isinstance(node.value, dict):

@@ -7,21 +7,21 @@ from typing import Annotated, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from neorion.keel.config.document import Node, Steps
+from neorion.keel.config.document import Steps, YamlNode
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
     """The deepest value on the path that the file holds, and what of the path lies beyond it."""
 
-    node: Node
+    node: YamlNode
     steps: Steps
     beyond: Steps
     # Something on the way has been reported already.
     broken: bool
 
 
-def locate(root: Node, loc: Steps) -> Located:
+def locate(root: YamlNode, loc: Steps) -> Located:
     """Steps the file does not know are names of union members, or a key that is missing."""
     node, steps, beyond, broken = root, (), (), root.broken
     for step in loc:
@@ -34,11 +34,11 @@ def locate(root: Node, loc: Steps) -> Located:
     return Located(node, steps, beyond, broken)
 
 
-def any_broken(node: Node) -> bool:
+def any_broken(node: YamlNode) -> bool:
     return any(each.broken for each in walk(node))
 
 
-def walk(node: Node) -> Iterable[Node]:
+def walk(node: YamlNode) -> Iterable[YamlNode]:
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -58,7 +58,7 @@ def known_keys(model: type[BaseModel], loc: Steps) -> set[str]:
     return {key for candidate in candidates if _is_model(candidate) for key in _fields(candidate)}
 
 
-def _child(node: Node, step: str | int) -> Node | None:
+def _child(node: YamlNode, step: str | int) -> YamlNode | None:
     match node.value, step:
         case list() as items, int() if step < len(items):
             return items[step]

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from neorion.keel.base import did_you_mean, nearest
-from neorion.keel.config.document import Findings, Node, Steps, dotted, short
+from neorion.keel.config.document import Findings, Steps, YamlNode, dotted, short
 from neorion.keel.config.locate import Located, any_broken, known_keys, locate, walk
 
 # Far more than is shown; the wrong file, or a hostile one, must not cost seconds.
@@ -58,7 +58,7 @@ _OLD_BOOLEANS: Final = {"yes", "no", "on", "off", "y", "n", "true", "false"}
 class Explainer:
     """Turns the errors of one file into findings."""
 
-    def __init__(self, root: Node, model: type[BaseModel], findings: Findings) -> None:
+    def __init__(self, root: YamlNode, model: type[BaseModel], findings: Findings) -> None:
         self._root = root
         self._model = model
         self._findings = findings
@@ -161,8 +161,8 @@ class Explainer:
         self._add(at, "config.wrong_value", sentence, hint)
 
 
-def _key_of(node: Node) -> Node:
-    return Node(node.key_place, node.key_place, None)
+def _key_of(node: YamlNode) -> YamlNode:
+    return YamlNode(node.key_place, node.key_place, None)
 
 
 def _label(steps: Steps) -> str:
@@ -171,7 +171,7 @@ def _label(steps: Steps) -> str:
     return f'"{dotted(steps[keys[-1] :])}"' if keys else "The file"
 
 
-def _shown(node: Node) -> str:
+def _shown(node: YamlNode) -> str:
     match node.value:
         case bool() | list() | dict() | None:
             return ""
@@ -183,7 +183,7 @@ def _shown(node: Node) -> str:
             return str(number)
 
 
-def _type_hint(node: Node, kinds: list[str]) -> str:
+def _type_hint(node: YamlNode, kinds: list[str]) -> str:
     match node.value:
         case int() | float() if "a text" in kinds:
             return "Put it in quotes."

@@ -10,7 +10,7 @@ from pydantic_core import core_schema
 
 from neorion.keel.base import Duration, Quantity
 from neorion.keel.config.model import REFERENCE, Model
-from neorion.keel.config.secret import Secret
+from neorion.keel.config.secret import SecretValue
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -28,7 +28,7 @@ class _WithReferences(GenerateJsonSchema):
     """Allows a reference wherever the file may hold one instead of the value."""
 
     def encode_default(self, dft: object) -> object:
-        return str(dft) if isinstance(dft, Duration | Quantity | Secret) else super().encode_default(dft)
+        return str(dft) if isinstance(dft, Duration | Quantity | SecretValue) else super().encode_default(dft)
 
     def int_schema(self, schema: core_schema.IntSchema) -> JsonSchemaValue:
         return _or_reference(super().int_schema(schema))

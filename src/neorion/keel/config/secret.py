@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 MASK: Final = "(secret)"
 
 
-class Secret:
+class SecretValue:
     """A text that no repr, log line, dump or message shows. `reveal` is the only way to it."""
 
     __slots__ = ("_text",)
@@ -31,10 +31,10 @@ class Secret:
         return format(MASK, form)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and compare_digest(self._text.encode(), other._text.encode())
+        return isinstance(other, SecretValue) and compare_digest(self._text.encode(), other._text.encode())
 
     def __hash__(self) -> int:
-        return hash((Secret, self._text))
+        return hash((SecretValue, self._text))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from neorion.keel.http.message import Head, Reading
+from neorion.keel.http.message import ResponseHead, ResponseParser
 
 # What comes while nobody reads; beyond this the peer has to wait.
 _WAITING_MAX = 256 * 1024
@@ -14,7 +14,7 @@ _WAITING_MAX = 256 * 1024
 _LEAVING_S = 2.0
 
 
-class Link(asyncio.Protocol):
+class BoundedStream(asyncio.Protocol):
     """One connection. One task reads; any may write."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Link(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
-    async def head(self, reading: Reading) -> Head:
+    async def head(self, reading: ResponseParser) -> ResponseHead:
         """The beginning of the next answer."""
         reading.expect()
         while reading.head is None:
@@ -137,7 +137,7 @@ class Link(asyncio.Protocol):
         self._ended = True
         self.transport.close()
 
-    def when_closed(self, tell: Callable[["Link"], object]) -> None:
+    def when_closed(self, tell: Callable[["BoundedStream"], object]) -> None:
         self._closed.add_done_callback(lambda _: tell(self))
 
     async def gone(self) -> None:

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from neorion.keel.clock import Clock, SystemClock
-from neorion.keel.http.connection_pool import Answer, Connections
-from neorion.keel.http.dialer import Dialer, Unreached
-from neorion.keel.http.message import Garbled, Head
+from neorion.keel.http.connection_pool import ConnectionPool, PooledResponse
+from neorion.keel.http.dialer import Dialer, DialError
+from neorion.keel.http.message import ProtocolError, ResponseHead
 
 # Each stream and each long poll has a connection of its own, so a busy process may need thousands.
 _CONNECTIONS_MAX: Final = 65_536
@@ -24,7 +24,7 @@ class TooLarge(Exception):
 
 
 # All that a request can fail with, a timeout of the caller included.
-FAILURES: Final = (OSError, Unreached, Garbled, TooLarge)
+FAILURES: Final = (OSError, DialError, ProtocolError, TooLarge)
 
 
 class Request(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Request(Struct, frozen=True):
 class Response(Protocol):
     """The answer to a request: its head, and its body in parts."""
 
-    head: Head
+    head: ResponseHead
 
     async def piece(self) -> bytes:
         """The next part of the body; empty at its end. Raises OSError where the connection breaks."""
@@ -68,9 +68,9 @@ class HttpTransport:
         self._dialer = Dialer(server, proxy)
         self._tls = tls
         self._clock = clock or SystemClock()
-        self._pools: dict[asyncio.AbstractEventLoop, Connections] = {}
+        self._pools: dict[asyncio.AbstractEventLoop, ConnectionPool] = {}
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> PooledResponse:
         pool = self._pool()
         written = pool.written(request.method, request.path, request.headers, request.body)
         return await pool.ask(written, self._tls, repeatable=request.method == "GET")
@@ -81,13 +81,13 @@ class HttpTransport:
         if pool is not None:
             await pool.aclose()
 
-    def _pool(self) -> Connections:
+    def _pool(self) -> ConnectionPool:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
             # In a forked child the loops of the parent stay here unused: closing them would disturb the parent.
             self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}
-            pool = self._pools[loop] = Connections(self._dialer, self._clock, _CONNECTIONS_MAX, IDLE_S)
+            pool = self._pools[loop] = ConnectionPool(self._dialer, self._clock, _CONNECTIONS_MAX, IDLE_S)
         return pool
 
 
@@ -105,7 +105,7 @@ async def read(response: Response, most: int) -> bytes:
         response.release()
 
 
-async def fetch(transport: Transport, request: Request, most: int = 2**20) -> tuple[Head, bytes]:
+async def fetch(transport: Transport, request: Request, most: int = 2**20) -> tuple[ResponseHead, bytes]:
     """Sends a request and reads the whole answer."""
     response = await transport.send(request)
     return response.head, await read(response, most)

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Self
 
 from neorion.keel.clock import Clock
-from neorion.keel.http.bounded_stream import Link
+from neorion.keel.http.bounded_stream import BoundedStream
 from neorion.keel.http.dialer import Dialer
-from neorion.keel.http.message import Garbled, Head, Headers, Reading, write_head
+from neorion.keel.http.message import Headers, ProtocolError, ResponseHead, ResponseParser, write_head
 
 # One for each request in flight and each open watch; what is more waits until one is free.
 CONNECTIONS_MAX = 128
@@ -23,20 +23,20 @@ BODY_BYTES_MAX = 128 * 2**20
 ERROR_BYTES_MAX = 2**20
 
 
-class Crowded(Exception):
+class PoolExhausted(Exception):
     """Nobody gave a connection back. Nothing was sent."""
 
 
 class Connection:
     """A link to the server, what is read from it, the TLS it stands on, and since when it rests."""
 
-    def __init__(self, link: Link, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, link: BoundedStream, tls: ssl.SSLContext | None) -> None:
         self.link = link
-        self.reading = Reading()
+        self.reading = ResponseParser()
         self.tls = tls
         self.rests_since: float | None = None
 
-    async def ask(self, request: bytes, *, may_be_silent: bool) -> Head | None:
+    async def ask(self, request: bytes, *, may_be_silent: bool) -> ResponseHead | None:
         """The head of the answer; none, if that may be, where the connection ends without one."""
         try:
             self.link.write(request)
@@ -47,14 +47,14 @@ class Connection:
             raise
 
 
-class Answer:
+class PooledResponse:
     """An answer: its head, and its body as it comes. Leaving its block gives the connection back."""
 
-    def __init__(self, connection: Connection, head: Head, home: "Connections") -> None:
+    def __init__(self, connection: Connection, head: ResponseHead, home: "ConnectionPool") -> None:
         self.head = head
         self.connection = connection
         self._reading = connection.reading
-        self._home: Connections | None = home
+        self._home: ConnectionPool | None = home
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,7 +83,7 @@ class Answer:
                 pieces.append(piece)
                 size += len(piece)
                 if size > most:
-                    raise Garbled(f"an answer of {self.head.status} has more than {most} bytes")
+                    raise ProtocolError(f"an answer of {self.head.status} has more than {most} bytes")
             return b"".join(pieces)
         finally:
             self.release()
@@ -95,7 +95,7 @@ class Answer:
             self._home = None
 
 
-class Connections:
+class ConnectionPool:
     """All connections to one server."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Connections:
         self._places = asyncio.Semaphore(self._most)
         # In the order in which they came to rest.
         self._resting: deque[Connection] = deque()
-        self._open: set[Link] = set()
+        self._open: set[BoundedStream] = set()
 
     def written(self, method: str, path: str, headers: Headers, body: bytes) -> bytes:
         # The length of nothing is told where something could be.
@@ -116,7 +116,7 @@ class Connections:
         dialer = self._dialer
         return write_head(method, dialer.prefix + path, [*dialer.headers, *headers, *length]) + body
 
-    async def ask(self, request: bytes, tls: ssl.SSLContext | None, *, repeatable: bool) -> Answer:
+    async def ask(self, request: bytes, tls: ssl.SSLContext | None, *, repeatable: bool) -> PooledResponse:
         """The answer to a request that was written by `written`.
 
         Connections end while they rest, which is seen when the next request is on its way: one that is `repeatable` then
@@ -130,7 +130,7 @@ class Connections:
                 again = connection.rests_since is not None and repeatable
                 head = await connection.ask(request, may_be_silent=again)
                 if head is not None:
-                    return Answer(connection, head, self)
+                    return PooledResponse(connection, head, self)
                 connection.link.close()
         except BaseException:
             if connection is not None:
@@ -147,7 +147,7 @@ class Connections:
             async with asyncio.timeout(PLACE_S_MAX):
                 await self._places.acquire()
         except TimeoutError:
-            raise Crowded(f"{self._most}") from None
+            raise PoolExhausted(f"{self._most}") from None
 
     def take_back(self, connection: Connection, *, good: bool) -> None:
         self._places.release()

@@ -8,8 +8,8 @@ from base64 import b64encode
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from neorion.keel.base import Invalid
-from neorion.keel.http.bounded_stream import Link
-from neorion.keel.http.message import Garbled, Reading, write_head
+from neorion.keel.http.bounded_stream import BoundedStream
+from neorion.keel.http.message import ProtocolError, ResponseParser, write_head
 
 CONNECT_S_MAX = 10.0
 # After a silence of 30 s the kernel asks whether the peer is there, and gives the connection up half a minute later. A
@@ -23,7 +23,7 @@ UNHEARD_MS = 60_000
 NEXT_ADDRESS_S = 0.25
 
 
-class Unreached(Exception):
+class DialError(Exception):
     """No connection came about."""
 
 
@@ -42,25 +42,25 @@ class Dialer:
             self.prefix = f"http://{self.host}{self.prefix}"
             self.headers += _proxy_login(self._proxy)
 
-    async def dial(self, tls: ssl.SSLContext | None) -> Link:
+    async def dial(self, tls: ssl.SSLContext | None) -> BoundedStream:
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
                 if self._proxy is None:
                     return await _link(self._server, tls if self._secure else None, self._name)
                 return await self._through(self._proxy, tls)
         except TimeoutError:
-            raise Unreached(f"{self._way}no connection in time") from None
+            raise DialError(f"{self._way}no connection in time") from None
         except ssl.SSLCertVerificationError:
             raise
         except OSError as error:
-            raise Unreached(f"{self._way}{error.strerror or error}") from error
+            raise DialError(f"{self._way}{error.strerror or error}") from error
 
     @property
     def _way(self) -> str:
         proxy = self._proxy
         return f"through the proxy {_bracketed(proxy)}:{_port(proxy)}, " if proxy is not None else ""
 
-    async def _through(self, proxy: SplitResult, tls: ssl.SSLContext | None) -> Link:
+    async def _through(self, proxy: SplitResult, tls: ssl.SSLContext | None) -> BoundedStream:
         context = ssl.create_default_context() if proxy.scheme == "https" else None
         link = await _link(proxy, context, proxy.hostname or "")
         if not self._secure or tls is None:
@@ -73,18 +73,18 @@ class Dialer:
             raise
         return link
 
-    async def _let_through(self, link: Link, proxy: SplitResult) -> None:
+    async def _let_through(self, link: BoundedStream, proxy: SplitResult) -> None:
         target = f"{_bracketed(self._server)}:{_port(self._server)}"
         link.write(write_head("CONNECT", target, [("Host", target), *_proxy_login(proxy)]))
-        head = await link.head(Reading())
+        head = await link.head(ResponseParser())
         if head.status != 200:
-            raise Garbled(f"the proxy says {head.status} {head.reason}")
+            raise ProtocolError(f"the proxy says {head.status} {head.reason}")
 
 
-async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Link:
+async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> BoundedStream:
     loop = asyncio.get_running_loop()
     made = await _socket(loop, place.hostname or "", _port(place))
-    link = Link()
+    link = BoundedStream()
     try:
         for option, value in KEEPALIVE:
             made.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -18,11 +18,11 @@ HEAD_MAX = 64 * 1024
 _CHANGEOVER = 101
 
 
-class Garbled(Exception):
+class ProtocolError(Exception):
     """What came is no HTTP."""
 
 
-class Head(Struct, frozen=True):
+class ResponseHead(Struct, frozen=True):
     """The beginning of an answer. Names of headers are in small letters; of those that come twice, the last counts."""
 
     status: int
@@ -48,7 +48,7 @@ def write_head(method: str, target: str, headers: Headers) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-class Reading:
+class ResponseParser:
     """The answers of one connection out of its bytes, however those were cut."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Reading:
     def expect(self) -> None:
         """A request is on its way: the next answer is its."""
         self.done = False
-        self.head: Head | None = None
+        self.head: ResponseHead | None = None
         self._size = 0
         self._reason = b""
         self._headers: dict[str, str] = {}
@@ -84,10 +84,10 @@ class Reading:
         elif self.head.headers.get("transfer-encoding", "chunked").lower() != "chunked":
             raise self._garbled(f"it is encoded as {self.head.headers['transfer-encoding'][:80]!r}")
 
-    def _garbled(self, why: str) -> Garbled:
+    def _garbled(self, why: str) -> ProtocolError:
         # Also of an answer that was whole before it: nothing on this connection can be trusted any more.
         self.done = False
-        return Garbled(why)
+        return ProtocolError(why)
 
     def take(self) -> bytes:
         """What has come of the body since."""
@@ -116,7 +116,7 @@ class Reading:
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         stays = self._parser.should_keep_alive() and status != _CHANGEOVER
-        self.head = Head(status, self._reason.decode("latin-1"), self._headers, stays)
+        self.head = ResponseHead(status, self._reason.decode("latin-1"), self._headers, stays)
 
     def on_body(self, piece: bytes) -> None:
         self._pieces.append(piece)

@@ -24,14 +24,14 @@ CAUSES_MAX = 5
 _NOWHERE = frozenset({"", "<nil>"})
 
 
-class Expired(Conflict):
+class ResourceExpired(Conflict):
     """The version to watch or list from is no longer known: list again."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__("kube.expired", sentence, hint="List again and watch from there.")
 
 
-class Exists(Conflict):
+class AlreadyExists(Conflict):
     """There is an object of that name."""
 
     def __init__(self, sentence: str) -> None:
@@ -47,7 +47,7 @@ class UnknownKind(NotFound):
         )
 
 
-class Failed(Retry):
+class ServerError(Retry):
     """The server failed at the request itself, as it does for as long as a webhook that it has to ask is not there."""
 
     def __init__(self, sentence: str, after: Duration | None = None) -> None:
@@ -56,7 +56,7 @@ class Failed(Retry):
         )
 
 
-class Cause(Struct, frozen=True, rename="camel"):
+class StatusCause(Struct, frozen=True, rename="camel"):
     """One reason among several, with the field that it is about."""
 
     reason: str = ""
@@ -64,10 +64,10 @@ class Cause(Struct, frozen=True, rename="camel"):
     field: str = ""
 
 
-class Rejected(Invalid):
+class InvalidObject(Invalid):
     """The server found the object wrong; `causes` says where."""
 
-    def __init__(self, sentence: str, causes: Sequence[Cause] = ()) -> None:
+    def __init__(self, sentence: str, causes: Sequence[StatusCause] = ()) -> None:
         where = ", ".join(
             sorted({cause.field for cause in causes if cause.field not in _NOWHERE})[:CAUSES_MAX]
         )
@@ -75,12 +75,12 @@ class Rejected(Invalid):
         self.causes = tuple(causes)
 
 
-class Details(Struct, frozen=True, rename="camel"):
+class StatusDetails(Struct, frozen=True, rename="camel"):
     """What a refusal is about."""
 
     name: str = ""
     kind: str = ""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
     retry_after_seconds: int = 0
 
 
@@ -91,7 +91,7 @@ class Status(Struct, frozen=True, rename="camel"):
     message: str = ""
     reason: str = ""
     code: int = 0
-    details: Details = field(default=Details())
+    details: StatusDetails = field(default=StatusDetails())
 
 
 def refusal(status: Status, after: Duration | None = None) -> Error:
@@ -145,12 +145,12 @@ def _unsupported(_status: Status, sentence: str) -> Error:
 
 def _conflict(status: Status, sentence: str) -> Error:
     if status.reason == "AlreadyExists":
-        return Exists(sentence)
+        return AlreadyExists(sentence)
     return Conflict("kube.conflict", sentence, hint="Read the object again and decide anew.")
 
 
 def _expired(_status: Status, sentence: str) -> Error:
-    return Expired(sentence)
+    return ResourceExpired(sentence)
 
 
 def _too_large(_status: Status, sentence: str) -> Error:
@@ -158,7 +158,7 @@ def _too_large(_status: Status, sentence: str) -> Error:
 
 
 def _rejected(status: Status, sentence: str) -> Error:
-    return Rejected(sentence, status.details.causes)
+    return InvalidObject(sentence, status.details.causes)
 
 
 _REFUSALS: dict[int, Callable[[Status, str], Error]] = {
@@ -188,4 +188,4 @@ def _later(status: Status, sentence: str, after: Duration | None) -> Error:
         return Deadline("kube.timeout", sentence, hint="Read the object before trying again.", after=after)
     if status.code == 503:
         return Retry("kube.unavailable", sentence, hint="Try again later.", after=after)
-    return Failed(sentence, after)
+    return ServerError(sentence, after)

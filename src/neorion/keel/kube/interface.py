@@ -9,22 +9,22 @@ from msgspec import Struct
 
 from neorion.keel.base import Duration, Instant, Terminal
 from neorion.keel.kube.kinds import Kind, Manifest
-from neorion.keel.kube.objects import Meta
+from neorion.keel.kube.objects import ObjectMeta
 
 T = TypeVar("T")
 
 
-class Select(Struct, frozen=True):
-    """Which objects, in the API's own words: `Select(labels="app=web,env in (a, b)", fields="spec.nodeName=n1")`."""
+class Selector(Struct, frozen=True):
+    """Which objects, in the API's own words: `Selector(labels="app=web,env in (a, b)", fields="spec.nodeName=n1")`."""
 
     labels: str = ""
     fields: str = ""
 
 
-ALL = Select()
+ALL = Selector()
 
 
-class Listed(Struct, Generic[T], frozen=True, gc=False):
+class ListResult(Struct, Generic[T], frozen=True, gc=False):
     """The objects at one moment, and the version to watch from."""
 
     items: Sequence[T]
@@ -59,10 +59,10 @@ class Bookmark(Struct, frozen=True, gc=False):
     initial_done: bool = False
 
 
-class Unreadable(Struct, frozen=True, gc=False):
+class UndecodableObject(Struct, frozen=True, gc=False):
     """An object has come, changed or gone that does not fit its kind's type. The watch goes on; who asks for the object gets the error."""
 
-    meta: Meta
+    meta: ObjectMeta
     error: Terminal
     gone: bool = False
 
@@ -71,16 +71,16 @@ class Unreadable(Struct, frozen=True, gc=False):
         raise self.error
 
 
-WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Unreadable | Bookmark
+WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | UndecodableObject | Bookmark
 
 
-class Merge(Struct, frozen=True):
+class MergePatch(Struct, frozen=True):
     """JSON merge patch: fields replace fields, null removes, lists are replaced whole."""
 
     body: Manifest
 
 
-class Strategic(Struct, frozen=True):
+class StrategicMergePatch(Struct, frozen=True):
     """Merges lists by their keys. Built-in kinds only."""
 
     body: Manifest
@@ -92,10 +92,10 @@ class JsonPatch(Struct, frozen=True):
     operations: Sequence[Manifest]
 
 
-Patch: TypeAlias = Merge | Strategic | JsonPatch
+Patch: TypeAlias = MergePatch | StrategicMergePatch | JsonPatch
 
 
-class Propagation(StrEnum):
+class DeletionPropagation(StrEnum):
     """What happens to the objects that the deleted one owns."""
 
     BACKGROUND = "Background"
@@ -103,19 +103,19 @@ class Propagation(StrEnum):
     ORPHAN = "Orphan"
 
 
-class Deletion(Struct, frozen=True):
+class DeleteOptions(Struct, frozen=True):
     """How to delete. With `uid` or `version`, only if the object is still that one."""
 
-    propagation: Propagation = Propagation.BACKGROUND
+    propagation: DeletionPropagation = DeletionPropagation.BACKGROUND
     grace: Duration | None = None
     uid: str = ""
     version: str = ""
 
 
-DELETE = Deletion()
+DELETE = DeleteOptions()
 
 
-class Token(Struct, frozen=True):
+class ServiceAccountToken(Struct, frozen=True):
     """A service account's token. Its text is a secret and stays out of logs."""
 
     text: str
@@ -125,7 +125,7 @@ class Token(Struct, frozen=True):
         return f"Token(expires={self.expires!r})"
 
 
-class LogRequest(Struct, frozen=True):
+class PodLogOptions(Struct, frozen=True):
     """Which lines of a pod's log. `container` may be left out where the pod has one."""
 
     container: str = ""
@@ -136,11 +136,11 @@ class LogRequest(Struct, frozen=True):
     timestamps: bool = False
 
 
-ALL_LINES = LogRequest()
+ALL_LINES = PodLogOptions()
 TOKEN_LIFE = Duration.of(hours=1)
 
 
-class Api(Protocol):
+class KubeApi(Protocol):
     """Objects by kind. Every call raises the families of `neorion.keel.base` with codes `kube.*`.
 
     A namespaced object needs its namespace; `list` and `watch` without one see all namespaces. Objects given to `create`,
@@ -149,12 +149,12 @@ class Api(Protocol):
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T: ...
 
-    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+    async def list(self, kind: Kind[T], namespace: str = "", select: Selector = ALL) -> ListResult[T]:
         """All objects of one moment, fetched page by page."""
         ...
 
     def watch(
-        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+        self, kind: Kind[T], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
         """Changes after the version `since`; without it, first every object as Added and a Bookmark with `initial_done`.
 
@@ -185,11 +185,13 @@ class Api(Protocol):
         """Writes the object whole; a Conflict if its resourceVersion is not the newest any more."""
         ...
 
-    async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
+    async def delete(
+        self, kind: Kind[T], name: str, namespace: str = "", how: DeleteOptions = DELETE
+    ) -> None:
         """Returns when the deletion is accepted: finalizers may keep the object for a while."""
         ...
 
-    async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
+    async def evict(self, name: str, namespace: str, how: DeleteOptions = DELETE) -> None:
         """Deletes a pod unless a disruption budget forbids it now, which is a Retry with `kube.disruption_budget`."""
         ...
 
@@ -201,12 +203,12 @@ class Api(Protocol):
         namespace: str,
         audiences: Sequence[str] = (),
         life: Duration = TOKEN_LIFE,
-    ) -> Token:
+    ) -> ServiceAccountToken:
         """A token of a service account; the server may grant a shorter life than asked for, never less than 10 minutes."""
         ...
 
     def logs(
-        self, name: str, namespace: str, request: LogRequest = ALL_LINES
+        self, name: str, namespace: str, request: PodLogOptions = ALL_LINES
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The log of a pod's container as it comes, in pieces that do not respect lines."""
         ...

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neorion.keel.base import Invalid
-from neorion.keel.kube.objects import Key
+from neorion.keel.kube.objects import ObjectKey
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -91,7 +91,7 @@ class Kind(Struct, Generic[T_co], frozen=True):
             hint="Use apply or patch, or read it by `kind.raw`.",
         )
 
-    def key(self, manifest: Manifest) -> Key:
+    def key(self, manifest: Manifest) -> ObjectKey:
         """The namespace and the name that a manifest gives itself; the name may be left to the server."""
         try:
             meta = msgspec.convert(manifest.get("metadata", {}), _Named)
@@ -105,7 +105,7 @@ class Kind(Struct, Generic[T_co], frozen=True):
                 f'{self.name} "{meta.name}" needs a namespace.',
                 hint="Give the namespace it lives in.",
             )
-        return Key(meta.namespace, meta.name)
+        return ObjectKey(meta.namespace, meta.name)
 
 
 class _Named(Struct):

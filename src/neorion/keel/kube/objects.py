@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from neorion.keel.base import Instant, Invalid
 
 
-class Key(NamedTuple):
+class ObjectKey(NamedTuple):
     """Which object of a kind: cluster-wide ones have no namespace."""
 
     namespace: str
@@ -19,7 +19,7 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Part(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+class KubeStruct(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """A piece of an object. Fields nobody declared are skipped when it is read.
 
     What equals its default is not written: a partial object is a partial manifest. A field whose zero means something
@@ -27,7 +27,7 @@ class Part(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """
 
 
-class Owner(Part, frozen=True):
+class OwnerReference(KubeStruct, frozen=True):
     """An object that this one belongs to and is collected with."""
 
     api_version: str
@@ -38,7 +38,7 @@ class Owner(Part, frozen=True):
     block_owner_deletion: bool = False
 
 
-class Meta(Part, frozen=True):
+class ObjectMeta(KubeStruct, frozen=True):
     """The metadata of an object, without managedFields: they are large, and the server keeps them by itself."""
 
     name: str = ""
@@ -49,29 +49,29 @@ class Meta(Part, frozen=True):
     generation: int = 0
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
-    owners: tuple[Owner, ...] = field(name="ownerReferences", default=())
+    owners: tuple[OwnerReference, ...] = field(name="ownerReferences", default=())
     finalizers: tuple[str, ...] = ()
     created: str | None = field(name="creationTimestamp", default=None)
     deleted: str | None = field(name="deletionTimestamp", default=None)
     deletion_grace_s: int | None = field(name="deletionGracePeriodSeconds", default=None)
 
     @property
-    def key(self) -> Key:
-        return Key(self.namespace, self.name)
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
 
     @property
-    def controller(self) -> Owner | None:
+    def controller(self) -> OwnerReference | None:
         """The one owner that manages this object."""
         return next((owner for owner in self.owners if owner.controller), None)
 
 
-class Object(Part, frozen=True):
+class KubeObject(KubeStruct, frozen=True):
     """An object with nothing but its metadata; kinds add what their users read."""
 
-    meta: Meta = field(name="metadata", default=Meta())
+    meta: ObjectMeta = field(name="metadata", default=ObjectMeta())
 
 
-class Condition(Part, frozen=True):
+class Condition(KubeStruct, frozen=True):
     """One aspect of an object's state, as its controller sees it: `status` is "True", "False" or "Unknown"."""
 
     type: str

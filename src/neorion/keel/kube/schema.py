@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """One column of `kubectl get`. Those of a priority above 0 show with `-o wide`."""
 
     name: str
@@ -37,7 +37,7 @@ class CustomResource:
     status: type[Struct]
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
-    columns: tuple[Column, ...] = ()
+    columns: tuple[PrinterColumn, ...] = ()
     born: tuple[Rule, ...] = ()
 
     def manifest(self) -> Schema:
@@ -95,7 +95,7 @@ def schema_of(struct: type[Struct], *, defaults: bool = True) -> Schema:
     return _write(inspect.type_info(struct), defaults=defaults)
 
 
-def _column(column: Column) -> Schema:
+def _column(column: PrinterColumn) -> Schema:
     told: Schema = {"name": column.name, "type": column.type, "jsonPath": column.path}
     return told | {"priority": column.priority} if column.priority else told
 

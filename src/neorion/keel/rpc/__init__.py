@@ -9,36 +9,43 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.keel.rpc.app import App
-    from neorion.keel.rpc.auth import ANYONE, KNOWN, Authenticator, Guests, Principal, Tokens
+    from neorion.keel.rpc.app import AsgiApp
+    from neorion.keel.rpc.auth import (
+        ANYONE,
+        KNOWN,
+        AnonymousFallback,
+        Authenticator,
+        Principal,
+        TokenAuthenticator,
+    )
     from neorion.keel.rpc.call_context import caller, remaining
     from neorion.keel.rpc.client import Channel, connect, http_transport
     from neorion.keel.rpc.http_routes import Handler, Request, Response, Route, json_response
-    from neorion.keel.rpc.limits import Limits
+    from neorion.keel.rpc.limits import RequestLimits
     from neorion.keel.rpc.memory import MemoryTransport
     from neorion.keel.rpc.server import Server, serve
-    from neorion.keel.rpc.service import Service
+    from neorion.keel.rpc.service import RpcService
     from neorion.keel.rpc.tls import ClientTls, ServerTls
 
 __all__ = [
     "ANYONE",
     "KNOWN",
-    "App",
+    "AnonymousFallback",
+    "AsgiApp",
     "Authenticator",
     "Channel",
     "ClientTls",
-    "Guests",
     "Handler",
-    "Limits",
     "MemoryTransport",
     "Principal",
     "Request",
+    "RequestLimits",
     "Response",
     "Route",
+    "RpcService",
     "Server",
     "ServerTls",
-    "Service",
-    "Tokens",
+    "TokenAuthenticator",
     "caller",
     "connect",
     "http_transport",
@@ -50,15 +57,15 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "auth": ("ANYONE", "KNOWN", "Authenticator", "Guests", "Principal", "Tokens"),
-        "app": ("App",),
+        "auth": ("ANYONE", "KNOWN", "Authenticator", "AnonymousFallback", "Principal", "TokenAuthenticator"),
+        "app": ("AsgiApp",),
         "client": ("Channel", "connect", "http_transport"),
         "call_context": ("caller", "remaining"),
-        "limits": ("Limits",),
+        "limits": ("RequestLimits",),
         "memory": ("MemoryTransport",),
         "http_routes": ("Handler", "Request", "Response", "Route", "json_response"),
         "server": ("Server", "serve"),
-        "service": ("Service",),
+        "service": ("RpcService",),
         "tls": ("ClientTls", "ServerTls"),
     },
 )

@@ -10,8 +10,8 @@ from typing import Final
 
 from neorion.keel.base import Duration, Retry
 from neorion.keel.rpc.auth import ANYONE, KNOWN, Principal
-from neorion.keel.rpc.call_context import Exchange
-from neorion.keel.rpc.limits import Limits
+from neorion.keel.rpc.call_context import CallContext
+from neorion.keel.rpc.limits import RequestLimits
 
 # Without an authenticator there is one caller, which stands for all who can reach the port.
 LOCAL: Final = Principal("local", frozenset({ANYONE, KNOWN}))
@@ -28,16 +28,16 @@ class Lane:
         self._most = most
         self._each = each
         # A dictionary keeps its order: a simulated run must repeat.
-        self._callers: dict[Exchange, str] = {}
+        self._callers: dict[CallContext, str] = {}
         self._counts: Counter[str] = Counter()
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[CallContext]:
         return iter(self._callers)
 
     def __len__(self) -> int:
         return len(self._callers)
 
-    def enter(self, exchange: Exchange, caller: str) -> None:
+    def enter(self, exchange: CallContext, caller: str) -> None:
         if len(self._callers) >= self._most:
             raise Retry(
                 "rpc.busy",
@@ -53,7 +53,7 @@ class Lane:
         self._callers[exchange] = caller
         self._counts[caller] += 1
 
-    def leave(self, exchange: Exchange) -> None:
+    def leave(self, exchange: CallContext) -> None:
         caller = self._callers.pop(exchange)
         self._counts[caller] -= 1
         if not self._counts[caller]:
@@ -63,7 +63,7 @@ class Lane:
 class Admission:
     """The lanes of one server, and the choice between them."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._members = limits.member_roles
         self._open = Lane("open requests", limits.open_calls, limits.open_calls_each)
         self._user_calls = Lane("calls", limits.calls, limits.calls_each)
@@ -72,14 +72,14 @@ class Admission:
         self._member_streams = Lane("streams of machines", limits.member_streams, limits.member_streams_each)
 
     @property
-    def calls(self) -> tuple[Exchange, ...]:
+    def calls(self) -> tuple[CallContext, ...]:
         return (*self._open, *self._user_calls, *self._member_calls)
 
     @property
-    def streams(self) -> tuple[Exchange, ...]:
+    def streams(self) -> tuple[CallContext, ...]:
         return (*self._user_streams, *self._member_streams)
 
-    def enter(self, exchange: Exchange, allow: frozenset[str], *, stream: bool) -> Lane:
+    def enter(self, exchange: CallContext, allow: frozenset[str], *, stream: bool) -> Lane:
         """Counts a request whose caller is known, or refuses it. Take it off the lane at its end."""
         if ANYONE in allow:
             lane, caller = self._open, exchange.source

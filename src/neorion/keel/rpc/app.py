@@ -15,15 +15,15 @@ from neorion.keel.clock import Ids
 from neorion.keel.rpc import http_errors
 from neorion.keel.rpc.admission import LOCAL, Admission, Lane
 from neorion.keel.rpc.asgi import Receive, Scope, Send
-from neorion.keel.rpc.auth import ANYONE, KNOWN, Authenticator, Guests, Principal, is_local_name
-from neorion.keel.rpc.call_context import Exchange
+from neorion.keel.rpc.auth import ANYONE, KNOWN, AnonymousFallback, Authenticator, Principal, is_local_name
+from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.http_routes import Request, Route
-from neorion.keel.rpc.limits import Limits
+from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
 from neorion.keel.telemetry import correlated
 
 if TYPE_CHECKING:
-    from neorion.keel.rpc.service import Service
+    from neorion.keel.rpc.service import RpcService
 
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
 _DRAIN_AFTER: Final = Duration.of(seconds=1)
@@ -35,7 +35,7 @@ _CLEANUP_S: Final = 2.0
 OnDenied = Callable[[Principal, str, Denied], Awaitable[None]]
 
 
-class App:
+class AsgiApp:
     """An ASGI application of services and routes.
 
     It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory. Once drained it stays so: a
@@ -44,19 +44,19 @@ class App:
 
     def __init__(
         self,
-        services: Iterable["Service"] = (),
+        services: Iterable["RpcService"] = (),
         routes: Iterable[Route] = (),
         *,
         ids: Ids,
         authenticator: Authenticator | None = None,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         on_denied: OnDenied | None = None,
     ) -> None:
         """`on_denied` hears of each known caller without the role for a method, before the caller does."""
-        self.limits = limits or Limits()
+        self.limits = limits or RequestLimits()
         self._on_denied = on_denied
         self.authenticator = authenticator
-        self._guest = authenticator.guest if isinstance(authenticator, Guests) else None
+        self._guest = authenticator.guest if isinstance(authenticator, AnonymousFallback) else None
         self._ids = ids
         self._body_span = self.limits.body_time.seconds
         self._methods = _table(services, self.limits)
@@ -73,7 +73,7 @@ class App:
         return self.authenticator is not None and self._guest is None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope, receive, send, self._ids)
+        exchange = CallContext(scope, receive, send, self._ids)
         with correlated(exchange.correlation_id):
             try:
                 method = self._methods.get(scope["path"])
@@ -109,7 +109,7 @@ class App:
                 self._left = anyio.Event()
                 await self._left.wait()
 
-    async def _serve_method(self, exchange: Exchange, method: Method) -> None:
+    async def _serve_method(self, exchange: CallContext, method: Method) -> None:
         if self.draining:
             raise _draining()
         exchange.within(_span(exchange, method), self._body_span)
@@ -127,7 +127,7 @@ class App:
         finally:
             self._leave(lane, exchange)
 
-    async def _serve_route(self, exchange: Exchange) -> None:
+    async def _serve_route(self, exchange: CallContext) -> None:
         """Routes are for probes and people: they have a lane of their own, and are answered while draining."""
         scope = exchange.scope
         path, verb = scope["path"], scope["method"]
@@ -154,12 +154,12 @@ class App:
             told.status, [(b"content-type", told.content_type.encode()), *extra], told.body
         )
 
-    def _leave(self, lane: Lane, exchange: Exchange) -> None:
+    def _leave(self, lane: Lane, exchange: CallContext) -> None:
         lane.leave(exchange)
         if self.draining:
             self._left.set()
 
-    async def _authorise_call(self, exchange: Exchange, allow: frozenset[str]) -> None:
+    async def _authorise_call(self, exchange: CallContext, allow: frozenset[str]) -> None:
         try:
             await self._authorise(exchange, allow)
         except Unauthenticated:
@@ -170,7 +170,7 @@ class App:
                 await self._on_denied(exchange.principal, exchange.scope["path"], error)
             raise
 
-    async def _authorise(self, exchange: Exchange, allow: frozenset[str]) -> None:
+    async def _authorise(self, exchange: CallContext, allow: frozenset[str]) -> None:
         if self.authenticator is None:
             exchange.principal = LOCAL
             return
@@ -184,7 +184,7 @@ class App:
                 hint=f"It takes one of the roles: {', '.join(sorted(allow))}.",
             )
 
-    async def _known(self, exchange: Exchange, authenticator: Authenticator) -> Principal:
+    async def _known(self, exchange: CallContext, authenticator: Authenticator) -> Principal:
         scheme, _, token = exchange.headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             if self._guest is not None and is_local_name(exchange.headers.get(b"host", b"")):
@@ -203,7 +203,7 @@ class App:
             )
         return principal
 
-    async def _refuse(self, exchange: Exchange, error: Error) -> None:
+    async def _refuse(self, exchange: CallContext, error: Error) -> None:
         if exchange.started:
             return  # the answer, or its beginning, is already on its way
         kind = _kind(exchange)
@@ -220,7 +220,7 @@ class App:
         await exchange.respond(status, [*headers, (b"content-type", form)], body)
 
 
-def _table(services: Iterable["Service"], limits: Limits) -> dict[str, Method]:
+def _table(services: Iterable["RpcService"], limits: RequestLimits) -> dict[str, Method]:
     table: dict[str, Method] = {}
     for service in services:
         from neorion.keel.rpc.service import methods  # noqa: PLC0415 -- only who has services pays for Connect
@@ -238,7 +238,7 @@ def _connect_answer(error: Error, kind: bytes) -> tuple[int, bytes, bytes]:
     return http_errors.status(error), b"application/json", wire.connect_body(error)
 
 
-def _span(exchange: Exchange, method: Method) -> float:
+def _span(exchange: CallContext, method: Method) -> float:
     """The seconds the call may take: the caller's wish, but never more than the server gives."""
     asked = exchange.headers.get(b"connect-timeout-ms")
     if asked is None:
@@ -248,7 +248,7 @@ def _span(exchange: Exchange, method: Method) -> float:
     return min(method.span, int(asked) / 1000)
 
 
-def _check_form(exchange: Exchange, method: Method) -> None:
+def _check_form(exchange: CallContext, method: Method) -> None:
     scope = exchange.scope
     verb = scope["method"]
     if verb not in method.verbs:
@@ -264,7 +264,7 @@ def _check_form(exchange: Exchange, method: Method) -> None:
         raise Invalid("rpc.header", "Headers and query are ASCII.")
 
 
-def _kind(exchange: Exchange) -> bytes:
+def _kind(exchange: CallContext) -> bytes:
     kind = exchange.headers.get(b"content-type", b"")
     return kind if kind in UNARY_TYPES else kind.partition(b";")[0].strip().lower()
 

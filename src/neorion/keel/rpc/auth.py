@@ -32,7 +32,7 @@ class Authenticator(Protocol):
         ...
 
 
-class Tokens:
+class TokenAuthenticator:
     """Tokens known in advance. Only their digests are kept, so neither a dump nor a timing gives one away."""
 
     __slots__ = ("_owners",)
@@ -51,7 +51,7 @@ class Tokens:
         return principal if hmac.compare_digest(digest, presented) else None
 
 
-class Guests:
+class AnonymousFallback:
     """Lets in whoever shows no token, as `guest`, on this machine alone; who shows one is who owns it."""
 
     __slots__ = ("_known", "guest")

@@ -30,7 +30,7 @@ _MOMENT_S: Final = 0.1
 # What may stand in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
-_current: ContextVar["Exchange"] = ContextVar("neorion_rpc_exchange")
+_current: ContextVar["CallContext"] = ContextVar("neorion_rpc_exchange")
 
 
 def caller() -> Principal:
@@ -38,7 +38,7 @@ def caller() -> Principal:
     return _current.get().principal
 
 
-def current() -> "Exchange":
+def current() -> "CallContext":
     return _current.get()
 
 
@@ -54,7 +54,7 @@ class RequestId(Id):
     prefix = "req"
 
 
-class Exchange:
+class CallContext:
     """A request and the state of its answer.
 
     `cut` ends it from outside with a typed error: the handler is cancelled, and whoever writes the answer finds the

@@ -16,7 +16,7 @@ from protobuf import Message
 
 from neorion.keel.base import Invalid
 from neorion.keel.rpc import connect_errors
-from neorion.keel.rpc.call_context import Exchange
+from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.http_errors import unwrapped
 
 # Below it an answer fits one packet, and packing it would only take time.
@@ -28,7 +28,7 @@ _GZIP_LEVEL: Final = 1
 class _Context(RequestContext[Any, Any]):
     """What Connect gives to handlers, made only as far as a handler looks at it."""
 
-    def __init__(self, method: MethodInfo[Any, Any], exchange: Exchange) -> None:
+    def __init__(self, method: MethodInfo[Any, Any], exchange: CallContext) -> None:
         super().__init__(method=method, http_method="POST", request_headers=_NONE)
         self._exchange = exchange
 
@@ -53,13 +53,13 @@ _NONE: Final = Headers()
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class FastPath:
     """One method, without anything between the wire and its handler."""
 
     method: MethodInfo[Any, Any]
     handler: Callable[[Any, RequestContext[Any, Any]], Awaitable[Message]]
 
-    def fits(self, exchange: Exchange) -> bool:
+    def fits(self, exchange: CallContext) -> bool:
         headers = exchange.headers
         return (
             headers.get(b"content-type") == b"application/proto"
@@ -68,7 +68,7 @@ class Direct:
             and exchange.scope["method"] == "POST"
         )
 
-    async def answer(self, exchange: Exchange, body: bytes) -> None:
+    async def answer(self, exchange: CallContext, body: bytes) -> None:
         try:
             request = self.method.input.from_binary(body)
         except Exception as error:

@@ -16,8 +16,8 @@ from protobuf import Message
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal, Unauthenticated
 from neorion.keel.clock import Ids
 from neorion.keel.http.client import Request, Response, TooLarge, Transport, read
-from neorion.keel.http.dialer import Unreached
-from neorion.keel.http.message import Garbled
+from neorion.keel.http.dialer import DialError
+from neorion.keel.http.message import ProtocolError
 from neorion.keel.rpc import wire
 from neorion.keel.rpc.call_context import RequestId
 from neorion.keel.telemetry import current as current_correlation
@@ -179,9 +179,9 @@ class ConnectCaller:
         """What can happen to a connection, as one of the error families. A timeout of the caller passes."""
         try:
             yield
-        except (Unreached, ssl.SSLCertVerificationError) as error:
+        except (DialError, ssl.SSLCertVerificationError) as error:
             raise self._unreachable(error) from error
-        except (OSError, Garbled) as error:
+        except (OSError, ProtocolError) as error:
             raise self._broken(error) from error
         except TooLarge:
             self._unreadable(f"it is larger than {_ANSWER_BYTES_MAX} bytes")
@@ -253,7 +253,7 @@ class _Envelopes:
         try:
             async with asyncio.timeout(_LAST_BYTES_S):
                 await self._response.piece()
-        except (OSError, Garbled):
+        except (OSError, ProtocolError):
             return
 
 

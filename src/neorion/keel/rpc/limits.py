@@ -6,7 +6,7 @@ from neorion.keel.base import Duration
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """What one server process accepts."""
 
     # A request with code bundles goes to object storage; what comes here are messages.

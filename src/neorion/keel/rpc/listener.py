@@ -13,7 +13,7 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 from neorion.keel.rpc.asgi import Application
-from neorion.keel.rpc.limits import Limits
+from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.tls import ServerTls
 
 # Several streams of one client share a connection over HTTP/2; this many before it opens another.
@@ -29,7 +29,9 @@ class Listener(Server):
     of an error, and does not tell the port it got.
     """
 
-    def __init__(self, app: Application, bound: socket.socket, limits: Limits, tls: ServerTls | None) -> None:
+    def __init__(
+        self, app: Application, bound: socket.socket, limits: RequestLimits, tls: ServerTls | None
+    ) -> None:
         self._bound = bound
         host, port = bound.getsockname()[:2]
         super().__init__(

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from neorion.keel.http.client import Request
-from neorion.keel.http.message import Head
+from neorion.keel.http.message import ResponseHead
 from neorion.keel.rpc.asgi import Application, Message, Scope
 
 # Messages a server may be ahead of its reader, as a socket's buffer would allow.
@@ -56,7 +56,7 @@ class MemoryTransport:
 class _Pipe:
     """Both ends of one exchange: ASGI to the application, a response to the client."""
 
-    head: Head
+    head: ResponseHead
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
@@ -82,7 +82,7 @@ class _Pipe:
     async def begin(self) -> None:
         start = await self._next_message()
         headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
-        self.head = Head(start["status"], "", headers, stays=True)
+        self.head = ResponseHead(start["status"], "", headers, stays=True)
 
     async def piece(self) -> bytes:
         while not self._complete:

@@ -7,7 +7,7 @@ from neorion.keel.rpc.asgi import Application
 
 if TYPE_CHECKING:
     # Connect, which a server of plain routes does without.
-    from neorion.keel.rpc.fast_path import Direct
+    from neorion.keel.rpc.fast_path import FastPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Method:
     # The most seconds the server gives it.
     span: float
     # None for streams.
-    direct: "Direct | None"
+    direct: "FastPath | None"
 
 
 # The message kinds of Connect. The gRPC wire needs trailers, which the HTTP server does not have.

@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Invalid, Terminal
-from neorion.keel.rpc.app import App
+from neorion.keel.rpc.app import AsgiApp
 from neorion.keel.rpc.descriptors import connections_allowed
 from neorion.keel.rpc.tls import ServerTls
 
@@ -42,7 +42,7 @@ class Server:
 
 @asynccontextmanager
 async def serve(
-    app: App,
+    app: AsgiApp,
     host: str = "127.0.0.1",
     port: int = 0,
     *,

@@ -15,13 +15,13 @@ from neorion.keel.rpc import connect_errors
 from neorion.keel.rpc.asgi import Application
 from neorion.keel.rpc.call_context import current
 from neorion.keel.rpc.codec import codecs
-from neorion.keel.rpc.fast_path import Direct
+from neorion.keel.rpc.fast_path import FastPath
 from neorion.keel.rpc.http_errors import typed, unwrapped
-from neorion.keel.rpc.limits import Limits
+from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.method import Method
 
 
-class Described(Protocol):
+class ServiceDescriptor(Protocol):
     """What every generated service class can do: tell its own shape."""
 
     @classmethod
@@ -29,19 +29,19 @@ class Described(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """A service to be served: `Service(EchoASGIApplication, Echo(), {"Say": {"worker"}, "Look": {ANYONE}})`.
+class RpcService:
+    """A service to be served: `RpcService(EchoASGIApplication, Echo(), {"Say": {"worker"}, "Look": {ANYONE}})`.
 
     `allow` names for every method the roles of which a caller needs one. A method it does not name is an error at start,
     never an open door.
     """
 
     application: Callable[..., ConnectASGIApplication[Any]]
-    implementation: Described
+    implementation: ServiceDescriptor
     allow: Mapping[str, frozenset[str] | set[str]]
 
 
-def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
+def methods(service: RpcService, limits: RequestLimits) -> Iterator[tuple[str, Method]]:
     """The rows of one service, by path."""
     desc = service.implementation.desc()
     names = {method.name for method in desc.methods}
@@ -66,7 +66,7 @@ def methods(service: Service, limits: Limits) -> Iterator[tuple[str, Method]]:
         allow = frozenset(service.allow[method.name])
         path = f"/{desc.type_name}/{method.name}"
         found = endpoints[path]
-        direct = Direct(found.method, found.function) if method.method_kind == "unary" else None
+        direct = FastPath(found.method, found.function) if method.method_kind == "unary" else None
         yield path, _row(app, method, allow, limits, direct)
 
 
@@ -76,7 +76,11 @@ def _endpoints(app: ConnectASGIApplication[Any], implementation: object) -> Mapp
 
 
 def _row(
-    app: Application, method: DescMethod, allow: frozenset[str], limits: Limits, direct: Direct | None
+    app: Application,
+    method: DescMethod,
+    allow: frozenset[str],
+    limits: RequestLimits,
+    direct: FastPath | None,
 ) -> Method:
     if method.method_kind not in ("unary", "server_streaming"):
         raise Invalid(

@@ -12,16 +12,16 @@ from neorion.keel.run.fork_call import apart
 
 if TYPE_CHECKING:
     from neorion.keel.run.backoff import Backoff, retry
-    from neorion.keel.run.loop import Loop, Pace, Watch
+    from neorion.keel.run.loop import Loop, LoopTiming, TickObserver
     from neorion.keel.run.process import only_error, run_process
-    from neorion.keel.run.supervisor import Crew
+    from neorion.keel.run.supervisor import Supervisor
 
 __all__ = [
     "Backoff",
-    "Crew",
     "Loop",
-    "Pace",
-    "Watch",
+    "LoopTiming",
+    "Supervisor",
+    "TickObserver",
     "apart",
     "companion",
     "only_error",
@@ -33,8 +33,8 @@ __getattr__ = late(
     __name__,
     {
         "backoff": ("Backoff", "retry"),
-        "supervisor": ("Crew",),
-        "loop": ("Loop", "Pace", "Watch"),
+        "supervisor": ("Supervisor",),
+        "loop": ("Loop", "LoopTiming", "TickObserver"),
         "process": ("only_error", "run_process"),
     },
 )

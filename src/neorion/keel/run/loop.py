@@ -15,7 +15,7 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 
-class Watch(Protocol):
+class TickObserver(Protocol):
     """Is told of every tick; metrics stand behind it."""
 
     def __call__(self, name: str, seconds: float, *, failed: bool) -> None: ...
@@ -26,7 +26,7 @@ def unwatched(name: str, seconds: float, *, failed: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class LoopTiming:
     """How often a loop turns by itself, and how it slows down while its ticks fail."""
 
     every: Duration
@@ -45,10 +45,10 @@ class Loop:
         self,
         name: str,
         tick: Callable[[], Awaitable[Duration | None]],
-        pace: Pace,
+        pace: LoopTiming,
         clock: Clock,
         rng: Rng,
-        watch: Watch = unwatched,
+        watch: TickObserver = unwatched,
     ) -> None:
         self.name = name
         self._tick = tick

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from neorion.keel.base.units import Duration
-from neorion.keel.run.supervisor import Crew
+from neorion.keel.run.supervisor import Supervisor
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -19,7 +19,7 @@ HANG_S_MAX = 5.0
 
 
 def run_process(
-    main: Callable[[Crew], Awaitable[None]],
+    main: Callable[[Supervisor], Awaitable[None]],
     grace: Duration = Duration.of(seconds=10),
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> None:
@@ -33,8 +33,8 @@ def run_process(
     anyio.run(_main, main, grace, backend_options=options)
 
 
-async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration) -> None:
-    crew = Crew(grace)
+async def _main(main: Callable[[Supervisor], Awaitable[None]], grace: Duration) -> None:
+    crew = Supervisor(grace)
 
     async def main_then_end() -> None:
         await main(crew)
@@ -53,7 +53,7 @@ async def _main(main: Callable[[Crew], Awaitable[None]], grace: Duration) -> Non
         faulthandler.cancel_dump_traceback_later()
 
 
-async def _obey_signals(crew: Crew, grace: Duration) -> None:
+async def _obey_signals(crew: Supervisor, grace: Duration) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         heard = 0
         async for number in signals:

@@ -16,13 +16,13 @@ T_co = TypeVar("T_co", covariant=True)
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Starting(Protocol[T_co]):
+class StartableTask(Protocol[T_co]):
     """Work that says when it is ready, and with what: `ready.started(port)`."""
 
     def __call__(self, *, task_status: TaskStatus[T_co]) -> Coroutine[Any, Any, None]: ...
 
 
-class Crew(AbstractAsyncContextManager["Crew"]):
+class Supervisor(AbstractAsyncContextManager["Supervisor"]):
     """Tasks that live and end together.
 
     A task that fails ends the crew, and its error leaves the `async with`. `stop` ends it in order: loops finish their
@@ -40,7 +40,7 @@ class Crew(AbstractAsyncContextManager["Crew"]):
         """Its failure is the crew's failure."""
         self._group.start_soon(work, name=name)
 
-    async def start(self, name: str, work: Starting[T]) -> T:
+    async def start(self, name: str, work: StartableTask[T]) -> T:
         """Like spawn, but returns only when the work says that it is ready, with what it said."""
         return await self._group.start(work, name=name)
 

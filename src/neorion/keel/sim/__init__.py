@@ -9,10 +9,10 @@ from neorion.keel.sim.disk import Disk
 from neorion.keel.sim.explore import Report, explore, seeds
 from neorion.keel.sim.faults import Crash, Delay, Fail, Faults
 from neorion.keel.sim.host import Host
-from neorion.keel.sim.linearizability import History, Read, Swap, Write
-from neorion.keel.sim.loop import Limits, SeededLoop
+from neorion.keel.sim.linearizability import OperationHistory, Read, Swap, Write
+from neorion.keel.sim.loop import SeededLoop, SimulationLimits
 from neorion.keel.sim.network import Mailbox, Network
-from neorion.keel.sim.network_links import Links, Weather
+from neorion.keel.sim.network_links import LinkConditions, Links
 from neorion.keel.sim.run import Outcome, simulate
 from neorion.keel.sim.stream import Stream
 from neorion.keel.sim.trace import Trace
@@ -24,20 +24,20 @@ __all__ = [
     "Disk",
     "Fail",
     "Faults",
-    "History",
     "Host",
-    "Limits",
+    "LinkConditions",
     "Links",
     "Mailbox",
     "Network",
+    "OperationHistory",
     "Outcome",
     "Read",
     "Report",
     "SeededLoop",
+    "SimulationLimits",
     "Stream",
     "Swap",
     "Trace",
-    "Weather",
     "World",
     "Write",
     "explore",

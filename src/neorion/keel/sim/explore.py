@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Final, ParamSpec
 
 from neorion.keel.base import Invalid, Terminal
-from neorion.keel.sim.loop import Limits
+from neorion.keel.sim.loop import SimulationLimits
 from neorion.keel.sim.run import Outcome, Scenario, simulate
 from neorion.keel.sim.world import World
 
@@ -43,7 +43,7 @@ def explore(
     scenario: Scenario[Any],
     seeds: Iterable[int],
     *,
-    limits: Limits | None = None,
+    limits: SimulationLimits | None = None,
     failures_max: int = FAILURES_MAX,
 ) -> Report:
     """Runs the scenario under each seed until enough have failed."""
@@ -64,7 +64,7 @@ def explore(
 
 
 def seeds(
-    count: int, *, limits: Limits | None = None
+    count: int, *, limits: SimulationLimits | None = None
 ) -> Callable[[Callable[Concatenate[World, P], Coroutine[Any, Any, None]]], Callable[P, None]]:
     """Makes a test of a scenario: it must hold under seeds 0 to count - 1, or under the one in NEORION_SEED.
 
@@ -101,7 +101,7 @@ def _chosen(count: int) -> range:
     return range(int(text), int(text) + 1)
 
 
-def _check_repeats(scenario: Scenario[None], seed: int, limits: Limits | None) -> None:
+def _check_repeats(scenario: Scenario[None], seed: int, limits: SimulationLimits | None) -> None:
     once, twice = (simulate(scenario, seed, limits=limits) for _ in range(2))
     if once.digest != twice.digest:
         different = next(

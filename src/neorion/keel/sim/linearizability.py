@@ -63,7 +63,7 @@ class Operation:
 
 
 @dataclass(slots=True)
-class History:
+class OperationHistory:
     """What clients did to registers, each under its key."""
 
     initial: object = None

@@ -24,7 +24,7 @@ from neorion.keel.sim.deadlock_report import abandon, describe, died_unseen
 from neorion.keel.sim.interruption import interruption_in
 from neorion.keel.sim.process import PROCESS, Process, Timeline
 from neorion.keel.sim.sandbox import without_reality
-from neorion.keel.sim.steps import Step, Timer, Timers
+from neorion.keel.sim.steps import ReadyStep, Timer, Timers
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -43,7 +43,7 @@ _TIME_MAX: Final = Duration.of(hours=48)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SimulationLimits:
     """Where a run ends that does not end by itself."""
 
     steps: int = 1_000_000
@@ -59,7 +59,7 @@ _owner_of = attrgetter("_callback.__self__")
 class SeededLoop(asyncio.BaseEventLoop):
     """Runs one simulation. Times given and told are those of the host whose code asks."""
 
-    def __init__(self, rng: Rng, limits: Limits) -> None:
+    def __init__(self, rng: Rng, limits: SimulationLimits) -> None:
         super().__init__()
         self._random = rng.random
         self._uniform = rng.uniform
@@ -69,7 +69,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.pulse = 0
         self.after_step: Callable[[], None] | None = None
-        self._round: list[Step | Timer] = []
+        self._round: list[ReadyStep | Timer] = []
         self._timers = Timers()
         self._tasks: dict[asyncio.Task[Any], tuple[int, Process | None]] = {}
         self._births = count(1)
@@ -88,7 +88,7 @@ class SeededLoop(asyncio.BaseEventLoop):
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        step = Step(callback, args, self, context)
+        step = ReadyStep(callback, args, self, context)
         step.process = PROCESS.get() if context is None else context.get(PROCESS)
         owner = getattr(callback, "__self__", None)
         step.serial = (
@@ -205,7 +205,7 @@ class SeededLoop(asyncio.BaseEventLoop):
 
     def release(self, process: Process) -> None:
         process.stopped = False
-        self._round += cast("list[Step | Timer]", process.held)
+        self._round += cast("list[ReadyStep | Timer]", process.held)
         process.held.clear()
 
     def retime(self, timeline: Timeline) -> None:
@@ -251,7 +251,7 @@ class SeededLoop(asyncio.BaseEventLoop):
     def _unfinished(self) -> list[asyncio.Task[Any]]:
         return [task for task in self._tasks if not task.done()]
 
-    def _play(self, batch: list[Step | Timer]) -> None:
+    def _play(self, batch: list[ReadyStep | Timer]) -> None:
         done = 0
         try:
             for step in batch:
@@ -277,7 +277,7 @@ class SeededLoop(asyncio.BaseEventLoop):
             # Steps left over when the run fails are run when it is wound up: a task without them could not end.
             self._round[:0] = batch[done:]
 
-    def _drawn(self, batch: Sequence[Step | Timer]) -> list[Step | Timer]:
+    def _drawn(self, batch: Sequence[ReadyStep | Timer]) -> list[ReadyStep | Timer]:
         random = self._random
         tasks = sorted([step for step in batch if step.serial], key=_serial_of)
         plain = [step for step in batch if not step.serial]

@@ -15,7 +15,7 @@ Link = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class LinkConditions:
     """Seconds under way, drawn between two bounds; loss and twins strike datagrams only."""
 
     delay_s: tuple[float, float] = (0.0002, 0.002)
@@ -40,11 +40,11 @@ class Links:
         self._rng = rng
         self._trace = trace
         self._context = context
-        self._weather: dict[Link, Weather] = {}
+        self._weather: dict[Link, LinkConditions] = {}
         self._cut: dict[Link, list[Deliver]] = {}
-        self.weather = Weather()
+        self.weather = LinkConditions()
 
-    def set(self, one: str, other: str, weather: Weather) -> None:
+    def set(self, one: str, other: str, weather: LinkConditions) -> None:
         """The weather between two hosts, both ways; `links.weather` is that of all others."""
         self._weather[one, other] = self._weather[other, one] = weather
 

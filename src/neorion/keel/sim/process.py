@@ -7,7 +7,7 @@ from typing import Final, Protocol
 SCENARIO: Final = "scenario"
 
 
-class Held(Protocol):
+class PausedStep(Protocol):
     """A step that waits until its process may run again."""
 
     def cancelled(self) -> bool: ...
@@ -48,7 +48,7 @@ class Process:
         self.timeline = timeline
         self.alive = True
         self.stopped = False
-        self.held: list[Held] = []
+        self.held: list[PausedStep] = []
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("neorion_sim_process", default=None)

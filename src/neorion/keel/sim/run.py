@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar, cast
 
 from neorion.keel.base import Duration, Invalid, Terminal
-from neorion.keel.sim.loop import Limits
+from neorion.keel.sim.loop import SimulationLimits
 from neorion.keel.sim.sandbox import sealed
 from neorion.keel.sim.world import World
 
@@ -53,13 +53,13 @@ class Outcome(Generic[T]):
         raise failure from self.error
 
 
-def simulate(scenario: Scenario[T], seed: int, *, limits: Limits | None = None) -> Outcome[T]:
+def simulate(scenario: Scenario[T], seed: int, *, limits: SimulationLimits | None = None) -> Outcome[T]:
     """Runs `scenario(world)` to its end. The same seed gives the same run; failures are told, not raised; interruptions are raised."""
     if _inside_a_loop():
         raise Invalid(
             "sim.nested", "A simulation runs its own loop.", hint="Call simulate from code that is not async."
         )
-    world = World(seed, limits or Limits())
+    world = World(seed, limits or SimulationLimits())
     value: T | None = None
     error: BaseException | None = None
     with sealed(), _orderly_finalizers():

@@ -11,7 +11,7 @@ from neorion.keel.sim.process import Process, Timeline
 _REBUILD_MIN: Final = 100
 
 
-class Step(asyncio.Handle):
+class ReadyStep(asyncio.Handle):
     """A callback that is ready. `serial` is the birth number of the task it moves on, 0 for a plain callback."""
 
     __slots__ = ("process", "serial")
@@ -55,7 +55,7 @@ class Timers:
             self._cancelled -= 1
         return self._heap[0][0] if self._heap else None
 
-    def move_due(self, now: float, ready: list[Step | Timer]) -> None:
+    def move_due(self, now: float, ready: list[ReadyStep | Timer]) -> None:
         heap = self._heap
         while heap and heap[0][0] <= now:
             timer = heapq.heappop(heap)[2]

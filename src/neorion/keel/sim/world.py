@@ -9,7 +9,7 @@ from neorion.keel.clock import SeededIds, VirtualClock, seeded_rng
 from neorion.keel.clock.fault_points import set_fault_hook
 from neorion.keel.sim.faults import Faults
 from neorion.keel.sim.host import Host
-from neorion.keel.sim.loop import Limits, SeededLoop
+from neorion.keel.sim.loop import SeededLoop, SimulationLimits
 from neorion.keel.sim.network import Network
 from neorion.keel.sim.network_links import Links
 from neorion.keel.sim.process import Process
@@ -21,7 +21,7 @@ Checker = Callable[[], Sequence[Finding]]
 class World:
     """Everything a scenario needs. Each concern draws from a stream of its own, so that one does not disturb another."""
 
-    def __init__(self, seed: int, limits: Limits) -> None:
+    def __init__(self, seed: int, limits: SimulationLimits) -> None:
         self.seed = seed
         self.loop = SeededLoop(self.chance("order"), limits)
         self.trace = Trace(lambda: self.loop.now)

@@ -5,8 +5,8 @@ share; tables, and what rows mean, belong to the users of this room.
 """
 
 from neorion.keel.store.engine import end_process
-from neorion.keel.store.event_log import Event, History
-from neorion.keel.store.executor import InlineLane, Lane, ThreadLane
+from neorion.keel.store.event_log import EventLog, EventRecord
+from neorion.keel.store.executor import InlineExecutor, SerialExecutor, ThreadExecutor
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.migrations import Migration, migrations_in
 from neorion.keel.store.open import LEASE, open_store, restore
@@ -15,15 +15,15 @@ from neorion.keel.store.write_behind import WriteBehind
 
 __all__ = [
     "LEASE",
-    "Event",
-    "History",
-    "InlineLane",
-    "Lane",
+    "EventLog",
+    "EventRecord",
+    "InlineExecutor",
     "MemoryDisk",
     "Migration",
     "Row",
+    "SerialExecutor",
     "Store",
-    "ThreadLane",
+    "ThreadExecutor",
     "Tx",
     "Value",
     "WriteBehind",

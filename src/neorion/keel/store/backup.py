@@ -11,11 +11,11 @@ import msgspec
 from neorion.keel.base import Conflict, Invalid, NotFound, Terminal
 from neorion.keel.clock import Clock
 from neorion.keel.store.dialect import for_sqlite, statements
-from neorion.keel.store.engine import Broken, Reader, full
+from neorion.keel.store.engine import Reader, StorageFailed, full
 from neorion.keel.store.files import explaining, sync
 from neorion.keel.store.migrations import HISTORY_TABLE, Migration
 from neorion.keel.store.sqlite import OWNER_TABLE
-from neorion.keel.store.sqlite_connection import Connection, connect
+from neorion.keel.store.sqlite_connection import SqliteConnection, connect
 from neorion.keel.store.sqlite_open import APPLICATION_ID
 
 _FORMAT = 1
@@ -64,7 +64,7 @@ def _writing(path: Path) -> Generator[None]:
             yield
     except apsw.FullError as error:
         raise full() from error
-    except (Broken, apsw.Error) as error:
+    except (StorageFailed, apsw.Error) as error:
         raise Terminal("store.backup_failed", f"The backup cannot be written: {error}.") from error
 
 
@@ -92,14 +92,14 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def tables_of(database: Connection) -> list[str]:
+def tables_of(database: SqliteConnection) -> list[str]:
     found = database.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     )
     return sorted(str(name) for (name,) in found)
 
 
-def columns_of(database: Connection, table: str) -> list[str]:
+def columns_of(database: SqliteConnection, table: str) -> list[str]:
     return [str(row[1]) for row in database.execute(f'PRAGMA table_info("{table}")')]
 
 
@@ -128,7 +128,7 @@ def _copy(reader: Reader, migrations: Sequence[Migration], target: Path) -> dict
     return rows
 
 
-def _copy_table(reader: Reader, database: Connection, table: str) -> int:
+def _copy_table(reader: Reader, database: SqliteConnection, table: str) -> int:
     columns = columns_of(database, table)
     names = ", ".join(f'"{column}"' for column in columns)
     insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 -- names of our own schema

@@ -16,7 +16,7 @@ _EXIT_CODE = 74
 _FULL_AFTER = Duration.of(seconds=5)
 
 
-class Lost(Exception):
+class TransactionLost(Exception):
     """The transaction is gone with every change in it; each caller gets `error`. The store goes on."""
 
     def __init__(self, error: Error) -> None:
@@ -24,12 +24,12 @@ class Lost(Exception):
         self.error = error
 
 
-class Fenced(Lost):
+class OwnershipLost(TransactionLost):
     """Another owner took over: this one never writes again."""
 
 
-def fenced() -> Fenced:
-    return Fenced(
+def fenced() -> OwnershipLost:
+    return OwnershipLost(
         Conflict(
             "store.fenced",
             "Another owner has taken over this store.",
@@ -47,7 +47,7 @@ def full() -> Retry:
     )
 
 
-class Broken(Exception):
+class StorageFailed(Exception):
     """The storage can no longer be trusted: after a failed write or sync nobody knows what is on the disk."""
 
     def __init__(self, cause: BaseException) -> None:
@@ -56,7 +56,7 @@ class Broken(Exception):
 
 
 class Statements(Protocol):
-    """Runs the common SQL. Raises an `Error` for a bad statement, `Lost` or `Broken` for worse."""
+    """Runs the common SQL. Raises an `Error` for a bad statement, `TransactionLost` or `StorageFailed` for worse."""
 
     def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]: ...
 

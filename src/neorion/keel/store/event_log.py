@@ -18,7 +18,7 @@ from neorion.keel.store.protocols import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventRecord:
     """One line of a history. `seq` grows over the whole table, `nth` for the subject alone."""
 
     subject: str
@@ -29,25 +29,25 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class EventLog:
     """Keeps the newest `per_subject` events of each subject, and never more than `total` rows."""
 
     table: str
     per_subject: int
     total: int
 
-    def append(self, tx: Tx, subject: str, at: Instant, body: str) -> Event:
+    def append(self, tx: Tx, subject: str, at: Instant, body: str) -> EventRecord:
         (event,) = self.extend(tx, [(subject, at, body)])
         return event
 
-    def extend(self, tx: Tx, lines: Iterable[tuple[str, Instant, str]]) -> list[Event]:
+    def extend(self, tx: Tx, lines: Iterable[tuple[str, Instant, str]]) -> list[EventRecord]:
         """Several lines, each a subject with its time and body: far cheaper than one after the other."""
         ((last,),) = tx.execute(f"SELECT COALESCE(MAX(seq), 0) FROM {self.table}")  # noqa: S608 -- the table's name is written by the programmer
         nths: dict[str, int] = {}
-        events: list[Event] = []
+        events: list[EventRecord] = []
         for seq, (subject, at, body) in enumerate(lines, last + 1):
             nths[subject] = nth = (nths.get(subject) or self._last_of(tx, subject)) + 1
-            events.append(Event(subject, nth, seq, at, body))
+            events.append(EventRecord(subject, nth, seq, at, body))
         tx.many(
             f"INSERT INTO {self.table} (subject, nth, seq, at, body) VALUES (?, ?, ?, ?, ?)",  # noqa: S608 -- as above
             [(one.subject, one.nth, one.seq, one.at.ns, one.body) for one in events],
@@ -64,13 +64,13 @@ class History:
             self._make_room(tx, step)
         return events
 
-    def recent(self, tx: Tx, subject: str, limit: int) -> list[Event]:
+    def recent(self, tx: Tx, subject: str, limit: int) -> list[EventRecord]:
         """The newest first."""
         rows = tx.execute(
             f"SELECT subject, nth, seq, at, body FROM {self.table} WHERE subject = ? ORDER BY nth DESC LIMIT ?",  # noqa: S608 -- as above
             (subject, limit),
         )
-        return [Event(who, nth, seq, Instant(at), body) for who, nth, seq, at, body in rows]
+        return [EventRecord(who, nth, seq, Instant(at), body) for who, nth, seq, at, body in rows]
 
     def _last_of(self, tx: Tx, subject: str) -> int:
         ((nth,),) = tx.execute(

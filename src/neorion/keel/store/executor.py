@@ -13,7 +13,7 @@ import anyio.to_thread
 T = TypeVar("T")
 
 
-class Lane(Protocol):
+class SerialExecutor(Protocol):
     """Runs jobs one after another, in order."""
 
     def start(self, job: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ class Lane(Protocol):
     async def aclose(self) -> None: ...
 
 
-class ThreadLane:
+class ThreadExecutor:
     """One thread, so that one connection is used by nobody else."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class ThreadLane:
         self._thread.shutdown(wait=False)
 
 
-class InlineLane:
+class InlineExecutor:
     """No threads: what happens is decided by the event loop alone, so that a simulation repeats."""
 
     def start(self, job: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from neorion.keel.base import Conflict, Denied, Invalid, NotFound
-from neorion.keel.store.engine import Broken, full
+from neorion.keel.store.engine import StorageFailed, full
 
 # Their locks and their shared memory do not reach other machines, and a sync is only a promise.
 _NETWORK = frozenset(
@@ -34,7 +34,7 @@ def explaining(path: Path) -> Generator[None]:
             case errno.ENOSPC | errno.EDQUOT:
                 raise full() from error
             case _:
-                raise Broken(error) from error
+                raise StorageFailed(error) from error
 
 
 def own(path: Path) -> Callable[[], None]:

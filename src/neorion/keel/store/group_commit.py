@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from neorion.keel.base import Error, Terminal
-from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Statements
+from neorion.keel.store.engine import Engine, OwnershipLost, Statements, StorageFailed, TransactionLost
 from neorion.keel.store.protocols import Row, Tx, Value
 
 Change = Callable[[Tx], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Committed:
     """The change is durable."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class RolledBack:
     """The change left nothing behind."""
 
     error: BaseException
 
 
-Outcome = Done | Failed
+Outcome = Committed | RolledBack
 
 
 class BoundTx:
@@ -45,7 +45,7 @@ class BoundTx:
         self._ready()
         try:
             return self._statements.execute(sql, args)
-        except (Error, Lost, Broken) as error:
+        except (Error, TransactionLost, StorageFailed) as error:
             self.failure = error
             raise
 
@@ -53,7 +53,7 @@ class BoundTx:
         self._ready()
         try:
             self._statements.many(sql, rows)
-        except (Error, Lost, Broken) as error:
+        except (Error, TransactionLost, StorageFailed) as error:
             self.failure = error
             raise
 
@@ -79,7 +79,7 @@ class BoundTx:
 def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
     """Applies all changes in order under one commit; what one raises is undone alone.
 
-    Raises `Fenced` and `Broken`, after which the engine must not write again.
+    Raises `OwnershipLost` and `StorageFailed`, after which the engine must not write again.
     """
     try:
         engine.begin()
@@ -89,13 +89,13 @@ def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
                 engine.keep()
             outcomes.append(_apply(engine, change))
         engine.commit()
-    except (Lost, Error) as error:
+    except (TransactionLost, Error) as error:
         engine.abandon()
-        if isinstance(error, Fenced):
+        if isinstance(error, OwnershipLost):
             raise
-        reason = error.error if isinstance(error, Lost) else error
+        reason = error.error if isinstance(error, TransactionLost) else error
         # A copy for each: an exception collects the traceback of whoever raises it.
-        return [Failed(copy(reason)) for _ in changes]
+        return [RolledBack(copy(reason)) for _ in changes]
     return outcomes
 
 
@@ -105,11 +105,11 @@ def _apply(engine: Engine, change: Change) -> Outcome:
         with tx:
             value = change(tx)
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it belongs to the caller
-        if isinstance(tx.failure, Lost | Broken):
+        if isinstance(tx.failure, TransactionLost | StorageFailed):
             raise tx.failure from None
         engine.undo()
         # A future cannot carry a StopIteration.
-        return Failed(
+        return RolledBack(
             RuntimeError("the change raised StopIteration") if isinstance(error, StopIteration) else error
         )
-    return Done(value)
+    return Committed(value)

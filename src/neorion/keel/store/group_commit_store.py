@@ -15,9 +15,9 @@ import anyio
 from neorion.keel.base import Duration, Error, Finding, Retry, Terminal
 from neorion.keel.clock import Clock
 from neorion.keel.store.backup import write_backup
-from neorion.keel.store.engine import Broken, Engine, Fenced, Lost, Reader
-from neorion.keel.store.executor import Lane
-from neorion.keel.store.group_commit import BoundTx, Change, Done, Failed, Outcome, commit_together
+from neorion.keel.store.engine import Engine, OwnershipLost, Reader, StorageFailed, TransactionLost
+from neorion.keel.store.executor import SerialExecutor
+from neorion.keel.store.group_commit import BoundTx, Change, Committed, Outcome, RolledBack, commit_together
 from neorion.keel.store.migrations import Migration
 from neorion.keel.store.protocols import Tx
 from neorion.keel.telemetry import logger
@@ -35,16 +35,16 @@ _BUSY_AFTER = Duration.of(ms=200)
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _PendingChange:
     change: Change
     answer: asyncio.Future[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StoreDependencies:
     """What a store needs besides its engine."""
 
-    lane: Lane
+    lane: SerialExecutor
     clock: Clock
     migrations: Sequence[Migration]
     fatal: Callable[[BaseException], NoReturn]
@@ -57,13 +57,13 @@ class GroupedStore:
     first have been given out. All state here belongs to the event loop, none to the lane.
     """
 
-    def __init__(self, engine: Engine, around: Surroundings) -> None:
+    def __init__(self, engine: Engine, around: StoreDependencies) -> None:
         self._engine = engine
         self._around = around
         self._lane = around.lane
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
-        self._waiting = deque[_Waiting]()
+        self._waiting = deque[_PendingChange]()
         self._busy = False
         self._idle = asyncio.Event()
         self._refusal: Error | None = None
@@ -88,7 +88,7 @@ class GroupedStore:
                 after=_BUSY_AFTER,
             )
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(_Waiting(change, answer))
+        self._waiting.append(_PendingChange(change, answer))
         if not self._busy:
             self._busy = True
             self._idle.clear()
@@ -119,9 +119,9 @@ class GroupedStore:
             await self._around.clock.sleep(lease * (1 / 3))
             try:
                 await self._lane.run(self._engine.renew)
-            except Fenced as fenced:
+            except OwnershipLost as fenced:
                 self._refuse(fenced.error)
-            except (Lost, Error) as error:
+            except (TransactionLost, Error) as error:
                 # There will be another time before the lease is over; and if not, the epoch decides.
                 log.warning("lease not renewed", reason=str(error))
 
@@ -145,7 +145,7 @@ class GroupedStore:
         self._engine.close()
 
     def _start(self) -> None:
-        batch = list[_Waiting]()
+        batch = list[_PendingChange]()
         while self._waiting and len(batch) < BATCH_MAX:
             waiting = self._waiting.popleft()
             if not waiting.answer.done():
@@ -156,7 +156,7 @@ class GroupedStore:
             self._busy = False
             self._idle.set()
 
-    def _commit(self, batch: list[_Waiting]) -> None:
+    def _commit(self, batch: list[_PendingChange]) -> None:
         """On the lane. Answers go out before house-keeping."""
         deliver = self._lane.deliver
         try:
@@ -164,11 +164,11 @@ class GroupedStore:
             deliver(partial(self._settle, batch, outcomes))
             batch = []
             self._engine.tidy()
-        except Fenced as fenced:
+        except OwnershipLost as fenced:
             deliver(partial(self._refuse, fenced.error))
             deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
         except BaseException as error:  # noqa: BLE001 -- in an unknown state nobody may be told that it went well
-            cause = error.cause if isinstance(error, Broken) else error
+            cause = error.cause if isinstance(error, StorageFailed) else error
             broken = Terminal("store.broken", f"The storage failed: {cause}.", hint="Look at the disk.")
             try:
                 self._around.fatal(cause)
@@ -176,14 +176,14 @@ class GroupedStore:
                 deliver(partial(self._refuse, broken))
                 deliver(partial(self._settle, batch, _all_failed(batch, broken)))
 
-    def _settle(self, batch: list[_Waiting], outcomes: Sequence[Outcome]) -> None:
+    def _settle(self, batch: list[_PendingChange], outcomes: Sequence[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
             if waiting.answer.done():
                 continue
             match outcome:
-                case Done(value):
+                case Committed(value):
                     waiting.answer.set_result(value)
-                case Failed(error):
+                case RolledBack(error):
                     waiting.answer.set_exception(error)
         # After the callers just woken, so that what they write next goes together.
         self._loop.call_soon(self._start)
@@ -258,5 +258,5 @@ def _answer(query: Callable[[Tx], T], reader: Reader) -> T:
         return query(tx)
 
 
-def _all_failed(batch: list[_Waiting], error: Error) -> list[Failed]:
-    return [Failed(copy(error)) for _ in batch]
+def _all_failed(batch: list[_PendingChange], error: Error) -> list[RolledBack]:
+    return [RolledBack(copy(error)) for _ in batch]

@@ -12,8 +12,8 @@ import anyio.to_thread
 
 from neorion.keel.base import Duration, Invalid, Terminal, did_you_mean
 from neorion.keel.clock import Clock
-from neorion.keel.store.engine import Broken, Engine, Lost, end_process
-from neorion.keel.store.executor import Lane, ThreadLane
+from neorion.keel.store.engine import Engine, StorageFailed, TransactionLost, end_process
+from neorion.keel.store.executor import SerialExecutor, ThreadExecutor
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.migrations import Migration, migrate, pending
 from neorion.keel.store.protocols import Store
@@ -31,7 +31,7 @@ async def open_store(
     *,
     migrations: Sequence[Migration],
     clock: Clock,
-    lane: Lane | None = None,
+    lane: SerialExecutor | None = None,
     lease: Duration = LEASE,
     fatal: Callable[[BaseException], NoReturn] = end_process,
 ) -> AsyncGenerator[Store]:
@@ -42,20 +42,20 @@ async def open_store(
     """
     target = _target(where)
     with _extra("server", "apsw"):
-        from neorion.keel.store.group_commit_store import GroupedStore, Surroundings  # noqa: PLC0415 -- needs apsw
-    lane = lane or ThreadLane()
+        from neorion.keel.store.group_commit_store import GroupedStore, StoreDependencies  # noqa: PLC0415 -- needs apsw
+    lane = lane or ThreadExecutor()
     try:
         engine = await lane.run(partial(_connect, target, lease))
-        store = GroupedStore(engine, Surroundings(lane, clock, migrations, fatal))
+        store = GroupedStore(engine, StoreDependencies(lane, clock, migrations, fatal))
         try:
             await _take_over(engine, migrations, lane, clock)
             async with _beside(store.renew_forever):
                 yield store
         finally:
             await store.aclose()
-    except Lost as lost:
+    except TransactionLost as lost:
         raise lost.error from lost
-    except Broken as broken:
+    except StorageFailed as broken:
         fatal(broken.cause)
     finally:
         await lane.aclose()
@@ -76,7 +76,9 @@ async def restore(
         await anyio.to_thread.run_sync(partial(restore_postgres, backup, target, migrations, replace=replace))
 
 
-async def _take_over(engine: Engine, migrations: Sequence[Migration], lane: Lane, clock: Clock) -> None:
+async def _take_over(
+    engine: Engine, migrations: Sequence[Migration], lane: SerialExecutor, clock: Clock
+) -> None:
     # A database this program does not understand is refused before its owner is disturbed.
     pending(migrations, await lane.run(engine.applied))
     while (wait := await lane.run(engine.claim)) is not None:

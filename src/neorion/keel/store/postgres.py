@@ -9,7 +9,7 @@ import psycopg
 
 from neorion.keel.base import Conflict, Duration, Error, Finding, Invalid, NotFound, Severity
 from neorion.keel.store.dialect import for_postgres
-from neorion.keel.store.engine import Lost, fenced
+from neorion.keel.store.engine import TransactionLost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
 from neorion.keel.store.postgres_connection import Connection, connect, connect_reader, explained, unknown
 from neorion.keel.store.protocols import Row, Value
@@ -79,7 +79,7 @@ class PostgresReader:
             return _rows(self._link, sql, args)
         except psycopg.Error as error:
             told = explained(error, self._link)
-            raise (told.error if isinstance(told, Lost) else told) from error
+            raise (told.error if isinstance(told, TransactionLost) else told) from error
 
 
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
@@ -193,7 +193,7 @@ class PostgresEngine:
             status = self._link.execute("COMMIT").statusmessage
         except psycopg.Error as error:
             told = explained(error, self._link)
-            raise Lost(unknown(error) if isinstance(told, Lost) else told) from error
+            raise TransactionLost(unknown(error) if isinstance(told, TransactionLost) else told) from error
         if status != "COMMIT":
             raise AssertionError(f"PostgreSQL answered {status} to COMMIT")
 
@@ -207,7 +207,7 @@ class PostgresEngine:
     def reader(self) -> PostgresReader:
         try:
             return PostgresReader(connect_reader(self._url))
-        except Lost as lost:
+        except TransactionLost as lost:
             raise lost.error from lost
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry, Terminal
-from neorion.keel.store.engine import Lost, full
+from neorion.keel.store.engine import TransactionLost, full
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -75,7 +75,7 @@ def _connect(url: str) -> Connection:
     try:
         link = psycopg.connect(make_conninfo(url, **_LINE), autocommit=True)
     except psycopg.OperationalError as error:
-        raise Lost(unreachable(error)) from error
+        raise TransactionLost(unreachable(error)) from error
     except psycopg.Error as error:
         raise Invalid(
             "store.url",
@@ -105,13 +105,13 @@ def unknown(error: psycopg.Error) -> Retry:
     )
 
 
-def explained(error: psycopg.Error, link: Connection) -> Error | Lost:
+def explained(error: psycopg.Error, link: Connection) -> Error | TransactionLost:
     """What a failed statement means for the transaction around it."""
     state = error.sqlstate or ""
     if link.closed or state.startswith(_GONE):
         # The server says good-bye before it hangs up.
         link.close()
-        return Lost(unreachable(error))
+        return TransactionLost(unreachable(error))
     if state.startswith("23"):
         return Conflict("store.constraint", f"The change breaks a rule of its tables: {_told(error)}")
     if state in {"53100", "53400"}:

@@ -11,7 +11,7 @@ from neorion.keel.base import Conflict, Duration
 from neorion.keel.store import sqlite_connection
 from neorion.keel.store.backup import Manifest, columns_of, tables_of
 from neorion.keel.store.dialect import for_postgres, statements
-from neorion.keel.store.engine import Lost
+from neorion.keel.store.engine import TransactionLost
 from neorion.keel.store.migrations import HISTORY_TABLE, Migration
 from neorion.keel.store.postgres import ONE_AT_A_TIME, OWNER_TABLE, trusted
 from neorion.keel.store.postgres_connection import Connection, connect, explained
@@ -33,7 +33,7 @@ def restore_postgres(backup: Path, url: str, known: Sequence[Migration], *, repl
                 link.execute("UPDATE store_owner SET epoch = %s", (max(epoch, manifest.epoch) + EPOCH_LEAP,))
         except psycopg.Error as error:
             told = explained(error, link)
-            raise (told.error if isinstance(told, Lost) else told) from error
+            raise (told.error if isinstance(told, TransactionLost) else told) from error
         finally:
             link.close()
 
@@ -78,7 +78,7 @@ def _build(link: Connection, steps: Sequence[Migration]) -> None:
         link.execute(trusted(for_postgres(statement)), ())
 
 
-def _fill(link: Connection, content: sqlite_connection.Connection, manifest: Manifest) -> None:
+def _fill(link: Connection, content: sqlite_connection.SqliteConnection, manifest: Manifest) -> None:
     # References are checked once at the end, so that tables and rows may come in any order.
     references = link.execute(
         "SELECT conrelid::regclass::text, quote_ident(conname), pg_get_constraintdef(oid) FROM pg_constraint"
@@ -94,7 +94,7 @@ def _fill(link: Connection, content: sqlite_connection.Connection, manifest: Man
         link.execute(trusted(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"))
 
 
-def _copy_table(link: Connection, content: sqlite_connection.Connection, table: str) -> int:
+def _copy_table(link: Connection, content: sqlite_connection.SqliteConnection, table: str) -> int:
     columns = columns_of(content, table)
     into, names = sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
     # Migrations may bring rows of their own; those of the backup count.

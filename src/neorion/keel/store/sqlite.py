@@ -7,10 +7,10 @@ import apsw
 
 from neorion.keel.base import Duration, Error, Finding, Retry, Severity, Terminal
 from neorion.keel.store.dialect import for_sqlite
-from neorion.keel.store.engine import Broken, Lost, fenced
+from neorion.keel.store.engine import StorageFailed, TransactionLost, fenced
 from neorion.keel.store.migrations import HISTORY_TABLE
 from neorion.keel.store.protocols import Row, Value
-from neorion.keel.store.sqlite_connection import BUSY_AFTER, Connection, explained
+from neorion.keel.store.sqlite_connection import BUSY_AFTER, SqliteConnection, explained
 
 OWNER_TABLE = "CREATE TABLE IF NOT EXISTS store_owner (id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT"
 # 4 MiB of journal before it is folded into the file: SQLite's own measure, large enough to merge rewritten pages.
@@ -22,7 +22,7 @@ JOURNAL_PAGES_MAX = 262_144
 class SqliteReader:
     """One read-only connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
         self.usable = True
 
@@ -76,7 +76,7 @@ def _unreadable(error: apsw.Error) -> Error:
     match explained(error):
         case Error() as told:
             return told
-        case Lost() as lost:
+        case TransactionLost() as lost:
             return lost.error
         case _:
             return Terminal(
@@ -91,8 +91,8 @@ class SqliteEngine:
 
     def __init__(
         self,
-        connection: Connection,
-        connect_reader: Callable[[], Connection],
+        connection: SqliteConnection,
+        connect_reader: Callable[[], SqliteConnection],
         release: Callable[[], None],
     ) -> None:
         self.epoch = 0
@@ -187,7 +187,7 @@ class SqliteEngine:
 
     def _explained(self, error: apsw.Error) -> Exception:
         told = explained(error)
-        self._broken = self._broken or isinstance(told, Broken)
+        self._broken = self._broken or isinstance(told, StorageFailed)
         return told
 
     def _journal_grew(self, _connection: object, _name: str, pages: int) -> int:
@@ -199,7 +199,7 @@ class SqliteEngine:
             in_journal, folded = self._connection.wal_checkpoint("main", mode)
         except apsw.Error as error:
             # Busy or full: the journal stays as it is, and the next one tries again.
-            if isinstance(told := self._explained(error), Broken):
+            if isinstance(told := self._explained(error), StorageFailed):
                 raise told from error
             in_journal, folded = self._journal_pages, 0
         # A reader that holds on to an old snapshot stops it half-way; asking again at once would only cost time.
@@ -209,7 +209,7 @@ class SqliteEngine:
     def _shrink(self) -> None:
         self._checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
         if self._journal_pages >= JOURNAL_PAGES_MAX:
-            raise Lost(
+            raise TransactionLost(
                 Retry(
                     "store.busy",
                     "A long read keeps the journal from shrinking, and it has reached its limit.",

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 import apsw
 
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
-from neorion.keel.store.engine import Broken, Lost, fenced, full
+from neorion.keel.store.engine import StorageFailed, TransactionLost, fenced, full
 from neorion.keel.store.protocols import Row, Value
 
 BUSY_AFTER = Duration.of(ms=500)
@@ -27,7 +27,7 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
-class Connection(Protocol):
+class SqliteConnection(Protocol):
     """apsw's, as far as we use it: its own types need a newer Python to be read."""
 
     in_transaction: bool
@@ -53,24 +53,24 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
-def connect(uri: str | Path, *, read_only: bool = False) -> Connection:
+def connect(uri: str | Path, *, read_only: bool = False) -> SqliteConnection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     # Paths are no URIs: one may hold a ? or a %.
     flags |= 0 if isinstance(uri, Path) else apsw.SQLITE_OPEN_URI
-    return cast("Connection", apsw.Connection(str(uri), flags=flags, statementcachesize=_STATEMENTS))
+    return cast("SqliteConnection", apsw.Connection(str(uri), flags=flags, statementcachesize=_STATEMENTS))
 
 
 def explained(error: apsw.Error) -> Exception:
-    """What a failed call means for the transaction around it: an `Error`, `Lost`, or `Broken`."""
+    """What a failed call means for the transaction around it: an `Error`, `TransactionLost`, or `StorageFailed`."""
     if _is_full(error):
-        return Lost(full())
+        return TransactionLost(full())
     if isinstance(error, _STATEMENT_FAULTS) or _code(error) == apsw.SQLITE_CONSTRAINT_DATATYPE:
         return Terminal("store.sql", f"The statement was refused: {error}.")
     match error:
         case apsw.ConstraintError():
             return Conflict("store.constraint", f"The change breaks a rule of its tables: {error}.")
         case apsw.BusyError() | apsw.LockedError():
-            return Lost(
+            return TransactionLost(
                 Retry(
                     "store.busy",
                     "Another program holds a lock on the store's file.",
@@ -82,7 +82,7 @@ def explained(error: apsw.Error) -> Exception:
             # The memory disk of a simulated crash: for its old owner the world has ended.
             return fenced()
         case _:
-            return Broken(error)
+            return StorageFailed(error)
 
 
 def _code(error: apsw.Error) -> int:

@@ -8,11 +8,11 @@ from pathlib import Path
 import apsw
 
 from neorion.keel.base import Conflict, Invalid, Terminal
-from neorion.keel.store.engine import Broken
+from neorion.keel.store.engine import StorageFailed
 from neorion.keel.store.files import explaining, own, suitable, sync
 from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
-from neorion.keel.store.sqlite_connection import Connection, connect, explained
+from neorion.keel.store.sqlite_connection import SqliteConnection, connect, explained
 
 # "NEOR": marks the file as ours.
 APPLICATION_ID = 0x4E454F52
@@ -57,7 +57,7 @@ def open_memory(disk: MemoryDisk) -> SqliteEngine:
     return engine
 
 
-def connect_reader(uri: str | Path) -> Connection:
+def connect_reader(uri: str | Path) -> SqliteConnection:
     connection = connect(uri, read_only=True)
     connection.wal_autocheckpoint(0)
     connection.pragma("query_only", 1)
@@ -93,7 +93,7 @@ def _foreign(path: Path) -> Invalid:
     )
 
 
-def _guarded(connect: Callable[[], Connection]) -> Connection:
+def _guarded(connect: Callable[[], SqliteConnection]) -> SqliteConnection:
     try:
         return connect()
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -110,7 +110,7 @@ def _damaged(told: str) -> Terminal:
     )
 
 
-def _connect_writer(path: Path) -> Connection:
+def _connect_writer(path: Path) -> SqliteConnection:
     connection = connect(path)
     try:
         _refuse_foreign_or_damaged(connection, path)
@@ -128,7 +128,7 @@ def _connect_writer(path: Path) -> Connection:
     return connection
 
 
-def _refuse_foreign_or_damaged(connection: Connection, path: Path) -> None:
+def _refuse_foreign_or_damaged(connection: SqliteConnection, path: Path) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     if tables != [(0,)] and connection.pragma("application_id") != APPLICATION_ID:
         raise _foreign(path)
@@ -137,7 +137,7 @@ def _refuse_foreign_or_damaged(connection: Connection, path: Path) -> None:
         raise _damaged(str(told[0][0]))
 
 
-def _prepared(connection: Connection) -> Connection:
+def _prepared(connection: SqliteConnection) -> SqliteConnection:
     connection.set_busy_timeout(_BUSY_MS)
     # As PostgreSQL has it: references hold, and "x" is a name, never a text.
     _demand(connection, "foreign_keys", "ON", 1)
@@ -147,8 +147,8 @@ def _prepared(connection: Connection) -> Connection:
     return connection
 
 
-def _demand(connection: Connection, name: str, value: str, expected: object) -> None:
+def _demand(connection: SqliteConnection, name: str, value: str, expected: object) -> None:
     connection.execute(f"PRAGMA {name} = {value}").fetchall()
     answer = connection.execute(f"PRAGMA {name}").fetchall()
     if answer != [(expected,)]:
-        raise Broken(RuntimeError(f"SQLite answered {answer} to PRAGMA {name} = {value}"))
+        raise StorageFailed(RuntimeError(f"SQLite answered {answer} to PRAGMA {name} = {value}"))

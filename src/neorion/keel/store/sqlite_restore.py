@@ -13,7 +13,7 @@ from neorion.keel.base import Conflict, Invalid
 from neorion.keel.store.backup import Manifest, read_manifest
 from neorion.keel.store.files import own, suitable, sync
 from neorion.keel.store.migrations import Migration, pending
-from neorion.keel.store.sqlite_connection import Connection, connect
+from neorion.keel.store.sqlite_connection import SqliteConnection, connect
 from neorion.keel.store.sqlite_open import connect_reader
 
 # Owners after the backup was made had higher epochs, and their marks are still out there. A leap passes them all:
@@ -22,7 +22,7 @@ EPOCH_LEAP = 1_000_000
 
 
 @contextmanager
-def verified(backup: Path, known: Sequence[Migration]) -> Generator[tuple[Connection, Manifest]]:
+def verified(backup: Path, known: Sequence[Migration]) -> Generator[tuple[SqliteConnection, Manifest]]:
     """The content of a backup that is whole and that this program understands."""
     manifest = read_manifest(backup)
     content = connect_reader(f"file:{quote(str(backup.resolve()))}?immutable=1")

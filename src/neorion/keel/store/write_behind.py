@@ -14,13 +14,13 @@ log = logger(__name__)
 _PATIENCE: Final = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
 
 
-class Batch(Protocol):
+class WriteBatch(Protocol):
     """Changes that go to the store together, in one transaction."""
 
     def write(self, tx: Tx) -> None: ...
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=WriteBatch)
 
 
 class WriteBehind(Generic[B]):

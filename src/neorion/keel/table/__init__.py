@@ -3,6 +3,12 @@
 Pure. A table belongs to the model of a system; carrying a move out belongs to its `act`.
 """
 
-from neorion.keel.table.transition_table import STORY_MAX, IllegalMove, Step, Story, Table
+from neorion.keel.table.transition_table import (
+    STORY_MAX,
+    IllegalTransition,
+    Story,
+    Transition,
+    TransitionTable,
+)
 
-__all__ = ["STORY_MAX", "IllegalMove", "Step", "Story", "Table"]
+__all__ = ["STORY_MAX", "IllegalTransition", "Story", "Transition", "TransitionTable"]

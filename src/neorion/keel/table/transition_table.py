@@ -14,7 +14,7 @@ STORY_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[S_co]):
+class Transition(Generic[S_co]):
     """One move that was made: into which state, when, and why."""
 
     at: Instant
@@ -22,10 +22,10 @@ class Step(Generic[S_co]):
     why: str
 
 
-Story: TypeAlias = tuple[Step[S], ...]
+Story: TypeAlias = tuple[Transition[S], ...]
 
 
-class IllegalMove(Terminal):
+class IllegalTransition(Terminal):
     """A move the table does not know. It is a defect of the program, so it carries the thing's story."""
 
     def __init__(self, table: str, subject: str, move: tuple[Enum, Enum], story: Story[Enum]) -> None:
@@ -42,7 +42,7 @@ class IllegalMove(Terminal):
         self.story = story
 
 
-class Table(Generic[S]):
+class TransitionTable(Generic[S]):
     """The states of one kind of thing and the moves between them, each with its meaning.
 
     TASK = Table("task", TaskState.PENDING, {(PENDING, RUNNING): "a worker took it", …})
@@ -64,12 +64,12 @@ class Table(Generic[S]):
 
     def check(self, subject: str, before: S, after: S, story: Story[S] = ()) -> None:
         if (before, after) not in self._allowed:
-            raise IllegalMove(self.name, subject, (before, after), story)
+            raise IllegalTransition(self.name, subject, (before, after), story)
 
     def begin(self, why: str, at: Instant) -> Story[S]:
-        return (Step(at, self.start, why),)
+        return (Transition(at, self.start, why),)
 
-    def move(self, subject: str, story: Story[S], step: Step[S]) -> Story[S]:
+    def move(self, subject: str, story: Story[S], step: Transition[S]) -> Story[S]:
         """The story with one step more; the oldest steps are forgotten."""
         self.check(subject, story[-1].state, step.state, story)
         return (*story[-(STORY_MAX - 1) :], step)

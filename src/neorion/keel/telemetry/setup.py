@@ -24,7 +24,7 @@ _EVENT_WIDTH: Final = 30
 _COLORS: Final = {"debug": "32", "info": "32", "warning": "33", "error": "31", "critical": "31"}
 
 
-class Form(StrEnum):
+class LogFormat(StrEnum):
     """Who reads the log."""
 
     PEOPLE = "people"
@@ -32,21 +32,23 @@ class Form(StrEnum):
 
 
 def setup(
-    form: Form, level: str = "info", stream: TextIO | None = None, own_file: Path | None = None
+    form: LogFormat, level: str = "info", stream: TextIO | None = None, own_file: Path | None = None
 ) -> None:
     """Sends every log line of the process, third parties' too, to one stream in one form.
 
     `own_file` is where standard error was led for this process alone: it is kept from growing for ever.
     """
     out = stream or sys.stderr
-    handler = _OwnFile(own_file) if own_file else logging.StreamHandler(out)
-    handler.setFormatter(Machines() if form is Form.JSON else People(colored=out.isatty()))
+    handler = _RotatingStderr(own_file) if own_file else logging.StreamHandler(out)
+    handler.setFormatter(
+        JsonFormatter() if form is LogFormat.JSON else ConsoleFormatter(colored=out.isatty())
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
 
 
-class _OwnFile(logging.StreamHandler[TextIO]):
+class _RotatingStderr(logging.StreamHandler[TextIO]):
     """Standard error, which is a file: a full one is set aside as `<name>.old`, in place of the one before."""
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +71,7 @@ class _OwnFile(logging.StreamHandler[TextIO]):
         os.close(opened)
 
 
-class Machines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -85,7 +87,7 @@ class Machines(logging.Formatter):
         return json.dumps({name: _bounded(value) for name, value in line.items()}, default=str)
 
 
-class People(logging.Formatter):
+class ConsoleFormatter(logging.Formatter):
     """One line to read, and the traceback below it."""
 
     def __init__(self, *, colored: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from neorion.keel.base import Denied, Duration, Invalid, Retry
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from neorion.keel.http.client import FAILURES, Request, Transport, fetch
 from neorion.navarch.decide.gpu_packing import filled
 from neorion.navarch.model import Demand, Gang
@@ -50,7 +50,7 @@ class IrisSettings:
 
     url: str
     pool: str
-    token: Secret | None = None
+    token: SecretValue | None = None
 
 
 class IrisDemand:

@@ -51,14 +51,14 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.capacity.gpu import Remedy  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock, SystemIds, system_rng  # noqa: PLC0415 -- as above
     from neorion.keel.rpc import Channel, ClientTls, connect  # noqa: PLC0415 -- as above
-    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
-    from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
+    from neorion.keel.run import Supervisor, run_process  # noqa: PLC0415 -- as above
+    from neorion.keel.telemetry.setup import LogFormat, setup  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.probes.host import MachineProbe, Places  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.probes.spot_notice import SERVICES, Foretold  # noqa: PLC0415 -- as above
     from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
     from neorion.navarch.ports import Probe  # noqa: PLC0415 -- as above
 
-    setup(Form(options["log"]))
+    setup(LogFormat(options["log"]))
     _make_folder(options["state"])
     clock, ids = SystemClock(), SystemIds()
     tls = ClientTls(ca=options["ca_file"]) if options["ca_file"] else None
@@ -77,7 +77,7 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
         kernel_boot=places.boot_id.read_text().strip(),
     )
 
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         async def speak() -> None:
             memory = Memory.kept_in(options["state"], ids)
             token = out.env.get("NAVARCH_AUTH_TOKEN") or None

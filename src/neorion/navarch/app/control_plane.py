@@ -10,8 +10,8 @@ import anyio
 from neorion.capacity.prices import PriceBook
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
-from neorion.keel.rpc import ANYONE, App, Limits, Request, Response, Route, Service
-from neorion.keel.run import Crew, Loop, Pace, Watch
+from neorion.keel.rpc import ANYONE, AsgiApp, Request, RequestLimits, Response, Route, RpcService
+from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
 from neorion.keel.run.loop import unwatched
 from neorion.keel.store import Store, migrations_in
 from neorion.keel.telemetry import logger
@@ -89,24 +89,24 @@ class Plane:
     orders: Orders
     sweep: Sweep
     keys: Keys
-    app: App
+    app: AsgiApp
 
 
 @asynccontextmanager
 async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerator[Plane]:
     """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
     watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
-    async with Crew() as crew:
+    async with Supervisor() as crew:
         fleet = await _fleet(settings, world, parts, crew)
         orders, sweep = Orders(fleet), Sweep(fleet)
         keys = Keys(fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token)
         fleet.deck.ticket = keys.token_of
-        app = App(
+        app = AsgiApp(
             _services(fleet, orders, sweep, keys, settings.health_check),
             _routes(fleet, parts.metrics),
             ids=parts.ids,
             authenticator=keys,
-            limits=Limits(member_roles=frozenset({NODE})),
+            limits=RequestLimits(member_roles=frozenset({NODE})),
         )
         await _start(settings, fleet, sweep, crew, watch)
         try:
@@ -115,7 +115,7 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
             crew.cancel()
 
 
-async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> Fleet:
+async def _fleet(settings: Settings, world: World, parts: Parts, crew: Supervisor) -> Fleet:
     journal = Journal(parts.store, parts.clock, parts.rng)
     crew.spawn("navarch.store", parts.store.until_lost)
     crew.spawn("navarch.journal", journal.run)
@@ -139,10 +139,12 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Crew) -> 
     return Fleet(deck)
 
 
-async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, watch: Watch) -> None:
+async def _start(
+    settings: Settings, fleet: Fleet, sweep: Sweep, crew: Supervisor, watch: TickObserver
+) -> None:
     clock, rng = fleet.deck.clock, fleet.deck.rng
     rhythm = settings.rhythm
-    turning = Loop("navarch.tick", fleet.tick, Pace(rhythm.tick), clock, rng, watch)
+    turning = Loop("navarch.tick", fleet.tick, LoopTiming(rhythm.tick), clock, rng, watch)
     fleet.deck.wake = turning.wake
     # Before the first tick: what it begins must not be lost.
     await crew.start("navarch.errands", fleet.errands.run)
@@ -150,14 +152,14 @@ async def _start(settings: Settings, fleet: Fleet, sweep: Sweep, crew: Crew, wat
     await _first(prices)
     crew.loop(turning)
     survey = Surveyor(fleet.deck).tick
-    crew.loop(Loop("navarch.demand", survey, Pace(settings.autoscale), clock, rng, watch))
-    crew.loop(Loop("navarch.market", prices, Pace(rhythm.market), clock, rng, watch))
-    crew.loop(Loop("navarch.sweep", sweep.tick, Pace(rhythm.sweep), clock, rng, watch))
-    telling = Loop("navarch.incidents", fleet.teller.tick, Pace(rhythm.tick), clock, rng, watch)
+    crew.loop(Loop("navarch.demand", survey, LoopTiming(settings.autoscale), clock, rng, watch))
+    crew.loop(Loop("navarch.market", prices, LoopTiming(rhythm.market), clock, rng, watch))
+    crew.loop(Loop("navarch.sweep", sweep.tick, LoopTiming(rhythm.sweep), clock, rng, watch))
+    telling = Loop("navarch.incidents", fleet.teller.tick, LoopTiming(rhythm.tick), clock, rng, watch)
     fleet.teller.wake = telling.wake
     crew.loop(telling)
     retain = Retention(fleet).tick
-    crew.loop(Loop("navarch.retention", retain, Pace(rhythm.retention), clock, rng, watch))
+    crew.loop(Loop("navarch.retention", retain, LoopTiming(rhythm.retention), clock, rng, watch))
 
 
 async def _first(prices: Callable[[], Awaitable[None]]) -> None:
@@ -171,16 +173,16 @@ async def _first(prices: Callable[[], Awaitable[None]]) -> None:
 
 def _services(
     fleet: Fleet, orders: Orders, sweep: Sweep, keys: Keys, health_check: Duration
-) -> list[Service]:
+) -> list[RpcService]:
     """Every method and who may call it. An operator's token may not speak for a node."""
     operators = Operators(fleet, orders, sweep)
     return [
-        Service(
+        RpcService(
             AgentServiceASGIApplication,
             Agents(fleet, keys, health_check),
             {"Register": {JOIN, NODE}, "Heartbeat": {NODE}, "Report": {NODE}},
         ),
-        Service(
+        RpcService(
             FleetServiceASGIApplication,
             operators,
             {method.name: {OPERATOR} for method in operators.desc().methods},

@@ -16,8 +16,18 @@ from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Retry
 from neorion.keel.clock import Clock, Ids
-from neorion.keel.rpc import ANYONE, App, Principal, Request, Response, Route, ServerTls, Service, serve
-from neorion.keel.run import Crew
+from neorion.keel.rpc import (
+    ANYONE,
+    AsgiApp,
+    Principal,
+    Request,
+    Response,
+    Route,
+    RpcService,
+    ServerTls,
+    serve,
+)
+from neorion.keel.run import Supervisor
 from neorion.keel.store import Store, open_store
 from neorion.keel.telemetry import logger
 from neorion.keel.telemetry.metrics import CONTENT_TYPE
@@ -58,7 +68,7 @@ class Reign:
 async def reign(where: str | Path, door: Door, clock: Clock, ids: Ids) -> AsyncGenerator[Reign]:
     """Returns when this process owns the store: at once, or after the one that does has ended."""
     async with AsyncExitStack() as stack:
-        crew = await stack.enter_async_context(Crew())
+        crew = await stack.enter_async_context(Supervisor())
         stack.callback(crew.cancel)
         waiting: _Waiting | None = None
         while True:
@@ -115,7 +125,7 @@ class _NoOperators(FleetService):
     """As above."""
 
 
-def _standby(ids: Ids) -> App:
+def _standby(ids: Ids) -> AsgiApp:
     async def live(request: Request) -> Response:
         del request
         return Response(b"ok\n")
@@ -135,12 +145,14 @@ def _standby(ids: Ids) -> App:
     ]
     agents, operators = _NoAgents(), _NoOperators()
     services = [
-        Service(AgentServiceASGIApplication, agents, {one.name: {"leader"} for one in agents.desc().methods}),
-        Service(
+        RpcService(
+            AgentServiceASGIApplication, agents, {one.name: {"leader"} for one in agents.desc().methods}
+        ),
+        RpcService(
             FleetServiceASGIApplication, operators, {one.name: {"leader"} for one in operators.desc().methods}
         ),
     ]
-    return App(services, routes, ids=ids, authenticator=_NotYet())
+    return AsgiApp(services, routes, ids=ids, authenticator=_NotYet())
 
 
 _METRICS: Final = (

@@ -10,7 +10,7 @@ from neorion.capacity.provider import Provider
 from neorion.keel.base import Invalid
 from neorion.keel.cli.kit import require_extra
 from neorion.keel.clock import Clock
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from neorion.navarch.adapters.config_file.sections import Provider as Section
 from neorion.navarch.model import PoolSpec
 
@@ -80,7 +80,7 @@ async def _lambda(name: str, section: Section, around: Around) -> Provider:
             hint=f"set {variable}, or name another variable with api_key_env",
         )
     regions = _regions(name, section, around.specs.values())
-    settings = LambdaSettings(Secret(key), regions, section.api_url or URL)
+    settings = LambdaSettings(SecretValue(key), regions, section.api_url or URL)
     provider = LambdaProvider(name, settings, around.clock)
     around.stack.push_async_callback(provider.close)
     return provider

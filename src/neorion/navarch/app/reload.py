@@ -14,7 +14,7 @@ import anyio
 
 from neorion.keel.base import Duration, Error, Finding, Invalid, Severity
 from neorion.keel.config import load
-from neorion.keel.run import Crew, Loop, Pace
+from neorion.keel.run import Loop, LoopTiming, Supervisor
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.policy_engine import ProcessJudge
@@ -26,7 +26,7 @@ from neorion.navarch.model import PoolSpec
 log = logger(__name__)
 
 # A look at a few files; Kubernetes takes a minute to bring a changed ConfigMap anyway.
-_LOOK: Final = Pace(Duration.of(seconds=2))
+_LOOK: Final = LoopTiming(Duration.of(seconds=2))
 # Of the server's own keys, those that pools are made of.
 _LIVE: Final = frozenset(
     {"heartbeat_interval", "heartbeat_timeout", "health_policy", "health_policy_path", "external_address"}
@@ -61,7 +61,7 @@ class Reloader:
         self._stamp: Stamp = ()
         self._asked = False
 
-    async def run(self, crew: Crew) -> None:
+    async def run(self, crew: Supervisor) -> None:
         """Looks now and then, and at once on SIGHUP."""
         loop = Loop("navarch.config", self.tick, _LOOK, self._deck.clock, self._deck.rng)
         crew.loop(loop)

@@ -12,9 +12,9 @@ from neorion.capacity.gpu import shape_of
 from neorion.keel.base import Invalid
 from neorion.keel.cli.kit import require_extra
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.config import Secret
+from neorion.keel.config import SecretValue
 from neorion.keel.rpc import http_transport
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, WebhookModel
 from neorion.navarch.adapters.fanout import SeveralSchedulers
@@ -75,7 +75,7 @@ async def kubernetes(
     """Marks, drains and counts in one cluster while the block runs."""
     require_extra("kube")
     from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- only where there is a cluster
-    from neorion.keel.kube.control import Informers  # noqa: PLC0415 -- as above
+    from neorion.keel.kube.control import InformerFactory  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.kube import (  # noqa: PLC0415 -- as above
         DrainRules,
         KubeDemand,
@@ -89,11 +89,11 @@ async def kubernetes(
     async with AsyncExitStack() as stack:
         cluster = find_cluster(path, section.context, env)
         api = await stack.enter_async_context(connect(cluster, "navarch/1", clock, rng))
-        informers = Informers(api, clock, rng)
+        informers = InformerFactory(api, clock, rng)
         rules = DrainRules(section.grace_period, LocalData(section.empty_dir))
         scheduler = KubeScheduler(api, informers, rules, lambda pool: dict(specs[pool].labels), clock, rng)
         demand = KubeDemand(informers, kueue=await has_kueue(api))
-        crew = await stack.enter_async_context(Crew())
+        crew = await stack.enter_async_context(Supervisor())
         stack.callback(crew.cancel)
         crew.spawn("navarch.kube.mirrors", informers.run)
         crew.spawn("navarch.kube.marks", scheduler.run)
@@ -116,7 +116,7 @@ async def _iris(
             f"The token for Iris is not in {section.token_env}.",
             hint=f"set {section.token_env}, or remove token_env",
         )
-    settings = IrisSettings(section.url, section.pool, Secret(token) if token else None)
+    settings = IrisSettings(section.url, section.pool, SecretValue(token) if token else None)
     transport = http_transport(section.url.rstrip("/"))
     try:
         yield IrisDemand(settings, transport, other, _gpus(specs[section.pool]))

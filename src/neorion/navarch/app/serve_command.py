@@ -17,16 +17,16 @@ def serve(out: Output, config: Path, log: str) -> None:
     require_extra("server", "navarch")
     import uvloop  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.keel.run import Crew, run_process  # noqa: PLC0415 -- as above
-    from neorion.keel.telemetry.setup import Form, setup  # noqa: PLC0415 -- as above
+    from neorion.keel.run import Supervisor, run_process  # noqa: PLC0415 -- as above
+    from neorion.keel.telemetry.setup import LogFormat, setup  # noqa: PLC0415 -- as above
     from neorion.navarch.app.reload import Reloader, Source  # noqa: PLC0415 -- as above
     from neorion.navarch.app.server import serving  # noqa: PLC0415 -- as above
 
-    setup(Form(log))
+    setup(LogFormat(log))
     source = Source(config, out.env)
     file = source.read()
 
-    async def main(crew: Crew) -> None:
+    async def main(crew: Supervisor) -> None:
         async with serving(file, config.parent, out.env) as running:
             reloader = Reloader(source, file, running.plane)
             crew.spawn("navarch.reload", lambda: reloader.run(crew))

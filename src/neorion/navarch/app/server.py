@@ -12,7 +12,7 @@ from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.config import SecretFile, write_secret
 from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
-from neorion.keel.run import Crew
+from neorion.keel.run import Supervisor
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.policy_engine import ProcessJudge
@@ -81,7 +81,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         )
         inner = await stack.enter_async_context(MemoryTransport(plane.app))
         # Last, so that it ends first: the agents in it must not speak into a transport that is gone.
-        crew = await stack.enter_async_context(Crew())
+        crew = await stack.enter_async_context(Supervisor())
         stack.callback(crew.cancel)
         _leave_token(env, server.port, token)
         for one in fakes.values():

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import shape_of
 from neorion.capacity.provider import IntentId
-from neorion.keel.table import IllegalMove
+from neorion.keel.table import IllegalTransition
 from neorion.keel.telemetry import logger
 from neorion.navarch.controllers.context import Deck
 from neorion.navarch.controllers.state_writer import Moves
@@ -40,7 +40,7 @@ class Applier:
     def apply(self, action: Action) -> None:
         try:
             self._apply(action)
-        except IllegalMove as error:
+        except IllegalTransition as error:
             # The world moved since the snapshot was taken: the next tick decides anew.
             log.warning("action came too late", action=action.sentence, why=error.sentence)
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from neorion.keel.table import Table
+from neorion.keel.table import TransitionTable
 
 
 class NodeState(StrEnum):
@@ -65,7 +65,7 @@ class RepairStep(StrEnum):
 
 
 _N = NodeState
-NODE = Table(
+NODE = TransitionTable(
     "node",
     NodeState.ORDERED,
     {
@@ -103,7 +103,7 @@ NODE = Table(
 )
 
 _P = PurchaseState
-PURCHASE = Table(
+PURCHASE = TransitionTable(
     "purchase",
     PurchaseState.INTENDED,
     {
@@ -117,7 +117,7 @@ PURCHASE = Table(
 )
 
 _R = RepairStep
-REPAIR = Table(
+REPAIR = TransitionTable(
     "repair",
     RepairStep.WAITING,
     {

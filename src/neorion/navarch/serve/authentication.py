@@ -10,7 +10,7 @@ from typing import Final
 
 from neorion.keel.base import Denied, Duration
 from neorion.keel.clock import Clock
-from neorion.keel.rpc import Principal, Tokens, caller
+from neorion.keel.rpc import Principal, TokenAuthenticator, caller
 from neorion.navarch.model import NodeId
 
 OPERATOR: Final = "operator"
@@ -32,7 +32,7 @@ class Keys:
         owners = {operator: Principal("operator", frozenset({OPERATOR, JOIN}))}
         if join:
             owners[join] = Principal("agent", frozenset({JOIN}))
-        self._tokens = Tokens(owners)
+        self._tokens = TokenAuthenticator(owners)
         # Whose token it is and until when, of those that were checked: every heartbeat brings one.
         self._known: dict[str, tuple[Principal, int]] = {}
 

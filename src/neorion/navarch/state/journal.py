@@ -5,21 +5,21 @@ from typing import Final
 
 from neorion.keel.base import Instant
 from neorion.keel.clock import Clock, Rng, point
-from neorion.keel.store import History, Store, Tx, WriteBehind
+from neorion.keel.store import EventLog, Store, Tx, WriteBehind
 from neorion.navarch.state.codec import Record, encode
 
 TABLES: Final = ("node", "purchase", "repair", "pool", "trouble", "installation")
 # A node's life is some dozens of lines, a pool's a few thousand a month; all of it stays below some hundred megabytes.
-STORY: Final = History("story", per_subject=500, total=200_000)
+STORY: Final = EventLog("story", per_subject=500, total=200_000)
 # As many as a policy may look back on.
-HEALTH: Final = History("health_event", per_subject=64, total=200_000)
+HEALTH: Final = EventLog("health_event", per_subject=64, total=200_000)
 
 
 @dataclass(slots=True)
 class _Batch:
     rows: dict[tuple[str, str], Record | None] = field(default_factory=dict[tuple[str, str], "Record | None"])
-    lines: dict[History, list[tuple[str, Instant, str]]] = field(
-        default_factory=dict[History, list[tuple[str, Instant, str]]]
+    lines: dict[EventLog, list[tuple[str, Instant, str]]] = field(
+        default_factory=dict[EventLog, list[tuple[str, Instant, str]]]
     )
 
     def write(self, tx: Tx) -> None:
@@ -46,7 +46,7 @@ class Journal(WriteBehind[_Batch]):
         self._batch.rows[table, key] = record
         self._changed()
 
-    def tell(self, history: History, subject: str, at: Instant, body: str) -> None:
+    def tell(self, history: EventLog, subject: str, at: Instant, body: str) -> None:
         self._batch.lines.setdefault(history, []).append((subject, at, body))
         self._changed()
 

@@ -3,7 +3,7 @@
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Instant
 from neorion.keel.clock import Ids
-from neorion.keel.store import Event, Store
+from neorion.keel.store import EventRecord, Store
 from neorion.navarch.model import (
     HealthEvent,
     InstallationId,
@@ -57,13 +57,13 @@ async def purchase_of(store: Store, intent: IntentId) -> Purchase | None:
     return decode(Purchase, bytes(rows[0][0])) if rows else None
 
 
-async def story_of(store: Store, subject: str, limit: int) -> list[tuple[Event, Line]]:
+async def story_of(store: Store, subject: str, limit: int) -> list[tuple[EventRecord, Line]]:
     """The newest lines, the oldest of them first."""
     events = await store.read(lambda tx: STORY.recent(tx, subject, limit))
     return [(event, from_text(Line, event.body)) for event in reversed(events)]
 
 
-async def events_of(store: Store, node: NodeId, limit: int) -> list[tuple[Event, HealthEvent]]:
+async def events_of(store: Store, node: NodeId, limit: int) -> list[tuple[EventRecord, HealthEvent]]:
     """What a node's agent reported, the oldest first."""
     events = await store.read(lambda tx: HEALTH.recent(tx, node, limit))
     return [(event, from_text(HealthEvent, event.body)) for event in reversed(events)]

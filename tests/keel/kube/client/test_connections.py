@@ -11,9 +11,9 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from neorion.keel.base import Deadline, Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.http import connection_pool, dialer
-from neorion.keel.http.bounded_stream import Link
-from neorion.keel.kube import Merge
-from neorion.keel.kube.client import Client, Cluster, StaticToken, Trust
+from neorion.keel.http.bounded_stream import BoundedStream
+from neorion.keel.kube import MergePatch
+from neorion.keel.kube.client import CaBundle, Client, ClusterConfig, StaticToken
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_credentials import Authority, Door
 from tests.keel.kube.stage import LeapClock, client_of, serving
@@ -58,7 +58,7 @@ def saying(*answers: bytes) -> tuple[Serve, list[int]]:
 
 
 async def names(server: str, count: int = 1) -> list[str]:
-    async with client_of(Cluster(server), LeapClock()) as client:
+    async with client_of(ClusterConfig(server), LeapClock()) as client:
         return [(await client.get(CONFIG_MAP, "a", "n")).meta.name for _ in range(count)]
 
 
@@ -96,7 +96,7 @@ async def test_a_connection_that_ends_while_it_rests_is_replaced_unseen():
 async def test_a_connection_that_rested_too_long_is_not_trusted():
     serve, brought = saying(GOOD, GOOD)
     clock = LeapClock()
-    async with listening(serve) as server, client_of(Cluster(server), clock) as client:
+    async with listening(serve) as server, client_of(ClusterConfig(server), clock) as client:
         for _ in range(2):
             await client.get(CONFIG_MAP, "a", "n")
             clock.advance(Duration.of(seconds=61))
@@ -111,7 +111,7 @@ async def test_what_nobody_asked_for_is_never_taken_for_the_next_answer():
             await stream.receive()
             await stream.send(next(first, GOOD))
 
-    async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
+    async with listening(serve) as server, client_of(ClusterConfig(server), LeapClock()) as client:
         with suppress(Error):
             await client.get(CONFIG_MAP, "a", "n")
         assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
@@ -132,7 +132,7 @@ async def test_half_an_answer_behind_another_is_not_the_beginning_of_the_next():
         await stream.receive()
         await stream.send(half[20:])
 
-    async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
+    async with listening(serve) as server, client_of(ClusterConfig(server), LeapClock()) as client:
         with suppress(Error):
             async with client.logs("p", "n") as pieces:
                 seen.set()
@@ -153,7 +153,7 @@ async def test_who_stops_in_the_middle_of_a_body_leaves_nothing_to_the_next():
         await stream.receive()
         await stream.send(GOOD)
 
-    async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
+    async with listening(serve) as server, client_of(ClusterConfig(server), LeapClock()) as client:
         async with anyio.create_task_group() as group:
             group.start_soon(client.get, CONFIG_MAP, "a", "n")
             await began.wait()
@@ -182,7 +182,7 @@ async def test_a_read_on_a_connection_that_has_just_ended_is_repeated_at_once():
                 await stream.send(GOOD)
 
     clock = LeapClock()
-    async with listening(serve) as server, client_of(Cluster(server), clock) as client:
+    async with listening(serve) as server, client_of(ClusterConfig(server), clock) as client:
         for _ in range(2):
             assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
     assert brought == [2, 1]
@@ -198,7 +198,7 @@ async def deleted(client: Client) -> None:
 
 
 async def patched(client: Client) -> None:
-    await client.patch(CONFIG_MAP, "a", Merge({"data": {}}), "n")
+    await client.patch(CONFIG_MAP, "a", MergePatch({"data": {}}), "n")
 
 
 @pytest.mark.parametrize("write", [patched, replaced, deleted])
@@ -212,7 +212,7 @@ async def test_a_write_on_a_connection_that_has_just_ended_is_not_repeated(
         await stream.send(GOOD)
         asked.append(await stream.receive())
 
-    async with listening(serve) as server, client_of(Cluster(server), LeapClock()) as client:
+    async with listening(serve) as server, client_of(ClusterConfig(server), LeapClock()) as client:
         await client.get(CONFIG_MAP, "a", "n")
         with pytest.raises(Deadline) as lost:
             await write(client)
@@ -235,9 +235,12 @@ async def test_who_is_no_api_server_is_told_apart(answer: bytes):
 
 
 async def test_half_an_answer_is_a_lost_one():
-    async with listening(saying(GOOD[:-3])[0]) as server, client_of(Cluster(server), LeapClock()) as client:
+    async with (
+        listening(saying(GOOD[:-3])[0]) as server,
+        client_of(ClusterConfig(server), LeapClock()) as client,
+    ):
         with pytest.raises(Deadline) as lost:
-            await client.patch(CONFIG_MAP, "a", Merge({}), "n")
+            await client.patch(CONFIG_MAP, "a", MergePatch({}), "n")
     assert lost.value.sentence == f"The connection to {server} broke before the answer was complete."
 
 
@@ -258,19 +261,19 @@ async def test_a_server_that_does_not_shake_hands_is_given_up(monkeypatch: pytes
 async def test_who_leaves_when_hands_have_just_been_shaken_leaves_nothing_to_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    authority, connected = Authority(), Link.connection_made
+    authority, connected = Authority(), BoundedStream.connection_made
     leaving = anyio.CancelScope()
 
-    def left(link: Link, transport: asyncio.BaseTransport) -> None:
+    def left(link: BoundedStream, transport: asyncio.BaseTransport) -> None:
         connected(link, transport)
         leaving.cancel()
 
     async with (
         serving(Door().answer, authority.tls) as server,
-        client_of(Cluster(server, Trust(authority.pem)), LeapClock()) as client,
+        client_of(ClusterConfig(server, CaBundle(authority.pem)), LeapClock()) as client,
     ):
         with monkeypatch.context() as hasty, leaving:
-            hasty.setattr(Link, "connection_made", left)
+            hasty.setattr(BoundedStream, "connection_made", left)
             await client.get(CONFIG_MAP, "a", "n")
         assert leaving.cancelled_caught
         # Over a socket that has the number of the one before.
@@ -316,7 +319,7 @@ async def test_an_address_that_is_none_is_refused(server: str):
 
 async def test_a_proxy_that_is_none_is_refused_without_its_password():
     with pytest.raises(Invalid) as refused:
-        async with client_of(Cluster("https://h", proxy="socks5://me:secret@proxy:1080"), LeapClock()):
+        async with client_of(ClusterConfig("https://h", proxy="socks5://me:secret@proxy:1080"), LeapClock()):
             pytest.fail("opened")
     assert str(refused.value).startswith('"proxy:1080" is not a valid address of a proxy.')
 
@@ -324,7 +327,7 @@ async def test_a_proxy_that_is_none_is_refused_without_its_password():
 async def test_a_token_that_would_smuggle_a_header_never_leaves():
     door = Door()
     async with serving(door.answer) as server:
-        cluster = Cluster(server, source=StaticToken("a\r\nX-Evil: b"))
+        cluster = ClusterConfig(server, source=StaticToken("a\r\nX-Evil: b"))
         async with client_of(cluster, LeapClock()) as client:
             with pytest.raises(Invalid) as refused:
                 await client.get(CONFIG_MAP, "a", "n")
@@ -351,7 +354,7 @@ async def test_who_finds_all_connections_in_use_hears_of_that_and_not_of_a_slow_
 
     async with (
         listening(serve) as server,
-        client_of(Cluster(server), LeapClock()) as client,
+        client_of(ClusterConfig(server), LeapClock()) as client,
         anyio.create_task_group() as group,
     ):
         group.start_soon(watch, client)

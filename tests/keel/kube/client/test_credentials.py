@@ -17,14 +17,14 @@ from cryptography.hazmat.primitives import serialization
 from neorion.keel.base import Deadline, Duration, Error, Instant, Invalid, Terminal, Unauthenticated
 from neorion.keel.kube import time_text
 from neorion.keel.kube.client import (
-    Certificate,
+    CaBundle,
     Client,
-    Cluster,
+    ClientCertificate,
+    ClusterConfig,
     ExecPlugin,
     Impersonation,
     StaticToken,
     TokenFile,
-    Trust,
 )
 from neorion.keel.kube.client.cluster_config import Source
 from neorion.keel.kube.core import CONFIG_MAP
@@ -70,14 +70,18 @@ async def get(client: Client) -> None:
 
 async def ask(door: Door, source: Source | None, **more: object) -> None:
     async with serving(door.answer) as server:
-        cluster = Cluster(server, source=source, **more)  # pyright: ignore[reportArgumentType] -- a test's own
+        cluster = ClusterConfig(server, source=source, **more)  # pyright: ignore[reportArgumentType] -- a test's own
         async with client_of(cluster, LeapClock()) as client:
             await get(client)
 
 
 @pytest.mark.parametrize(
     "holder",
-    [StaticToken("secret"), Certificate("chain", "secret"), ExecPlugin(("login",), V1, {"KEY": "secret"})],
+    [
+        StaticToken("secret"),
+        ClientCertificate("chain", "secret"),
+        ExecPlugin(("login",), V1, {"KEY": "secret"}),
+    ],
     ids=["token", "key", "environment"],
 )
 def test_a_secret_is_not_in_the_text_of_what_holds_it(holder: object):
@@ -102,7 +106,7 @@ async def test_a_token_file_is_read_again_when_it_is_old_or_refused(tmp_path: Pa
     file.write_text("one\n")
     async with (
         serving(door.answer) as server,
-        client_of(Cluster(server, source=TokenFile(file)), clock) as client,
+        client_of(ClusterConfig(server, source=TokenFile(file)), clock) as client,
     ):
         await get(client)
         # The old token is refused: the new one is fetched at once.
@@ -123,7 +127,7 @@ async def test_a_token_goes_on_while_its_file_is_written_anew_unless_the_server_
     file.write_text("one")
     async with (
         serving(door.answer) as server,
-        client_of(Cluster(server, source=TokenFile(file)), clock) as client,
+        client_of(ClusterConfig(server, source=TokenFile(file)), clock) as client,
     ):
         await get(client)
         file.write_text("")
@@ -150,7 +154,7 @@ async def test_a_token_file_that_is_empty_is_refused_with_its_path(tmp_path: Pat
 async def test_a_plugin_runs_once_until_its_credential_ends(tmp_path: Path):
     clock, door = LeapClock(), Door()
     made = plugin(tmp_path, clock.now() + Duration.of(minutes=10))
-    async with serving(door.answer) as server, client_of(Cluster(server, source=made), clock) as client:
+    async with serving(door.answer) as server, client_of(ClusterConfig(server, source=made), clock) as client:
         async with anyio.create_task_group() as group:
             for _ in range(10):
                 group.start_soon(get, client)
@@ -163,7 +167,7 @@ async def test_a_plugin_runs_once_until_its_credential_ends(tmp_path: Path):
 async def test_a_plugin_runs_again_when_the_server_refuses_what_it_gave(tmp_path: Path):
     clock, door = LeapClock(), Door("made-2")
     made = plugin(tmp_path, clock.now() + Duration.of(hours=10))
-    async with serving(door.answer) as server, client_of(Cluster(server, source=made), clock) as client:
+    async with serving(door.answer) as server, client_of(ClusterConfig(server, source=made), clock) as client:
         await get(client)
     assert len(door.seen) == 2
 
@@ -178,7 +182,7 @@ async def test_a_plugin_that_fails_runs_once_for_all_who_wait_and_again_for_who_
             await get(client)
         codes.append(refused.value.code)
 
-    async with client_of(Cluster("http://127.0.0.1:9", source=failing), LeapClock()) as client:
+    async with client_of(ClusterConfig("http://127.0.0.1:9", source=failing), LeapClock()) as client:
         async with anyio.create_task_group() as group:
             for _ in range(10):
                 group.start_soon(fail, client)
@@ -262,7 +266,7 @@ async def test_a_plugin_is_told_about_its_cluster_when_it_wants_to_know(tmp_path
 async def test_acting_as_another_sends_that_ones_name_and_keeps_the_own_token():
     door = Door("mine")
     async with serving(door.answer) as server:
-        cluster = Cluster(server, source=StaticToken("mine"))
+        cluster = ClusterConfig(server, source=StaticToken("mine"))
         async with client_of(cluster, LeapClock()) as client:
             await get(client.acting_as("ann", ["devs", "ops"]))
             await get(client)
@@ -274,7 +278,7 @@ async def test_acting_as_another_sends_that_ones_name_and_keeps_the_own_token():
 
 @pytest.mark.parametrize("name", ["", "ann\r\nImpersonate-Group: system:masters", "ann\x00"])
 async def test_a_name_that_would_smuggle_a_header_is_refused(name: str):
-    async with client_of(Cluster("http://127.0.0.1:9"), LeapClock()) as client:
+    async with client_of(ClusterConfig("http://127.0.0.1:9"), LeapClock()) as client:
         with pytest.raises(Invalid) as refused:
             client.acting_as(name)
     assert refused.value.code == "kube.impersonation"
@@ -300,19 +304,19 @@ class Authority:
         self._ca.configure_trust(self.tls)
         self.tls.verify_mode = ssl.CERT_OPTIONAL
 
-    def client(self, name: str) -> Certificate:
+    def client(self, name: str) -> ClientCertificate:
         made = self._ca.issue_cert(common_name=name)
         chain = b"".join(pem.bytes() for pem in made.cert_chain_pems)
-        return Certificate(chain.decode(), made.private_key_pem.bytes().decode())
+        return ClientCertificate(chain.decode(), made.private_key_pem.bytes().decode())
 
 
 _LOADS = """
 import sys
 from neorion.keel.base import Invalid
-from neorion.keel.kube.client.cluster_config import Certificate, Trust
+from neorion.keel.kube.client.cluster_config import ClientCertificate, CaBundle
 from neorion.keel.kube.client.tls import tls_context
 try:
-    tls_context(Trust(), Certificate(*sys.argv[1:]))
+    tls_context(CaBundle(), ClientCertificate(*sys.argv[1:]))
 except Invalid as error:
     print(error.code)
 """
@@ -343,12 +347,12 @@ async def common_name(request: web.Request) -> web.Response:
 async def test_a_client_certificate_says_who_comes(how: str):
     authority = Authority()
     trust = {
-        "authority": Trust(authority.pem),
-        "insecure": Trust(insecure=True),
-        "name": Trust(authority.pem, "kubernetes.default"),
+        "authority": CaBundle(authority.pem),
+        "insecure": CaBundle(insecure=True),
+        "name": CaBundle(authority.pem, "kubernetes.default"),
     }
     async with serving(common_name, authority.tls) as server:
-        cluster = Cluster(server, trust[how], authority.client("ann"))
+        cluster = ClusterConfig(server, trust[how], authority.client("ann"))
         async with client_of(cluster, LeapClock()) as client:
             assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "ann"
 
@@ -356,10 +360,10 @@ async def test_a_client_certificate_says_who_comes(how: str):
 @pytest.mark.parametrize("how", ["name", "authority"])
 async def test_a_server_that_cannot_prove_itself_gets_nothing(how: str):
     authority, clock = Authority(), LeapClock()
-    trust = {"name": Trust(authority.pem, "another.name"), "authority": Trust(Authority().pem)}
+    trust = {"name": CaBundle(authority.pem, "another.name"), "authority": CaBundle(Authority().pem)}
     async with (
         serving(common_name, authority.tls) as server,
-        client_of(Cluster(server, trust[how]), clock) as client,
+        client_of(ClusterConfig(server, trust[how]), clock) as client,
     ):
         with pytest.raises(Terminal) as refused:
             await client.get(CONFIG_MAP, "a", "n")

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Deadline, Error, Terminal
-from neorion.keel.kube import Added, Bookmark, Deleted, Expired, LogRequest, Modified, Select, WatchEvent
+from neorion.keel.kube import (
+    Added,
+    Bookmark,
+    Deleted,
+    Modified,
+    PodLogOptions,
+    ResourceExpired,
+    Selector,
+    WatchEvent,
+)
 from neorion.keel.kube.client import Client, decoding
 from neorion.keel.kube.client.decoding import decode, decode_events
 from neorion.keel.kube.core import CONFIG_MAP, DEFINITION, POD, Pod
@@ -92,7 +101,7 @@ async def test_a_watch_asks_for_bookmarks_and_for_what_is_there():
         return web.Response(body=STREAM)
 
     async with staged(handle) as client:
-        async with client.watch(POD, "n", Select("app=web", "spec.nodeName=x")) as events:
+        async with client.watch(POD, "n", Selector("app=web", "spec.nodeName=x")) as events:
             assert len([event async for event in events]) == 4
         async with client.watch(POD, since="17") as events:
             assert len([event async for event in events]) == 4
@@ -118,7 +127,7 @@ async def test_a_server_that_begins_no_watch_with_a_list_is_listed_and_then_watc
             {"metadata": {"resourceVersion": "5"}, "items": [LINES[0]["object"], LINES[1]["object"]]}
         )
 
-    async with staged(handle) as client, client.watch(POD, "n", Select(labels="a=b")) as events:
+    async with staged(handle) as client, client.watch(POD, "n", Selector(labels="a=b")) as events:
         came = [event async for event in events]
     assert [type(event) for event in came] == [Added, Added, Bookmark, Deleted]
     assert came[2] == Bookmark("5", initial_done=True)
@@ -137,7 +146,7 @@ async def test_a_version_that_is_too_old_is_expired_whichever_way_it_is_told():
 
     for handle in (as_event, as_answer):
         async with staged(handle) as client:
-            with pytest.raises(Expired):
+            with pytest.raises(ResourceExpired):
                 await watched(client, [])
 
 
@@ -219,7 +228,7 @@ async def test_logs_are_followed_as_they_come():
             await answer.write(line)
         return answer
 
-    wanted = LogRequest("main", follow=True, tail_lines=0)
+    wanted = PodLogOptions("main", follow=True, tail_lines=0)
     async with staged(handle) as client, client.logs("p", "n", wanted) as pieces:
         assert b"".join([piece async for piece in pieces]) == b"one\ntwo\n"
     assert asked == [{"follow": "true", "container": "main", "tailLines": "0"}]

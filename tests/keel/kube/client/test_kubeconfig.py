@@ -8,13 +8,13 @@ import yaml
 
 from neorion.keel.base import Error, Invalid, NotFound
 from neorion.keel.kube.client import (
-    Certificate,
-    Cluster,
+    CaBundle,
+    ClientCertificate,
+    ClusterConfig,
     ExecPlugin,
     Impersonation,
     StaticToken,
     TokenFile,
-    Trust,
     cluster_of_pod,
     find_cluster,
     kubeconfig_paths,
@@ -46,7 +46,7 @@ def written(path: Path, content: object) -> Path:
     return path
 
 
-def cluster_in(path: Path, content: object) -> Cluster:
+def cluster_in(path: Path, content: object) -> ClusterConfig:
     return read_kubeconfig([written(path, content)]).cluster()
 
 
@@ -59,10 +59,10 @@ def test_a_file_with_everything_inline(tmp_path: Path):
         "as-groups": ["devs"],
     }
     content = document(user, **{"certificate-authority-data": b64("ca"), "tls-server-name": "kube"})
-    assert cluster_in(tmp_path / "config", content) == Cluster(
+    assert cluster_in(tmp_path / "config", content) == ClusterConfig(
         SERVER,
-        Trust("ca", "kube"),
-        Certificate("cert", "key"),
+        CaBundle("ca", "kube"),
+        ClientCertificate("cert", "key"),
         StaticToken("t"),
         "mine",
         acting_as=Impersonation("ann", ("devs",)),
@@ -72,7 +72,7 @@ def test_a_file_with_everything_inline(tmp_path: Path):
 def test_data_may_be_broken_into_lines(tmp_path: Path):
     pem = "ca" * 100
     content = document(None, **{"certificate-authority-data": encodebytes(pem.encode()).decode()})
-    assert cluster_in(tmp_path / "config", content).trust == Trust(pem)
+    assert cluster_in(tmp_path / "config", content).trust == CaBundle(pem)
 
 
 def test_files_are_found_beside_the_kubeconfig_that_names_them(tmp_path: Path):
@@ -86,8 +86,8 @@ def test_files_are_found_beside_the_kubeconfig_that_names_them(tmp_path: Path):
     }
     found = cluster_in(tmp_path / "config", document(user, **{"certificate-authority": "pki/ca"}))
     pki = tmp_path / "pki"
-    assert found.trust == Trust("ca", file=pki / "ca")
-    assert found.certificate == Certificate("cert", "key", (pki / "cert", pki / "key"))
+    assert found.trust == CaBundle("ca", file=pki / "ca")
+    assert found.certificate == ClientCertificate("cert", "key", (pki / "cert", pki / "key"))
     assert found.source == TokenFile(tmp_path / "pki" / "token")
 
 
@@ -193,9 +193,9 @@ def account(folder: Path) -> Path:
 
 def test_a_pod_finds_its_own_cluster(tmp_path: Path):
     environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
-    assert cluster_of_pod(environ, account(tmp_path)) == Cluster(
+    assert cluster_of_pod(environ, account(tmp_path)) == ClusterConfig(
         "https://10.96.0.1:6443",
-        Trust("ca", file=tmp_path / "ca.crt"),
+        CaBundle("ca", file=tmp_path / "ca.crt"),
         source=TokenFile(tmp_path / "token"),
         namespace="mine",
     )

@@ -9,7 +9,7 @@ import pytest
 from anyio.abc import ByteStream
 
 from neorion.keel.base import Retry, Terminal
-from neorion.keel.kube.client import Cluster, Trust, find_cluster
+from neorion.keel.kube.client import CaBundle, ClusterConfig, find_cluster
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_connections import listening
 from tests.keel.kube.client.test_credentials import Authority, Door, common_name
@@ -53,9 +53,9 @@ async def _carry(source: ByteStream, target: ByteStream) -> None:
 async def test_a_proxy_passes_tls_on_and_reads_none_of_it():
     authority, proxy = Authority(), Proxy()
     async with serving(common_name, authority.tls) as server, listening(proxy.serve) as way:
-        cluster = Cluster(
+        cluster = ClusterConfig(
             server,
-            Trust(authority.pem),
+            CaBundle(authority.pem),
             authority.client("ann"),
             proxy=way.replace("//", "//me:p%40ss@"),
         )
@@ -71,7 +71,7 @@ async def test_a_proxy_of_plain_requests_reads_the_whole_address():
     async with (
         serving(door.answer) as server,
         listening(proxy.serve) as way,
-        client_of(Cluster(server, proxy=way), LeapClock()) as client,
+        client_of(ClusterConfig(server, proxy=way), LeapClock()) as client,
     ):
         assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
     assert proxy.heads[0].startswith(f"GET {server}/api/v1/namespaces/n/configmaps/a HTTP/1.1\r\n".encode())
@@ -87,8 +87,8 @@ async def test_the_usual_proxy_is_used_where_the_cluster_names_none():
         listening(named.serve) as way,
     ):
         for cluster in (
-            Cluster(server, usual_proxy=usual_way),
-            Cluster(server, proxy=way, usual_proxy=usual_way),
+            ClusterConfig(server, usual_proxy=usual_way),
+            ClusterConfig(server, proxy=way, usual_proxy=usual_way),
         ):
             async with client_of(cluster, LeapClock()) as client:
                 assert (await client.get(CONFIG_MAP, "a", "n")).meta.name == "a"
@@ -100,7 +100,7 @@ async def test_a_proxy_that_nobody_answers_for_is_named_without_its_password():
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         way = f"127.0.0.1:{nobody.getsockname()[1]}"
-        cluster = Cluster("https://cluster.example", usual_proxy=f"http://me:secret@{way}")
+        cluster = ClusterConfig("https://cluster.example", usual_proxy=f"http://me:secret@{way}")
         async with client_of(cluster, LeapClock()) as client:
             with pytest.raises(Retry) as away:
                 await client.get(CONFIG_MAP, "a", "n")
@@ -113,7 +113,7 @@ async def test_a_proxy_that_refuses_is_named():
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
     async with (
         listening(proxy.serve) as way,
-        client_of(Cluster("https://127.0.0.1:9", proxy=way), LeapClock()) as client,
+        client_of(ClusterConfig("https://127.0.0.1:9", proxy=way), LeapClock()) as client,
     ):
         with pytest.raises(Terminal) as refused:
             await client.get(CONFIG_MAP, "a", "n")

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from neorion.keel.base import Deadline, Error, Retry, Terminal
-from neorion.keel.kube import Merge, Meta
-from neorion.keel.kube.client import Client, Cluster
+from neorion.keel.kube import MergePatch, ObjectMeta
+from neorion.keel.kube.client import Client, ClusterConfig
 from neorion.keel.kube.client.transport import BACKOFF
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 from tests.keel.kube.stage import Handler, LeapClock, client_of, staged
@@ -54,7 +54,7 @@ def script(*answers: Answer | None) -> tuple[Handler, list[str]]:
 
 
 async def create(client: Client) -> ConfigMap:
-    return await client.create(CONFIG_MAP, ConfigMap(Meta(name="a", namespace="n")))
+    return await client.create(CONFIG_MAP, ConfigMap(ObjectMeta(name="a", namespace="n")))
 
 
 async def get(client: Client) -> ConfigMap:
@@ -66,7 +66,7 @@ async def apply(client: Client) -> ConfigMap:
 
 
 async def patch(client: Client) -> ConfigMap:
-    return await client.patch(CONFIG_MAP, "a", Merge({"data": {}}), "n")
+    return await client.patch(CONFIG_MAP, "a", MergePatch({"data": {}}), "n")
 
 
 CALLS = {"create": create, "get": get, "apply": apply, "patch": patch}
@@ -150,7 +150,7 @@ async def test_a_server_that_is_not_there_is_waited_for_a_little():
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         clock = LeapClock()
-        async with client_of(Cluster(f"http://127.0.0.1:{port}"), clock) as client:
+        async with client_of(ClusterConfig(f"http://127.0.0.1:{port}"), clock) as client:
             with pytest.raises(Retry) as away:
                 await create(client)
     assert away.value.code == "kube.unreachable"

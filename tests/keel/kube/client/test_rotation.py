@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from neorion.keel.base import Duration, Terminal, Unauthenticated
-from neorion.keel.kube.client import Client, Cluster, read_kubeconfig
+from neorion.keel.kube.client import Client, ClusterConfig, read_kubeconfig
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.keel.kube.client.test_credentials import Authority, common_name
 from tests.keel.kube.client.test_kubeconfig import document, written
@@ -37,7 +37,7 @@ class Files:
     def trust(self, authority: Authority) -> None:
         written(self.folder / "ca", authority.pem)
 
-    def cluster(self, server: str) -> Cluster:
+    def cluster(self, server: str) -> ClusterConfig:
         user: dict[str, object] = {"client-certificate": "cert", "client-key": "key"}
         content = document(user, server=server, **{"certificate-authority": "ca"})
         return read_kubeconfig([written(self.folder / "config", content)]).cluster()

@@ -3,18 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.keel.kube import Key, Meta
-from neorion.keel.kube.control.compressed_store import AT_HAND_MAX, SAMPLED, Packed
+from neorion.keel.kube import ObjectKey, ObjectMeta
+from neorion.keel.kube.control.compressed_store import AT_HAND_MAX, SAMPLED, CompressedStore
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 
 
 def config(number: int, text: str = "x") -> ConfigMap:
-    meta = Meta(name=f"c{number}", namespace="ns", labels={"n": str(number)}, resource_version="7")
+    meta = ObjectMeta(name=f"c{number}", namespace="ns", labels={"n": str(number)}, resource_version="7")
     return ConfigMap(meta, data={"text": text})
 
 
 def test_what_was_put_in_comes_out_however_long_ago_and_whatever_replaced_it():
-    shelf = Packed(CONFIG_MAP.type)
+    shelf = CompressedStore(CONFIG_MAP.type)
     things = [config(number) for number in range(AT_HAND_MAX * 2)]
     for thing in things:
         shelf[thing.meta.key] = thing
@@ -28,18 +28,20 @@ def test_what_was_put_in_comes_out_however_long_ago_and_whatever_replaced_it():
 
 
 def test_only_what_was_touched_last_is_kept_unpacked():
-    shelf = Packed(CONFIG_MAP.type)
+    shelf = CompressedStore(CONFIG_MAP.type)
     for number in range(AT_HAND_MAX * 2):
-        shelf[Key("ns", f"c{number}")] = config(number)
-    assert shelf[Key("ns", f"c{AT_HAND_MAX * 2 - 1}")] is shelf[Key("ns", f"c{AT_HAND_MAX * 2 - 1}")]
+        shelf[ObjectKey("ns", f"c{number}")] = config(number)
+    assert (
+        shelf[ObjectKey("ns", f"c{AT_HAND_MAX * 2 - 1}")] is shelf[ObjectKey("ns", f"c{AT_HAND_MAX * 2 - 1}")]
+    )
     assert len(shelf._at_hand) == AT_HAND_MAX
 
 
 def test_what_is_like_the_first_ones_takes_hardly_any_room():
-    shelf = Packed(CONFIG_MAP.type)
+    shelf = CompressedStore(CONFIG_MAP.type)
     long = "what all of them say, and each at some length; " * 20
     for number in range(SAMPLED * 4):
-        shelf[Key("ns", f"c{number}")] = config(number, f"{long}{number}")
+        shelf[ObjectKey("ns", f"c{number}")] = config(number, f"{long}{number}")
     assert max(map(len, shelf._pressed.values())) < len(long) / 10
     # Those that were there before the sample was taken are still what they were.
     shelf._at_hand.clear()
@@ -50,9 +52,9 @@ def test_what_is_like_the_first_ones_takes_hardly_any_room():
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.none() | st.text(max_size=40)), max_size=60))
 def test_a_shelf_holds_what_a_dictionary_would(steps: list[tuple[int, str | None]]):
-    shelf, plain = Packed(CONFIG_MAP.type), dict[Key, ConfigMap]()
+    shelf, plain = CompressedStore(CONFIG_MAP.type), dict[ObjectKey, ConfigMap]()
     for number, text in steps:
-        key = Key("ns", f"c{number}")
+        key = ObjectKey("ns", f"c{number}")
         for one in (shelf, plain):
             if text is None:
                 one.pop(key, None)

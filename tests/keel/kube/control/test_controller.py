@@ -7,8 +7,8 @@ import anyio.lowlevel
 import pytest
 
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
-from neorion.keel.kube import Key, Merge
-from neorion.keel.kube.control import Controller, Ending, Informers, Operator, own_key
+from neorion.keel.kube import MergePatch, ObjectKey
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, ReconcileOutcome, own_key
 from neorion.keel.kube.control.controller import IN_A_BREATH, WORKERS
 from neorion.keel.kube.control.metrics import ControlMetrics
 from neorion.keel.kube.core import CONFIG_MAP, LEASE
@@ -18,13 +18,13 @@ from neorion.keel.telemetry.metrics import Metrics
 from tests.contracts.kube_api import WIDGET, config
 from tests.keel.kube.control.widgets import TENURE, Surroundings, WidgetOperator, widget
 
-Reconcile = Callable[[Key], Awaitable[Duration | None]]
+Reconcile = Callable[[ObjectKey], Awaitable[Duration | None]]
 
 
-class Ends(list[Ending]):
+class Ends(list[ReconcileOutcome]):
     """Notes how reconciles ended."""
 
-    def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None:  # noqa: ARG002 -- a protocol's shape
+    def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None:  # noqa: ARG002 -- a protocol's shape
         self.append(ending)
 
     def queued(self, controller: str, ready: int, failing: int) -> None: ...
@@ -41,7 +41,7 @@ class Stage:
         self.world = world
         self.cluster = MemoryCluster(world.clock)
         self.api = MemoryApi(self.cluster, world.clock)
-        self.informers = Informers(self.api, world.clock, world.rng)
+        self.informers = InformerFactory(self.api, world.clock, world.rng)
         self.widgets = self.informers.of(WIDGET)
         self.ends = Ends()
         self.controller = Controller("widgets", reconcile, world.clock, world.rng, self.ends)
@@ -62,9 +62,9 @@ def played(reconcile: Reconcile, scene: Callable[[Stage], Awaitable[None]]) -> N
 
 
 def test_a_controller_does_not_begin_with_what_it_only_follows():
-    calls = list[Key]()
+    calls = list[ObjectKey]()
 
-    async def reconcile(key: Key) -> Duration | None:
+    async def reconcile(key: ObjectKey) -> Duration | None:
         calls.append(key)
 
     async def scenario(world: World) -> None:
@@ -76,17 +76,17 @@ def test_a_controller_does_not_begin_with_what_it_only_follows():
         async with anyio.create_task_group() as group:
             group.start_soon(stage.operator.run, stage.stopping)
             await world.sleep(1)
-            assert calls == [Key("default", "begun")]
-            await stage.api.patch(CONFIG_MAP, "followed", Merge({"data": {"a": "b"}}), "default")
+            assert calls == [ObjectKey("default", "begun")]
+            await stage.api.patch(CONFIG_MAP, "followed", MergePatch({"data": {"a": "b"}}), "default")
             await world.sleep(1)
-            assert calls[1:] == [Key("default", "followed")]
+            assert calls[1:] == [ObjectKey("default", "followed")]
             stage.stopping.set()
 
     simulate(scenario, 1).check()
 
 
 def test_others_have_their_turn_while_a_controller_begins_with_thousands():
-    async def reconcile(key: Key) -> Duration | None:
+    async def reconcile(key: ObjectKey) -> Duration | None:
         del key
 
     async def scenario(world: World) -> None:
@@ -105,9 +105,9 @@ def test_others_have_their_turn_while_a_controller_begins_with_thousands():
 
 
 def test_a_reconcile_that_asks_to_be_woken_is_and_one_that_does_not_is_left_alone():
-    calls = list[Key]()
+    calls = list[ObjectKey]()
 
-    async def reconcile(key: Key) -> Duration | None:
+    async def reconcile(key: ObjectKey) -> Duration | None:
         calls.append(key)
         return Duration.of(hours=1) if len(calls) < 3 else None
 
@@ -118,7 +118,7 @@ def test_a_reconcile_that_asks_to_be_woken_is_and_one_that_does_not_is_left_alon
         await stage.world.sleep(3600)
         assert len(calls) == 2
         await stage.world.sleep(24 * 3600)
-        assert calls == [Key("default", "a")] * 3
+        assert calls == [ObjectKey("default", "a")] * 3
 
     played(reconcile, scene)
 
@@ -126,61 +126,61 @@ def test_a_reconcile_that_asks_to_be_woken_is_and_one_that_does_not_is_left_alon
 @pytest.mark.parametrize(
     ("error", "ending"),
     [
-        (Conflict("test.conflict", "It changed."), Ending.CONFLICT),
-        (Retry("test.later", "Busy."), Ending.LATER),
-        (ValueError("a bug"), Ending.CRASHED),
+        (Conflict("test.conflict", "It changed."), ReconcileOutcome.CONFLICT),
+        (Retry("test.later", "Busy."), ReconcileOutcome.LATER),
+        (ValueError("a bug"), ReconcileOutcome.CRASHED),
     ],
 )
-def test_a_failed_reconcile_is_tried_again_until_it_works(error: Exception, ending: Ending):
+def test_a_failed_reconcile_is_tried_again_until_it_works(error: Exception, ending: ReconcileOutcome):
     left = [error] * 4
 
-    async def reconcile(_key: Key) -> None:
+    async def reconcile(_key: ObjectKey) -> None:
         if left:
             raise left.pop()
 
     async def scene(stage: Stage) -> None:
         await stage.api.create(WIDGET, widget("a", 1))
         await stage.world.sleep(300)
-        assert stage.ends == [ending] * 4 + [Ending.DONE]
+        assert stage.ends == [ending] * 4 + [ReconcileOutcome.DONE]
         assert stage.operator.health() == []
 
     played(reconcile, scene)
 
 
 def test_a_server_that_says_when_to_come_back_is_not_asked_before():
-    async def reconcile(_key: Key) -> None:
+    async def reconcile(_key: ObjectKey) -> None:
         raise Retry("test.later", "Busy.", after=Duration.of(seconds=30))
 
     async def scene(stage: Stage) -> None:
         await stage.api.create(WIDGET, widget("a", 1))
         await stage.world.sleep(29)
-        assert stage.ends == [Ending.LATER]
+        assert stage.ends == [ReconcileOutcome.LATER]
         assert [finding.code for finding in stage.operator.health()] == ["kube.keys_fail"]
         await stage.world.sleep(2)
-        assert stage.ends == [Ending.LATER] * 2
+        assert stage.ends == [ReconcileOutcome.LATER] * 2
 
     played(reconcile, scene)
 
 
 def test_an_error_that_trying_again_cannot_heal_waits_for_a_change():
-    async def reconcile(_key: Key) -> None:
+    async def reconcile(_key: ObjectKey) -> None:
         raise Terminal("test.hopeless", "No such size.")
 
     async def scene(stage: Stage) -> None:
         await stage.api.create(WIDGET, widget("a", 1))
         await stage.world.sleep(24 * 3600)
-        assert stage.ends == [Ending.REFUSED]
-        await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 2}}), "default")
+        assert stage.ends == [ReconcileOutcome.REFUSED]
+        await stage.api.patch(WIDGET, "a", MergePatch({"spec": {"size": 2}}), "default")
         await stage.world.sleep(1)
-        assert stage.ends == [Ending.REFUSED] * 2
+        assert stage.ends == [ReconcileOutcome.REFUSED] * 2
 
     played(reconcile, scene)
 
 
 def test_a_reconcile_that_hangs_is_given_up_and_tried_again():
-    calls = list[Key]()
+    calls = list[ObjectKey]()
 
-    async def reconcile(key: Key) -> None:
+    async def reconcile(key: ObjectKey) -> None:
         calls.append(key)
         if len(calls) == 1:
             await anyio.sleep_forever()
@@ -188,7 +188,7 @@ def test_a_reconcile_that_hangs_is_given_up_and_tried_again():
     async def scene(stage: Stage) -> None:
         await stage.api.create(WIDGET, widget("a", 1))
         await stage.world.sleep(300)
-        assert stage.ends == [Ending.CRASHED, Ending.DONE]
+        assert stage.ends == [ReconcileOutcome.CRASHED, ReconcileOutcome.DONE]
 
     played(reconcile, scene)
 
@@ -197,7 +197,7 @@ def test_keys_for_which_nothing_is_to_do_leave_everybody_else_their_turn():
     """Else a start over thousands of them would keep the lease from its renewal, and begin again and again."""
     done, in_a_row, longest = 0, 0, 0
 
-    async def reconcile(_key: Key) -> None:
+    async def reconcile(_key: ObjectKey) -> None:
         nonlocal done, in_a_row, longest
         done, in_a_row = done + 1, in_a_row + 1
         longest = max(longest, in_a_row)
@@ -222,10 +222,10 @@ def test_keys_for_which_nothing_is_to_do_leave_everybody_else_their_turn():
 
 
 def test_a_stop_lets_what_is_in_hand_finish_and_begins_nothing_new():
-    begun, ended = list[Key](), list[Key]()
+    begun, ended = list[ObjectKey](), list[ObjectKey]()
     go_on = anyio.Event()
 
-    async def reconcile(key: Key) -> None:
+    async def reconcile(key: ObjectKey) -> None:
         begun.append(key)
         await go_on.wait()
         ended.append(key)
@@ -296,7 +296,7 @@ def test_a_standby_has_warm_mirrors_and_goes_on_within_a_second_of_a_planned_han
 def test_the_work_of_controllers_can_be_read_by_prometheus():
     metrics = Metrics()
     counting = ControlMetrics(metrics)
-    counting.worked("widgets", Ending.CONFLICT, 0.01, 0.2)
+    counting.worked("widgets", ReconcileOutcome.CONFLICT, 0.01, 0.2)
     counting.queued("widgets", 3, 1)
     counting.wrote("apply", "configmaps")
     text = metrics.exposition().decode()

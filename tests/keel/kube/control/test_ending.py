@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from neorion.keel.kube import ALL, Bookmark, Key, Kind, Merge, Select, WatchEvent
-from neorion.keel.kube.control import Controller, Election, Informers, Operator
+from neorion.keel.kube import ALL, Bookmark, Kind, MergePatch, ObjectKey, Selector, WatchEvent
+from neorion.keel.kube.control import Controller, Election, InformerFactory, Operator
 from neorion.keel.kube.core import LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.keel.sim import World, simulate
@@ -41,12 +41,12 @@ def test_who_is_stopping_does_not_contend_for_a_lease_it_has_lost():
         async def another_takes_over() -> None:
             await begun.wait()
             stopping.set()
-            taken = Merge({"spec": {"holderIdentity": "other"}})
+            taken = MergePatch({"spec": {"holderIdentity": "other"}})
             await api.patch(LEASE, LEASE_KEY.name, taken, LEASE_KEY.namespace)
             # It goes away at once: whoever still contended would win.
             await world.sleep(1)
             await api.patch(
-                LEASE, LEASE_KEY.name, Merge({"spec": {"holderIdentity": ""}}), LEASE_KEY.namespace
+                LEASE, LEASE_KEY.name, MergePatch({"spec": {"holderIdentity": ""}}), LEASE_KEY.namespace
             )
 
         async with anyio.create_task_group() as group:
@@ -101,7 +101,7 @@ class _Deaf(MemoryApi):
         yield nothing()
 
     def watch(
-        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+        self, kind: Kind[T], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
         if self.deaf:
             self.deaf = False
@@ -127,17 +127,17 @@ def test_who_is_told_to_stop_before_its_work_has_begun_gives_the_lease_back():
     async def scenario(world: World) -> None:
         api, election = lease_of(world)
         ready, go, stopping = anyio.Event(), anyio.Event(), anyio.Event()
-        worked = list[Key]()
+        worked = list[ObjectKey]()
 
         async def first() -> None:
             ready.set()
             await go.wait()
 
-        async def reconcile(key: Key) -> None:
+        async def reconcile(key: ObjectKey) -> None:
             worked.append(key)
 
         controller = Controller("late", reconcile, world.clock, world.rng)
-        informers = Informers(api, world.clock, world.rng)
+        informers = InformerFactory(api, world.clock, world.rng)
         operator = Operator(informers, [controller], election, first=first)
         async with anyio.create_task_group() as group:
             group.start_soon(operator.run, stopping)

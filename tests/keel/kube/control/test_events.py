@@ -3,11 +3,11 @@
 import anyio
 
 from neorion.keel.base import Deadline, Denied, Retry
-from neorion.keel.kube.control import Recorder
+from neorion.keel.kube.control import EventRecorder
 from neorion.keel.kube.control.events import TOLD_MAX
 from neorion.keel.kube.core import EVENT
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
-from neorion.keel.kube.testing.cluster import Request
+from neorion.keel.kube.testing.cluster import WriteRequest
 from neorion.keel.sim import Fail, World, simulate
 from tests.contracts.kube_api import WIDGET
 from tests.keel.kube.control.widgets import widget
@@ -18,7 +18,7 @@ def test_a_thing_told_a_thousand_times_in_ten_minutes_is_one_event_written_a_doz
         cluster = MemoryCluster(world.clock)
         api = MemoryApi(cluster, world.clock)
         about = await api.create(WIDGET, widget("a", 1))
-        recorder = Recorder(api, "widgets", "one", world.clock)
+        recorder = EventRecorder(api, "widgets", "one", world.clock)
         writes = cluster.writes.total()
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
@@ -47,7 +47,7 @@ def test_a_storm_of_different_events_is_written_slowly_and_remembered_in_bounds(
         cluster = MemoryCluster(world.clock)
         api = MemoryApi(cluster, world.clock)
         about = await api.create(WIDGET, widget("a", 1))
-        recorder = Recorder(api, "widgets", "one", world.clock)
+        recorder = EventRecorder(api, "widgets", "one", world.clock)
         for number in range(2 * TOLD_MAX):
             recorder.tell(WIDGET, about, f"Reason{number}", "So it is.")
         assert len(recorder._told) == TOLD_MAX
@@ -64,7 +64,7 @@ def test_a_server_that_refuses_events_does_not_stop_the_recorder():
     async def scenario(world: World) -> None:
         api = MemoryApi(MemoryCluster(world.clock), world.clock)
         about = await api.create(WIDGET, widget("a", 1))
-        recorder = Recorder(api, "widgets", "one", world.clock)
+        recorder = EventRecorder(api, "widgets", "one", world.clock)
         world.faults.at("kube.create.asked", 1, Fail(lambda: Retry("test.down", "Down.")))
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
@@ -83,10 +83,10 @@ def test_an_event_that_is_refused_for_good_is_not_tried_for_ever():
         cluster = MemoryCluster(world.clock)
         api = MemoryApi(cluster, world.clock)
         about = await api.create(WIDGET, widget("a", 1))
-        recorder = Recorder(api, "widgets", "one", world.clock)
-        refused: list[Request] = []
+        recorder = EventRecorder(api, "widgets", "one", world.clock)
+        refused: list[WriteRequest] = []
 
-        def admit(request: Request) -> None:
+        def admit(request: WriteRequest) -> None:
             if request.resource == EVENT.resource:
                 refused.append(request)
                 raise Denied("kube.denied", "The namespace is being terminated.")
@@ -107,7 +107,7 @@ def test_an_event_whose_first_answer_was_lost_is_written_once_and_counted_on():
         cluster = MemoryCluster(world.clock)
         api = MemoryApi(cluster, world.clock)
         about = await api.create(WIDGET, widget("a", 1))
-        recorder = Recorder(api, "widgets", "one", world.clock)
+        recorder = EventRecorder(api, "widgets", "one", world.clock)
         world.faults.at("kube.create.done", 1, Fail(lambda: Deadline("kube.lost", "Lost.")))
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
@@ -127,7 +127,7 @@ def test_a_long_note_is_cut_to_the_bytes_that_a_server_takes():
     async def scenario(world: World) -> None:
         api = MemoryApi(MemoryCluster(world.clock), world.clock)
         about = await api.create(WIDGET, widget("a", 1))
-        recorder = Recorder(api, "widgets", "one", world.clock)
+        recorder = EventRecorder(api, "widgets", "one", world.clock)
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
             recorder.tell(WIDGET, about, "Stuck", "λ" * 1000)

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from neorion.keel.base import Duration
 from neorion.keel.clock import VirtualClock, seeded_rng
-from neorion.keel.kube.control import Lane, WorkQueue
+from neorion.keel.kube.control import Priority, WorkQueue
 from neorion.keel.run import Backoff
 from neorion.keel.sim import World, simulate
 
@@ -49,7 +49,7 @@ async def test_a_key_added_while_in_hand_is_taken_again_and_not_before_it_is_giv
     queue.add("a")
     await queue.take()
     queue.add("a")
-    queue.add("a", Lane.PATIENT)
+    queue.add("a", Priority.PATIENT)
     assert len(queue) == 0
     queue.finish("a", wake_after=SECOND)
     assert await drained(queue) == ["a"]
@@ -59,16 +59,16 @@ async def test_a_key_added_while_in_hand_is_taken_again_and_not_before_it_is_giv
 async def test_urgent_keys_come_before_patient_ones_and_a_patient_one_can_become_urgent():
     queue = queue_of()
     for key in ("relist1", "relist2", "relist3"):
-        queue.add(key, Lane.PATIENT)
+        queue.add(key, Priority.PATIENT)
     queue.add("user")
     queue.add("relist3")
-    queue.add("user", Lane.PATIENT)
+    queue.add("user", Priority.PATIENT)
     assert await drained(queue) == ["user", "relist3", "relist1", "relist2"]
 
 
 async def test_a_stream_of_urgent_keys_does_not_starve_a_patient_one():
     queue = queue_of()
-    queue.add("patient", Lane.PATIENT)
+    queue.add("patient", Priority.PATIENT)
     taken = list[str]()
     while "patient" not in taken:
         queue.add(f"urgent{len(taken)}")
@@ -151,7 +151,7 @@ def test_failures_wait_longer_and_longer_an_urgent_add_ends_the_wait_and_success
             queue.add("a")
             for failures in range(1, 10, 2):
                 await queue.take()
-                queue.add("a", Lane.PATIENT)
+                queue.add("a", Priority.PATIENT)
                 wait = queue.fail("a")
                 assert wait <= backoff.ceiling(failures)
                 assert len(queue) == 0
@@ -159,7 +159,7 @@ def test_failures_wait_longer_and_longer_an_urgent_add_ends_the_wait_and_success
                 await queue.take()
                 assert world.clock.monotonic() - began == pytest.approx(wait.seconds)
                 queue.fail("a", at_least=SECOND * 3600)
-                queue.add("a", Lane.PATIENT)
+                queue.add("a", Priority.PATIENT)
                 assert len(queue) == 0
                 queue.add("a")
             await queue.take()
@@ -204,8 +204,8 @@ class QueueLaws(RuleBasedStateMachine):
         self.owed = set[str]()
         self.hands = set[str]()
 
-    @rule(key=st.sampled_from("abcde"), lane=st.sampled_from(Lane))
-    def add(self, key: str, lane: Lane) -> None:
+    @rule(key=st.sampled_from("abcde"), lane=st.sampled_from(Priority))
+    def add(self, key: str, lane: Priority) -> None:
         self.queue.add(key, lane)
         self.owed.add(key)
 

@@ -13,17 +13,17 @@ from neorion.keel.kube import (
     ALL,
     Bookmark,
     Deleted,
-    Key,
     Kind,
-    Merge,
-    Meta,
+    MergePatch,
     Modified,
-    Owner,
-    Select,
-    Unreadable,
+    ObjectKey,
+    ObjectMeta,
+    OwnerReference,
+    Selector,
+    UndecodableObject,
     WatchEvent,
 )
-from neorion.keel.kube.control import Informer, Informers, Lane, by_label, by_owner
+from neorion.keel.kube.control import Informer, InformerFactory, Priority, by_label, by_owner
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.keel.sim import Delay, Fail, World, simulate
@@ -38,7 +38,7 @@ class Stage:
         self.world = world
         self.cluster = MemoryCluster(world.clock)
         self.api = MemoryApi(self.cluster, world.clock)
-        self.informers = Informers(self.api, world.clock, world.rng)
+        self.informers = InformerFactory(self.api, world.clock, world.rng)
         self.widgets = self.informers.of(WIDGET, packed=packed)
 
     def sizes(self) -> dict[str, int | None]:
@@ -68,13 +68,13 @@ def test_a_mirror_holds_what_was_there_and_follows_every_change():
         await stage.informers.wait_synced()
         assert stage.sizes() == {"a": 1}
         await stage.api.create(WIDGET, widget("b", 2))
-        await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 9}}), "default")
+        await stage.api.patch(WIDGET, "a", MergePatch({"spec": {"size": 9}}), "default")
         await stage.world.sleep(1)
         assert stage.sizes() == {"a": 9, "b": 2}
         await stage.api.delete(WIDGET, "a", "default")
         await stage.world.sleep(1)
         assert stage.sizes() == {"b": 2}
-        assert stage.widgets.get(Key("default", "a")) is None
+        assert stage.widgets.get(ObjectKey("default", "a")) is None
 
     played(scene)
 
@@ -83,9 +83,9 @@ def test_a_watch_that_breaks_resumes_and_nothing_is_missed_or_told_twice():
     async def scene(stage: Stage) -> None:
         told = list[tuple[str, int | None]]()
 
-        def note(_: Widget | None, after: Widget | None, lane: Lane) -> None:
+        def note(_: Widget | None, after: Widget | None, lane: Priority) -> None:
             assert after is not None
-            assert lane is Lane.URGENT
+            assert lane is Priority.URGENT
             told.append((after.meta.name, after.spec.size))
 
         await stage.informers.wait_synced()
@@ -107,9 +107,9 @@ def test_a_mirror_that_missed_what_the_server_forgot_begins_anew_and_tells_what_
         for name in ("stays", "goes", "changes"):
             await stage.api.create(WIDGET, widget(name, 1))
         await stage.informers.wait_synced()
-        told = list[tuple[str, str, Lane]]()
+        told = list[tuple[str, str, Priority]]()
 
-        def note(before: Widget | None, after: Widget | None, lane: Lane) -> None:
+        def note(before: Widget | None, after: Widget | None, lane: Priority) -> None:
             what = "changed" if before and after else "came" if after else "went"
             thing = after or before
             assert thing is not None
@@ -120,15 +120,15 @@ def test_a_mirror_that_missed_what_the_server_forgot_begins_anew_and_tells_what_
         stage.world.faults.at("kube.watch.told", 1, broken)
         stage.world.faults.sometimes("kube.watch.asked", 1.0, Delay(Duration.of(seconds=5)))
         await stage.api.delete(WIDGET, "goes", "default")
-        await stage.api.patch(WIDGET, "changes", Merge({"spec": {"size": 2}}), "default")
+        await stage.api.patch(WIDGET, "changes", MergePatch({"spec": {"size": 2}}), "default")
         await stage.api.create(WIDGET, widget("comes", 3))
         stage.cluster.history.compact()
         await stage.world.sleep(60)
         assert stage.sizes() == await stage.truth() == {"stays": 1, "changes": 2, "comes": 3}
         assert sorted(told) == [
-            ("came", "comes", Lane.PATIENT),
-            ("changed", "changes", Lane.PATIENT),
-            ("went", "goes", Lane.PATIENT),
+            ("came", "comes", Priority.PATIENT),
+            ("changed", "changes", Priority.PATIENT),
+            ("went", "goes", Priority.PATIENT),
         ]
 
     played(scene)
@@ -188,8 +188,8 @@ def test_what_was_written_is_read_at_once_and_an_older_event_does_not_undo_it():
         await stage.api.create(WIDGET, widget("a", 1))
         await stage.informers.wait_synced()
         stage.world.faults.sometimes("kube.watch.told", 1.0, Delay(Duration.of(seconds=10)))
-        await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 2}}), "default")
-        written = await stage.api.patch(WIDGET, "a", Merge({"spec": {"size": 3}}), "default")
+        await stage.api.patch(WIDGET, "a", MergePatch({"spec": {"size": 2}}), "default")
+        written = await stage.api.patch(WIDGET, "a", MergePatch({"spec": {"size": 3}}), "default")
         sizes = list[int | None]()
         stage.widgets.listen(lambda _, after, __: sizes.append(after.spec.size if after else None))
         stage.informers.observe(WIDGET, written)
@@ -236,9 +236,9 @@ def test_whoever_asks_for_the_same_objects_shares_one_mirror_and_one_watch():
 
 
 def made(name: str, version: int, *, owner: str = "", **labels: str) -> ConfigMap:
-    owners = (Owner("v1", "Thing", owner, owner),) if owner else ()
+    owners = (OwnerReference("v1", "Thing", owner, owner),) if owner else ()
     return ConfigMap(
-        Meta(name=name, namespace="ns", labels=labels, owners=owners, resource_version=str(version))
+        ObjectMeta(name=name, namespace="ns", labels=labels, owners=owners, resource_version=str(version))
     )
 
 
@@ -249,7 +249,7 @@ class Impatient(MemoryApi):
 
     @asynccontextmanager
     async def watch(
-        self, kind: Kind[Any], namespace: str = "", select: Select = ALL, since: str = ""
+        self, kind: Kind[Any], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[Any]]]:
         self.watches += 1
         async with super().watch(kind, namespace, select, since) as events:
@@ -264,7 +264,7 @@ def test_a_list_that_ends_before_it_is_whole_is_no_list():
         api = Impatient(MemoryCluster(world.clock), world.clock)
         for name in ("a", "b", "c"):
             await api.create(WIDGET, widget(name, 1))
-        informers = Informers(api, world.clock, world.rng)
+        informers = InformerFactory(api, world.clock, world.rng)
         mirror = informers.of(WIDGET)
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
@@ -281,7 +281,7 @@ class Hasty(MemoryApi):
 
     @asynccontextmanager
     async def watch(
-        self, kind: Kind[Any], namespace: str = "", select: Select = ALL, since: str = ""
+        self, kind: Kind[Any], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[Any]]]:
         async with super().watch(kind, namespace, select, since) as events:
             yield events if since else self._late(events)
@@ -289,7 +289,7 @@ class Hasty(MemoryApi):
     async def _late(self, events: AsyncIterator[WatchEvent[Any]]) -> AsyncIterator[WatchEvent[Any]]:
         async for event in events:
             if isinstance(event, Bookmark) and event.initial_done:
-                await self.patch(WIDGET, "a", Merge({"spec": {"size": 9}}), "default")
+                await self.patch(WIDGET, "a", MergePatch({"spec": {"size": 9}}), "default")
                 await self.delete(WIDGET, "b", "default")
                 changed, gone = await anext(events), await anext(events)
                 assert isinstance(changed, Modified)
@@ -306,7 +306,7 @@ def test_what_goes_while_a_list_is_told_is_not_in_the_mirror():
         api = Hasty(MemoryCluster(world.clock), world.clock)
         for name in ("a", "b"):
             await api.create(WIDGET, widget(name, 1))
-        informers = Informers(api, world.clock, world.rng)
+        informers = InformerFactory(api, world.clock, world.rng)
         mirror = informers.of(WIDGET)
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
@@ -338,17 +338,20 @@ async def test_an_object_that_names_an_owner_twice_is_found_once_and_forgotten_w
     informer = Informer(CONFIG_MAP)
     owners = informer.index(by_owner)
     # A server strikes out only what is the same in every field.
-    twice = (Owner("v1", "Pod", "p", "o1"), Owner("v1", "Pod", "p", "o1", block_owner_deletion=True))
+    twice = (
+        OwnerReference("v1", "Pod", "p", "o1"),
+        OwnerReference("v1", "Pod", "p", "o1", block_owner_deletion=True),
+    )
     for version in ("1", "2"):
-        informer.hear(ConfigMap(meta=Meta("a", "default", resource_version=version, owners=twice)))
+        informer.hear(ConfigMap(meta=ObjectMeta("a", "default", resource_version=version, owners=twice)))
         assert [thing.meta.name for thing in owners.get("o1")] == ["a"]
-    informer.hear_gone(Meta("a", "default", resource_version="3", owners=twice))
+    informer.hear_gone(ObjectMeta("a", "default", resource_version="3", owners=twice))
     assert owners.get("o1") == []
 
 
 @pytest.mark.anyio
 async def test_a_mirror_of_a_selection_takes_in_only_what_is_selected():
-    informer = Informer(CONFIG_MAP, "ns", Select(labels="tier in (x, y)"))
+    informer = Informer(CONFIG_MAP, "ns", Selector(labels="tier in (x, y)"))
     informer.observe(made("a", 1, tier="x"))
     informer.observe(made("b", 2, tier="z"))
     informer.observe(config("elsewhere", "c", {"tier": "x"}))
@@ -358,9 +361,9 @@ async def test_a_mirror_of_a_selection_takes_in_only_what_is_selected():
 @pytest.mark.anyio
 async def test_a_restored_server_is_believed_though_its_versions_are_older():
     informer = Informer(CONFIG_MAP, select=ALL)
-    informer.hear_all({Key("ns", name): made(name, 900) for name in ("a", "b")}, 1000)
+    informer.hear_all({ObjectKey("ns", name): made(name, 900) for name in ("a", "b")}, 1000)
     old = made("a", 100, tier="restored")
-    informer.hear_all({Key("ns", "a"): old}, 200)
+    informer.hear_all({ObjectKey("ns", "a"): old}, 200)
     assert list(informer) == [old]
 
 
@@ -369,9 +372,11 @@ async def test_a_restored_server_is_believed_though_its_versions_are_older():
 async def test_a_list_with_an_object_that_cannot_be_read_leaves_what_is_known_of_that_one(
     uid: str, left: list[str]
 ):
-    informer, key = Informer(CONFIG_MAP), Key("ns", "a")
-    informer.hear_all({key: ConfigMap(meta=Meta("a", "ns", uid="1", resource_version="5"))}, 10)
-    unreadable = Unreadable(Meta("a", "ns", uid=uid, resource_version="15"), Terminal("kube.shape", "No."))
+    informer, key = Informer(CONFIG_MAP), ObjectKey("ns", "a")
+    informer.hear_all({key: ConfigMap(meta=ObjectMeta("a", "ns", uid="1", resource_version="5"))}, 10)
+    unreadable = UndecodableObject(
+        ObjectMeta("a", "ns", uid=uid, resource_version="15"), Terminal("kube.shape", "No.")
+    )
     informer.hear_all({}, 20, {key: unreadable})
     assert ([thing.meta.name for thing in informer], informer.unreadable) == (left, {key: "No."})
 
@@ -382,7 +387,7 @@ async def test_a_list_does_not_undo_what_was_written_after_it_was_made():
     informer.hear_all({}, 10)
     informer.observe(made("new", 15))
     informer.observe(made("newer", 16))
-    informer.hear_all({Key("ns", "new"): made("new", 9)}, 12)
+    informer.hear_all({ObjectKey("ns", "new"): made("new", 9)}, 12)
     assert {thing.meta.name: thing.meta.resource_version for thing in informer} == {
         "new": "15",
         "newer": "16",

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Key, Meta, Owner
+from neorion.keel.kube import KubeApi, ObjectKey, ObjectMeta, OwnerReference
 from neorion.keel.kube.control import (
     UNFENCED,
     Applier,
     Controller,
     Election,
-    Ending,
-    Informers,
+    EventRecorder,
+    InformerFactory,
+    LeaderLeaseTiming,
     Operator,
-    Recorder,
-    Tenure,
+    ReconcileOutcome,
     not_only_status,
     own_key,
     owner_key,
@@ -23,9 +23,9 @@ from neorion.keel.kube.control import (
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.contracts.kube_api import WIDGET, Widget, WidgetStatus
 
-LEASE_KEY = Key("default", "widgets")
+LEASE_KEY = ObjectKey("default", "widgets")
 # Short: for virtual time alone, in which no machine is busy.
-TENURE = Tenure(Duration.of(seconds=3), Duration.of(seconds=2), Duration.of(ms=500))
+TENURE = LeaderLeaseTiming(Duration.of(seconds=3), Duration.of(seconds=2), Duration.of(ms=500))
 FINALIZER = "contract.neorion.dev/widget"
 
 
@@ -33,7 +33,7 @@ FINALIZER = "contract.neorion.dev/widget"
 class Surroundings:
     """What an operator gets from outside."""
 
-    api: Api
+    api: KubeApi
     clock: Clock
     rng: Rng
     identity: str = "only"
@@ -45,7 +45,7 @@ class Writes(Counter[str]):
     def wrote(self, verb: str, resource: str) -> None:
         self[f"{verb} {resource}"] += 1
 
-    def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None: ...
+    def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None: ...
 
     def queued(self, controller: str, ready: int, failing: int) -> None: ...
 
@@ -56,22 +56,24 @@ class Writes(Counter[str]):
 class WidgetOperator:
     """The reconciler with its mirrors and its hand; `operator` runs it."""
 
-    def __init__(self, around: Surroundings, *, tenure: Tenure | None = None, namespace: str = "") -> None:
+    def __init__(
+        self, around: Surroundings, *, tenure: LeaderLeaseTiming | None = None, namespace: str = ""
+    ) -> None:
         api, clock, rng = around.api, around.clock, around.rng
-        self.informers = Informers(api, clock, rng)
+        self.informers = InformerFactory(api, clock, rng)
         self.widgets = self.informers.of(WIDGET, namespace)
         self.configs = self.informers.of(CONFIG_MAP, namespace)
-        lease = Key(namespace, "widgets") if namespace else LEASE_KEY
+        lease = ObjectKey(namespace, "widgets") if namespace else LEASE_KEY
         self.election = Election(api, lease, around.identity, clock, rng, tenure) if tenure else None
         self.writes = Writes()
         self.applier = Applier(api, "widgets", self.informers, self.election or UNFENCED, self.writes)
-        self.recorder = Recorder(api, "widgets", around.identity, clock)
+        self.recorder = EventRecorder(api, "widgets", around.identity, clock)
         self.controller = Controller("widgets", self.reconcile, clock, rng)
         self.controller.watch(self.widgets, own_key, not_only_status)
         self.controller.watch(self.configs, owner_key(WIDGET))
         self.operator = Operator(self.informers, [self.controller], self.election, self.recorder)
 
-    async def reconcile(self, key: Key) -> Duration | None:
+    async def reconcile(self, key: ObjectKey) -> Duration | None:
         widget = self.widgets.get(key)
         if widget is None:
             return None
@@ -87,7 +89,7 @@ class WidgetOperator:
 
 def wanted_config(widget: Widget) -> dict[str, object]:
     meta = widget.meta
-    owner = Owner(WIDGET.api_version, WIDGET.name, meta.name, meta.uid, controller=True)
+    owner = OwnerReference(WIDGET.api_version, WIDGET.name, meta.name, meta.uid, controller=True)
     return CONFIG_MAP.manifest(
         {
             "metadata": {
@@ -112,5 +114,5 @@ def widget(name: str, size: int, namespace: str = "default", **meta: object) -> 
     return {"metadata": {"name": name, "namespace": namespace, **meta}, "spec": {"size": size}}
 
 
-def named(name: str, namespace: str = "default") -> Meta:
-    return Meta(name=name, namespace=namespace)
+def named(name: str, namespace: str = "default") -> ObjectMeta:
+    return ObjectMeta(name=name, namespace=namespace)

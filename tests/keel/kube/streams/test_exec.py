@@ -11,13 +11,22 @@ from aiohttp import WSMsgType, web
 
 from neorion.keel.base import Deadline, NotFound, Terminal
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.streams import Container, Output, Process, Size, Stream, attach, execute, run
+from neorion.keel.kube.streams import (
+    ContainerRef,
+    ExecOutput,
+    ExecSession,
+    OutputStream,
+    TerminalSize,
+    attach,
+    execute,
+    run,
+)
 from neorion.keel.kube.streams import exec as exec_module
 from tests.keel.kube.stage import Handler, staged, status
 
 pytestmark = pytest.mark.anyio
 
-WHERE = Container("p", "n", "main")
+WHERE = ContainerRef("p", "n", "main")
 SUCCESS: dict[str, object] = {"status": "Success"}
 Kubelet = Callable[[web.WebSocketResponse, web.Request], Awaitable[None]]
 
@@ -61,11 +70,11 @@ async def cat(socket: web.WebSocketResponse, _: web.Request) -> None:
     await end(socket, SUCCESS)
 
 
-async def outputs(process: Process) -> list[Output]:
+async def outputs(process: ExecSession) -> list[ExecOutput]:
     return [output async for output in process]
 
 
-async def collected(client: Client) -> list[Output]:
+async def collected(client: Client) -> list[ExecOutput]:
     async with execute(client, WHERE, ["x"]) as running:
         return await outputs(running)
 
@@ -82,7 +91,7 @@ async def test_a_command_that_ends_before_its_input_is_heard_to_its_end():
             await running.write(b"more than it wants")
             await anyio.lowlevel.checkpoint()
         await running.close_stdin()
-        assert await outputs(running) == [Output(Stream.STDOUT, b"out")]
+        assert await outputs(running) == [ExecOutput(OutputStream.STDOUT, b"out")]
         assert running.code == 3
 
 
@@ -99,9 +108,9 @@ async def test_a_command_says_things_and_ends_with_a_code():
     async with staged(kubelet(play)) as client, execute(client, WHERE, ["sh", "-c", "a b"]) as running:
         said = await outputs(running)
     assert said == [
-        Output(Stream.STDOUT, b"out"),
-        Output(Stream.STDERR, b"err"),
-        Output(Stream.STDOUT, b"more"),
+        ExecOutput(OutputStream.STDOUT, b"out"),
+        ExecOutput(OutputStream.STDERR, b"err"),
+        ExecOutput(OutputStream.STDOUT, b"more"),
     ]
     assert running.code == 7
     ((path, query),) = asked
@@ -150,7 +159,7 @@ def test_streams_run_on_uvloop_too():
 
 async def test_a_terminal_has_one_output_and_a_size():
     async with staged(kubelet(cat)) as client, attach(client, WHERE, stdin=True, tty=True) as running:
-        await running.resize(Size(columns=120, rows=40))
+        await running.resize(TerminalSize(columns=120, rows=40))
         await running.close_stdin()
         (size,) = await outputs(running)
     assert json.loads(size.data) == {"Width": 120, "Height": 40}

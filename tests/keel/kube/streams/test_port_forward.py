@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neorion.keel.base import Deadline, Retry, Terminal
-from neorion.keel.kube.streams import Target, forward, open_port
-from neorion.keel.kube.streams.spdy import Data, GoAway, Ping, Reader, Reset, Writer, data_frame, pong
+from neorion.keel.kube.streams import PodPort, forward, open_port
+from neorion.keel.kube.streams.spdy import Data, GoAway, Ping, Reset, SpdyReader, Writer, data_frame, pong
 from tests.keel.kube.stage import staged
 
 pytestmark = pytest.mark.anyio
 
-TARGET = Target("p", "n", 8080)
+TARGET = PodPort("p", "n", 8080)
 SYN_STREAM = b"\x80\x03\x00\x01"
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 
@@ -31,7 +31,7 @@ class Peer:
         self.pings: list[int] = []
 
     async def frames(self) -> AsyncIterator[Data]:
-        reader, unpack = Reader(), zlib.decompressobj()
+        reader, unpack = SpdyReader(), zlib.decompressobj()
         async for message in self._socket:
             assert message.type is WSMsgType.BINARY
             data: bytes = message.data
@@ -209,7 +209,7 @@ async def test_whoever_forwards_hears_why_a_connection_broke():
 
 def test_a_peer_of_another_version_is_refused():
     with pytest.raises(Terminal) as refused:
-        list(Reader().feed(struct.pack(">IBBH", 0x80020006, 0, 0, 0)))
+        list(SpdyReader().feed(struct.pack(">IBBH", 0x80020006, 0, 0, 0)))
     assert refused.value.code == "kube.spdy"
 
 
@@ -218,7 +218,7 @@ def test_a_peer_of_another_version_is_refused():
 def test_frames_are_the_same_however_they_are_cut(sent: list[tuple[int, bytes, bool]], data: st.DataObject):
     joined = b"".join(data_frame(stream, body, last=last) for stream, body, last in sent)
     joined += Writer().open(5, {"a": "b"}) + pong(Ping(4)) + RESET + GO_AWAY
-    reader = Reader()
+    reader = SpdyReader()
     found: list[object] = []
     while joined:
         cut = data.draw(st.integers(1, len(joined)))

@@ -8,7 +8,7 @@ import pytest
 from neorion.capacity.node import marks
 from neorion.keel.base import Retry
 from neorion.keel.clock import SystemClock, seeded_rng
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.navarch.adapters.kube import KubeDemand
@@ -64,7 +64,7 @@ class Cluster:
         await self.api.replace(WORKLOAD.raw, {**body, **status}, "status")
 
     async def demand(self, pool: str = "training") -> Demand:
-        informers = Informers(self.api, self.clock, seeded_rng(1))
+        informers = InformerFactory(self.api, self.clock, seeded_rng(1))
         source = KubeDemand(informers, kueue=True)
         found = Demand()
         async with anyio.create_task_group() as group:
@@ -126,7 +126,7 @@ async def test_a_workload_counts_from_its_quota_until_its_pods_are_there(cluster
 
 
 async def test_what_was_not_seen_yet_is_unknown(cluster: Cluster):
-    source = KubeDemand(Informers(cluster.api, cluster.clock, seeded_rng(1)), kueue=False)
+    source = KubeDemand(InformerFactory(cluster.api, cluster.clock, seeded_rng(1)), kueue=False)
     with pytest.raises(Retry) as refused:
         await source.demand("training")
     assert refused.value.code == "navarch.queue_unknown"

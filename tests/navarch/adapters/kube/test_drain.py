@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import Duration
-from neorion.keel.kube import Meta, Owner, time_text
+from neorion.keel.kube import ObjectMeta, OwnerReference, time_text
 from neorion.keel.kube.core import Pod
 from neorion.keel.kube.core.pods import PodSpec, PodStatus, Volume
 from neorion.navarch.adapters.kube.drain import DrainRules, LocalData, Scene, Way, exits, sentence
@@ -21,12 +21,14 @@ def pod(
     name: str = "web-1",
     *,
     annotations: dict[str, str] | None = None,
-    owners: tuple[Owner, ...] = (),
+    owners: tuple[OwnerReference, ...] = (),
     deleted: str | None = None,
     phase: str = "Running",
     **spec: Any,
 ) -> Pod:
-    meta = Meta(name=name, namespace="team", annotations=annotations or {}, owners=owners, deleted=deleted)
+    meta = ObjectMeta(
+        name=name, namespace="team", annotations=annotations or {}, owners=owners, deleted=deleted
+    )
     return Pod(meta, PodSpec(**spec), PodStatus(phase=phase))
 
 
@@ -39,8 +41,8 @@ def way(one: Pod, at: Scene) -> Way:
     return found.way
 
 
-def owner(kind: str) -> tuple[Owner, ...]:
-    return (Owner("apps/v1", kind, "owner", "uid", controller=True),)
+def owner(kind: str) -> tuple[OwnerReference, ...]:
+    return (OwnerReference("apps/v1", kind, "owner", "uid", controller=True),)
 
 
 DAEMON = pod(owners=owner("DaemonSet"))

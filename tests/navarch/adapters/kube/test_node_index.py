@@ -7,7 +7,7 @@ import pytest
 from neorion.capacity.node import marks
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Conflict
-from neorion.keel.kube import Meta
+from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.control import Informer
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
@@ -18,7 +18,9 @@ from neorion.navarch.testing import node
 
 
 def kube(name: str, provider: str = "", **labels: str) -> KubeNode:
-    return KubeNode(Meta(name=name, labels=labels, resource_version="1"), NodeSpec(provider_id=provider))
+    return KubeNode(
+        ObjectMeta(name=name, labels=labels, resource_version="1"), NodeSpec(provider_id=provider)
+    )
 
 
 def roster(*found: KubeNode) -> Roster:

@@ -11,7 +11,7 @@ from neorion.conformance.decide.nodes import environment_of, supplies
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Outcome
 from neorion.keel.cli.kit import missing_packages
-from neorion.keel.kube import Select
+from neorion.keel.kube import Selector
 
 _LIMITS: Final = (
     "Whether the values are true was not shown: that takes load on a device and a look at its neighbours.",
@@ -28,7 +28,7 @@ async def _run(workspace: Workspace) -> Outcome:
     pods = [
         pod
         for label in profile.exporters
-        for pod in await workspace.api.list(POD, select=Select(labels=label))
+        for pod in await workspace.api.list(POD, select=Selector(labels=label))
     ]
     running = [pod for pod in pods if pod.get("status", {}).get("phase") == "Running"]
     if not running:

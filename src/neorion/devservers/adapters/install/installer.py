@@ -19,9 +19,9 @@ from neorion.devservers.adapters.install.rollout import until, until_rolled_out
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.keel.base import Conflict, Deadline, Duration, NotFound
-from neorion.keel.kube import Key, Kind, Object, Select, UnknownKind, condition
+from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector, UnknownKind, condition
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import DEFINITION, NAMESPACE, Definition
+from neorion.keel.kube.core import DEFINITION, NAMESPACE, CustomResourceDefinition
 
 # The server needs a moment to serve a new kind; after this something is wrong with it.
 ESTABLISHED: Final = Duration.of(seconds=60)
@@ -68,7 +68,7 @@ class Installer:
             )
         return steps
 
-    async def standing(self, *, purge: bool = False) -> list[tuple[Kind[Object], Key]]:
+    async def standing(self, *, purge: bool = False) -> list[tuple[Kind[KubeObject], ObjectKey]]:
         """What an uninstallation would remove, in its order."""
         kept: set[str] = set() if purge else {*KEPT}
         kept |= GUARDS if await self.users() else set()
@@ -77,13 +77,13 @@ class Installer:
 
     async def users(self) -> list[str]:
         """Whose namespaces stay whatever is uninstalled."""
-        spaces = await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))
+        spaces = await self._client.list(NAMESPACE, select=Selector(labels=USER_LABEL))
         return sorted(one.meta.labels[USER_LABEL] for one in spaces.items)
 
-    async def wait(self, operator: Key, patience: Duration) -> None:
+    async def wait(self, operator: ObjectKey, patience: Duration) -> None:
         await until_rolled_out(self._client, operator, patience)
 
-    async def _outdated(self, manifests: Sequence[Manifest]) -> list[tuple[Kind[Object], Key]]:
+    async def _outdated(self, manifests: Sequence[Manifest]) -> list[tuple[Kind[KubeObject], ObjectKey]]:
         """What an earlier installation brought and this one does not have."""
         wanted = {(kind_of(one).name, key_of(one)) for one in manifests}
         return [
@@ -94,14 +94,14 @@ class Installer:
             if (kind.name, key) not in wanted
         ]
 
-    async def _ours(self, kind: Kind[Object]) -> list[Key]:
+    async def _ours(self, kind: Kind[KubeObject]) -> list[ObjectKey]:
         try:
-            found = await self._client.list(kind, select=Select(labels=PART_OF))
+            found = await self._client.list(kind, select=Selector(labels=PART_OF))
         except UnknownKind:
             return []
         return sorted(one.meta.key for one in found.items)
 
-    async def _remove(self, things: Iterable[tuple[Kind[Object], Key]]) -> tuple[Step, ...]:
+    async def _remove(self, things: Iterable[tuple[Kind[KubeObject], ObjectKey]]) -> tuple[Step, ...]:
         steps: list[Step] = []
         for kind, key in things:
             try:
@@ -138,7 +138,7 @@ async def carry_out(
 
 async def _established(client: Client, name: str) -> None:
     with anyio.move_on_after(ESTABLISHED.seconds):
-        await until(client, DEFINITION, Key("", name), _is_established)
+        await until(client, DEFINITION, ObjectKey("", name), _is_established)
         return
     raise Deadline(
         "devservers.not_established",
@@ -147,10 +147,10 @@ async def _established(client: Client, name: str) -> None:
     )
 
 
-def _removed(kind: Kind[Object], key: Key) -> Step:
+def _removed(kind: Kind[KubeObject], key: ObjectKey) -> Step:
     return Step(kind.name, key.name, key.namespace, Outcome.REMOVED)
 
 
-def _is_established(definition: Definition | None) -> bool:
+def _is_established(definition: CustomResourceDefinition | None) -> bool:
     found = condition(definition.status.conditions, "Established") if definition else None
     return found is not None and found.holds

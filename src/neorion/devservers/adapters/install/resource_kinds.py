@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from neorion.devservers.model import DEV_SERVER_FLAVOR, GROUP
 from neorion.keel.base import Invalid
-from neorion.keel.kube import Key, Kind, Object
+from neorion.keel.kube import Kind, KubeObject, ObjectKey
 
 Manifest = Mapping[str, Any]
 
@@ -17,46 +17,46 @@ _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 # In the order in which each finds what it needs: they are applied in this order, and deleted in the reverse.
-KINDS: Final[tuple[Kind[Object], ...]] = (
+KINDS: Final[tuple[Kind[KubeObject], ...]] = (
     Kind(
-        Object,
+        KubeObject,
         "CustomResourceDefinition",
         "customresourcedefinitions",
         "apiextensions.k8s.io",
         namespaced=False,
     ),
-    Kind(Object, "Namespace", "namespaces", namespaced=False),
-    Kind(Object, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
+    Kind(KubeObject, "Namespace", "namespaces", namespaced=False),
+    Kind(KubeObject, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
     # Guards before what they guard.
     Kind(
-        Object,
+        KubeObject,
         "ValidatingAdmissionPolicy",
         "validatingadmissionpolicies",
         _ADMISSION,
         namespaced=False,
     ),
     Kind(
-        Object,
+        KubeObject,
         "ValidatingAdmissionPolicyBinding",
         "validatingadmissionpolicybindings",
         _ADMISSION,
         namespaced=False,
     ),
-    Kind(Object, "ResourceQuota", "resourcequotas"),
-    Kind(Object, "LimitRange", "limitranges"),
-    Kind(Object, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
-    Kind(Object, "ServiceAccount", "serviceaccounts"),
-    Kind(Object, "ClusterRole", "clusterroles", _RBAC, namespaced=False),
-    Kind(Object, "ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
-    Kind(Object, "Role", "roles", _RBAC),
-    Kind(Object, "RoleBinding", "rolebindings", _RBAC),
-    Kind(Object, "ConfigMap", "configmaps"),
-    Kind(Object, "Service", "services"),
-    Kind(Object, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
-    Kind(Object, "Deployment", "deployments", "apps"),
-    Kind(Object, "ServiceMonitor", "servicemonitors", MONITORING),
-    Kind(Object, "PrometheusRule", "prometheusrules", MONITORING),
-    Kind(Object, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, GROUP, namespaced=False),
+    Kind(KubeObject, "ResourceQuota", "resourcequotas"),
+    Kind(KubeObject, "LimitRange", "limitranges"),
+    Kind(KubeObject, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
+    Kind(KubeObject, "ServiceAccount", "serviceaccounts"),
+    Kind(KubeObject, "ClusterRole", "clusterroles", _RBAC, namespaced=False),
+    Kind(KubeObject, "ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
+    Kind(KubeObject, "Role", "roles", _RBAC),
+    Kind(KubeObject, "RoleBinding", "rolebindings", _RBAC),
+    Kind(KubeObject, "ConfigMap", "configmaps"),
+    Kind(KubeObject, "Service", "services"),
+    Kind(KubeObject, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
+    Kind(KubeObject, "Deployment", "deployments", "apps"),
+    Kind(KubeObject, "ServiceMonitor", "servicemonitors", MONITORING),
+    Kind(KubeObject, "PrometheusRule", "prometheusrules", MONITORING),
+    Kind(KubeObject, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, GROUP, namespaced=False),
 )
 _BY_NAME: Final = {kind.name: kind for kind in KINDS}
 # What users' data hangs on: an uninstallation leaves it unless told otherwise, and an upgrade never takes it away.
@@ -68,7 +68,7 @@ GUARDS: Final = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPoli
 MADE_ONCE: Final = frozenset({DEV_SERVER_FLAVOR.kind})
 
 
-def kind_of(manifest: Manifest) -> Kind[Object]:
+def kind_of(manifest: Manifest) -> Kind[KubeObject]:
     kind = _BY_NAME.get(manifest["kind"])
     if kind is None or kind.api_version != manifest["apiVersion"]:
         raise Invalid(
@@ -79,7 +79,7 @@ def kind_of(manifest: Manifest) -> Kind[Object]:
     return kind
 
 
-def key_of(manifest: Manifest) -> Key:
+def key_of(manifest: Manifest) -> ObjectKey:
     return kind_of(manifest).key(manifest)
 
 

@@ -6,23 +6,23 @@ from typing import Final, TypeVar
 import anyio
 
 from neorion.keel.base import Deadline, Duration, NotFound
-from neorion.keel.kube import Key, Kind, Object, Select
+from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import DEPLOYMENT, POD, Deployment, Pod
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 
 # Asked anew and not watched: it takes seconds, somebody looks on, and there is nothing to keep in step with.
 EVERY: Final = Duration.of(ms=250)
 
 
-async def until(client: Client, kind: Kind[T], key: Key, done: Callable[[T | None], bool]) -> None:
+async def until(client: Client, kind: Kind[T], key: ObjectKey, done: Callable[[T | None], bool]) -> None:
     """Returns when the object is as it should be; None is an object that is not there. Who has no patience cancels it."""
     while not done(await _seen(client, kind, key)):
         await client.transport.clock.sleep(EVERY)
 
 
-async def _seen(client: Client, kind: Kind[T], key: Key) -> T | None:
+async def _seen(client: Client, kind: Kind[T], key: ObjectKey) -> T | None:
     try:
         return await client.get(kind, key.name, key.namespace)
     except NotFound:
@@ -30,7 +30,7 @@ async def _seen(client: Client, kind: Kind[T], key: Key) -> T | None:
         return None
 
 
-async def until_rolled_out(client: Client, key: Key, patience: Duration) -> None:
+async def until_rolled_out(client: Client, key: ObjectKey, patience: Duration) -> None:
     """Returns when every replica of a Deployment is the newest and available."""
     with anyio.move_on_after(patience.seconds):
         await until(client, DEPLOYMENT, key, _is_rolled_out)
@@ -53,9 +53,9 @@ def _is_rolled_out(deployment: Deployment | None) -> bool:
     )
 
 
-async def _why(client: Client, key: Key) -> str:
+async def _why(client: Client, key: ObjectKey) -> str:
     """What the first pod that waits is waiting for."""
-    pods = await client.list(POD, key.namespace, Select(labels=f"app={key.name}"))
+    pods = await client.list(POD, key.namespace, Selector(labels=f"app={key.name}"))
     told = (_waits_for(pod) for pod in pods.items)
     return next((f": {words}" for words in told if words), "")
 

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from neorion.devservers.model.tenancy import account_name, own_namespace
-from neorion.keel.kube import Token
-from neorion.keel.kube.client import Cluster
+from neorion.keel.kube import ServiceAccountToken
+from neorion.keel.kube.client import ClusterConfig
 
 # As the document has it; who merges kubeconfigs may rename it.
 _CLUSTER = "default-cluster"
 
 
-def kubeconfig(user: str, cluster: Cluster, token: Token | Path) -> dict[str, Any]:
+def kubeconfig(user: str, cluster: ClusterConfig, token: ServiceAccountToken | Path) -> dict[str, Any]:
     """With the token itself, or with the file that holds it and that somebody keeps fresh."""
     name, namespace = account_name(user), own_namespace(user)
-    known = {"token": token.text} if isinstance(token, Token) else {"tokenFile": str(token)}
+    known = {"token": token.text} if isinstance(token, ServiceAccountToken) else {"tokenFile": str(token)}
     context = {"cluster": _CLUSTER, "namespace": namespace, "user": name}
     return {
         "apiVersion": "v1",
@@ -27,7 +27,7 @@ def kubeconfig(user: str, cluster: Cluster, token: Token | Path) -> dict[str, An
     }
 
 
-def _where(cluster: Cluster) -> dict[str, Any]:
+def _where(cluster: ClusterConfig) -> dict[str, Any]:
     """As this machine reaches it, without whom we are there."""
     trust = cluster.trust
     given = {

@@ -23,7 +23,7 @@ from neorion.devservers.model.tenancy import (
 )
 from neorion.devservers.model.user import DevServerUserSpec, UserPhase, UserQuota
 from neorion.keel.base import NAME_MAX, Conflict, Deadline, Duration, Invalid, NotFound, did_you_mean, is_name
-from neorion.keel.kube import TOKEN_LIFE, Key, Merge, Select, Token, UnknownKind
+from neorion.keel.kube import TOKEN_LIFE, MergePatch, ObjectKey, Selector, ServiceAccountToken, UnknownKind
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, DEFINITION, NAMESPACE, RESOURCE_QUOTA, Namespace
 
@@ -108,7 +108,7 @@ class Users:
     async def suspend(self, name: str, *, suspended: bool) -> None:
         await self.get(name)
         try:
-            await self._client.patch(USERS, name, Merge({"spec": {"suspended": suspended}}))
+            await self._client.patch(USERS, name, MergePatch({"spec": {"suspended": suspended}}))
         except NotFound:
             raise _not_an_object(name) from None
 
@@ -140,7 +140,7 @@ class Users:
         return await self._client.get(USERS, name)
 
     async def all(self) -> list[User]:
-        spaces = (await self._client.list(NAMESPACE, select=Select(labels=USER_LABEL))).items
+        spaces = (await self._client.list(NAMESPACE, select=Selector(labels=USER_LABEL))).items
         by_name = {one.meta.labels[USER_LABEL]: one for one in spaces}
         objects = {one.meta.name: one for one in await self._objects()}
         names = sorted({*by_name, *objects})
@@ -178,7 +178,7 @@ class Users:
         except UnknownKind:
             return ()
 
-    async def token(self, name: str, life: Duration) -> Token:
+    async def token(self, name: str, life: Duration) -> ServiceAccountToken:
         """Good for an hour at most: who has it is the user, from wherever they come."""
         if not _TOKEN_LIFE_MIN <= life <= TOKEN_LIFE:
             raise Invalid(
@@ -200,7 +200,7 @@ class Users:
             await self._remove_servers(user.namespace)
             with suppress(NotFound):
                 await self._client.delete(NAMESPACE, user.namespace)
-            await until(self._client, NAMESPACE, Key("", user.namespace), lambda space: space is None)
+            await until(self._client, NAMESPACE, ObjectKey("", user.namespace), lambda space: space is None)
             return
         raise Deadline(
             "devservers.user_not_removed",
@@ -213,7 +213,7 @@ class Users:
             await self._client.delete(SERVERS, server.name, namespace)
             await until(self._client, SERVERS, server, lambda thing: thing is None)
 
-    async def _servers(self, namespace: str) -> list[Key]:
+    async def _servers(self, namespace: str) -> list[ObjectKey]:
         try:
             found = await self._client.list(SERVERS, namespace)
         except UnknownKind:
@@ -247,7 +247,7 @@ class Users:
                 hint="Install or upgrade them first: devctl install",
             ) from None
         for guard in (kind for kind in KINDS if kind.name in GUARDS):
-            if not (await self._client.list(guard, select=Select(labels=PART_OF))).items:
+            if not (await self._client.list(guard, select=Selector(labels=PART_OF))).items:
                 raise Conflict(
                     "devservers.unguarded",
                     "Nothing here holds users within their rights: the guards are not installed.",

@@ -28,8 +28,8 @@ from neorion.devservers.client import (
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.cli.kit import Output
 from neorion.keel.cli.kit.terminal import printable
-from neorion.keel.kube import LogRequest
-from neorion.keel.kube.streams import Target
+from neorion.keel.kube import PodLogOptions
+from neorion.keel.kube.streams import PodPort
 
 _SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash -l; exec sh -l")
 _PORT_MAX = 65_535
@@ -118,7 +118,7 @@ async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], 
     named = {one.name: one.port for one in server.spec.ports}
     pairs = [_pair(text, named) for text in ports]
 
-    def tell(target: Target, why: str) -> None:
+    def tell(target: PodPort, why: str) -> None:
         out.warn(f"A connection to {name}:{target.port} broke: {why}")
 
     async with AsyncExitStack() as stack:
@@ -128,12 +128,12 @@ async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], 
         await anyio.sleep_forever()
 
 
-def request_of(which: Which) -> LogRequest:
+def request_of(which: Which) -> PodLogOptions:
     since = patience(which["since"]) if which["since"] else None
-    return LogRequest("", which["follow"], which["previous"], which["tail"], since)
+    return PodLogOptions("", which["follow"], which["previous"], which["tail"], since)
 
 
-async def logs(fleet: Fleet, name: str, request: LogRequest) -> None:
+async def logs(fleet: Fleet, name: str, request: PodLogOptions) -> None:
     sys.stdout.flush()
     target = sys.stdout.fileno()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

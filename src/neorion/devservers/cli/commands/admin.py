@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 import click
 
 from neorion.devservers.cli.options import Where, cluster_options, wait_option
-from neorion.keel.cli import App, Choices, Command, dry_run_option, yes_option
+from neorion.keel.cli import App, Command, SuggestingChoice, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
 # These belong to one command and not to all that follow: DEVCTL_IMAGE is about servers.
@@ -50,7 +50,7 @@ class Leaving(TypedDict):
 
 
 @click.command("install", cls=Command)
-@click.argument("overlay", type=Choices(["local", "aws"]), default="local", metavar="[OVERLAY]")
+@click.argument("overlay", type=SuggestingChoice(["local", "aws"]), default="local", metavar="[OVERLAY]")
 @_once("--image", default="", show_default=False, metavar="IMAGE", help="The operator's image.")
 @_once(
     "--tools-image",

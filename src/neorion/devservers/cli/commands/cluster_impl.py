@@ -15,10 +15,10 @@ from neorion.devservers.client import Fleet, find_place, user_name
 from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
-from neorion.keel.kube import Kind, Object, Part
+from neorion.keel.kube import Kind, KubeObject, KubeStruct
 
 
-class Attributes(Part, frozen=True):
+class Attributes(KubeStruct, frozen=True):
     """One thing that somebody might do."""
 
     verb: str = ""
@@ -28,19 +28,19 @@ class Attributes(Part, frozen=True):
     namespace: str = ""
 
 
-class ReviewSpec(Part, frozen=True):
+class ReviewSpec(KubeStruct, frozen=True):
     """What is asked."""
 
     resource_attributes: Attributes = Attributes()
 
 
-class ReviewStatus(Part, frozen=True):
+class ReviewStatus(KubeStruct, frozen=True):
     """The answer."""
 
     allowed: bool = False
 
 
-class Review(Object, frozen=True):
+class Review(KubeObject, frozen=True):
     """The question whether we may do something, which everybody may ask."""
 
     spec: ReviewSpec = ReviewSpec()

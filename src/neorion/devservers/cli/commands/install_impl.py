@@ -6,11 +6,11 @@ from neorion.devservers.adapters.install import Images, Installer, Outcome, Over
 from neorion.devservers.cli.commands.admin import Removal, Wanted
 from neorion.devservers.cli.session import patience
 from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.client import Client
 
-_OPERATOR: Final = Key("devservers-system", "devservers-operator")
-_BASTION: Final = Key("devservers-system", "devservers-bastion")
+_OPERATOR: Final = ObjectKey("devservers-system", "devservers-operator")
+_BASTION: Final = ObjectKey("devservers-system", "devservers-bastion")
 _TONES: Final = {Outcome.CREATED: Tone.GOOD, Outcome.CHANGED: Tone.WARNING, Outcome.REMOVED: Tone.BAD}
 STEPS: Final[Table[Step]] = Table(
     (

@@ -5,7 +5,7 @@ from neorion.devservers.client import Fleet
 from neorion.devservers.client.api import explained
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.keel.cli.kit import Output, Table
-from neorion.keel.kube import Added, Bookmark, Deleted, Modified, Unreadable
+from neorion.keel.kube import Added, Bookmark, Deleted, Modified, UndecodableObject
 
 
 async def found(fleet: Fleet) -> tuple[list[ServerRecord], Table[ServerRecord]]:
@@ -28,7 +28,7 @@ async def _follow(fleet: Fleet, out: Output) -> None:
                     emit(ServerRecord.of(server))
                 case Deleted(object=server):
                     out.say(f"{server.meta.name} is deleted.")
-                case Unreadable(error=error):
+                case UndecodableObject(error=error):
                     raise error
                 case Bookmark():
                     pass

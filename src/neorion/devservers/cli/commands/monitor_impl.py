@@ -16,7 +16,7 @@ from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table
 from neorion.keel.cli.kit.table import table_lines
 from neorion.keel.cli.kit.terminal import is_live
-from neorion.keel.kube import Kind, Object, Part, Select
+from neorion.keel.kube import Kind, KubeObject, KubeStruct, Selector
 
 # A server whose GPUs do not answer within this long is shown without them.
 _GPU_PATIENCE_S = 3.0
@@ -27,14 +27,14 @@ _ASK_GPUS = (
 )
 
 
-class Usage(Part, frozen=True):
+class Usage(KubeStruct, frozen=True):
     """What one container used lately."""
 
     name: str = ""
     usage: dict[str, str] = field(default_factory=dict)
 
 
-class PodMetrics(Object, frozen=True):
+class PodMetrics(KubeObject, frozen=True):
     """What a pod used lately, where the cluster measures it."""
 
     containers: tuple[Usage, ...] = ()
@@ -116,7 +116,7 @@ async def _read(fleet: Fleet, names: tuple[str, ...]) -> list[Reading]:
 async def _used(fleet: Fleet) -> dict[str, tuple[str, str]]:
     """CPU and memory of each server; nothing where the cluster does not measure or we may not read it."""
     try:
-        found = await fleet.client.list(_METRICS, fleet.namespace, Select(labels=SERVER_LABEL))
+        found = await fleet.client.list(_METRICS, fleet.namespace, Selector(labels=SERVER_LABEL))
     except (NotFound, Denied, Retry):
         return {}
     return {one.meta.labels.get(SERVER_LABEL, ""): _sum(one.containers) for one in found.items}

@@ -11,18 +11,18 @@ from neorion.drydock.clusters import Yard
 from neorion.drydock.layout import Door
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import connect, read_kubeconfig
-from neorion.keel.run import Crew, run_process
-from neorion.keel.telemetry.setup import Form, setup
+from neorion.keel.run import Supervisor, run_process
+from neorion.keel.telemetry.setup import LogFormat, setup
 
 
 def main() -> None:
-    setup(Form.JSON)
+    setup(LogFormat.JSON)
     folder, clock = Path(sys.argv[1]), SystemClock()
     cluster = Yard(folder.parent, Shelf.of(), clock).find(folder.name)
     address = (str(cluster.layout.addresses.host), cluster.layout.port(Door.CUSTOM_METRICS))
     kubeconfig = cluster.layout.kubeconfig_of(NAME)
 
-    async def run(crew: Crew) -> None:
+    async def run(crew: Supervisor) -> None:
         async with (
             connect(read_kubeconfig([kubeconfig]).cluster(), f"drydock-{NAME}") as client,
             serving(Api(client.transport), clock, cluster.pki, address),

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from neorion.keel.base import Duration, Quantity
-from neorion.keel.config import DurationField, Model, NameField, Problem, QuantityField, Secret
+from neorion.keel.config import DurationField, Model, NameField, Problem, QuantityField, SecretValue
 
 ARMS = ("coreweave", "kubernetes", "local")
 # Workers renew their leases several times within it, over a network that may be slow.
@@ -255,7 +255,7 @@ class Storage(Model):
         default="",
         description="Where large blobs go: a folder, `s3://…` or `gs://…`; without it below `state_dir`.",
     )
-    database: Secret | None = Field(
+    database: SecretValue | None = Field(
         default=None,
         description="`postgresql://…` instead of a SQLite file in `state_dir`; best a reference.",
     )
@@ -264,7 +264,7 @@ class Storage(Model):
 class Account(Model):
     """Somebody who may use the cluster."""
 
-    token: Secret = Field(description="What they show; best a reference, as in `${file:alice.token}`.")
+    token: SecretValue = Field(description="What they show; best a reference, as in `${file:alice.token}`.")
     admin: bool = Field(default=False, description="May act for others and manage workers.")
 
 
@@ -278,7 +278,7 @@ class Auth(Model):
     )
 
     def problems(self) -> Iterable[Problem]:
-        owners: dict[Secret, str] = {}
+        owners: dict[SecretValue, str] = {}
         for user, account in self.users.items():
             first = owners.setdefault(account.token, user)
             if not account.token.reveal():

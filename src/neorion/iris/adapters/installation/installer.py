@@ -10,11 +10,19 @@ from neorion.iris.adapters.platforms.kubernetes.health import loss, waiting
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.keel.base import Denied, Duration, NotFound
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Api, Deletion, Kind, Propagation, Select, UnknownKind, condition
+from neorion.keel.kube import (
+    DeleteOptions,
+    DeletionPropagation,
+    Kind,
+    KubeApi,
+    Selector,
+    UnknownKind,
+    condition,
+)
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, NAMESPACE, POD, SECRET, Pod
 
 _MANAGER: Final = "iris-cluster-up"
-_CONTROLLER: Final = Select(labels=f"app={DEPLOYMENT_NAME}")
+_CONTROLLER: Final = Selector(labels=f"app={DEPLOYMENT_NAME}")
 # What users' jobs and results hang on.
 _KEPT: Final = frozenset({CLAIM.name, NAMESPACE.name})
 LOOK_EVERY: Final = Duration.of(seconds=1)
@@ -23,7 +31,7 @@ LOOK_EVERY: Final = Duration.of(seconds=1)
 class Installer:
     """One installation. Everything may be repeated."""
 
-    def __init__(self, api: Api, clock: Clock, manifests: Sequence[dict[str, Any]], names: Names) -> None:
+    def __init__(self, api: KubeApi, clock: Clock, manifests: Sequence[dict[str, Any]], names: Names) -> None:
         self._api = api
         self._clock = clock
         self._manifests = manifests
@@ -59,11 +67,11 @@ class Installer:
 
         The volume with the database stays, and the namespace around it, unless it is to be purged.
         """
-        await self._delete(DEPLOYMENT, DEPLOYMENT_NAME, Propagation.FOREGROUND)
+        await self._delete(DEPLOYMENT, DEPLOYMENT_NAME, DeletionPropagation.FOREGROUND)
         yield f"Deployment {DEPLOYMENT_NAME}"
         while (await self._api.list(POD, self._namespace, _CONTROLLER)).items:
             await self._clock.sleep(LOOK_EVERY)
-        mine = Select(labels=self._names.selector)
+        mine = Selector(labels=self._names.selector)
         for kind, namespace in ((POD, self._namespace), (NODE_POOL, ""), (SECRET, self._namespace)):
             async for name in self._clear(kind, namespace, mine):
                 yield name
@@ -72,7 +80,7 @@ class Installer:
                 await self._delete(kind_of(manifest), manifest["metadata"]["name"])
                 yield _name(manifest)
 
-    async def _clear(self, kind: Kind[Any], namespace: str, mine: Select) -> AsyncIterator[str]:
+    async def _clear(self, kind: Kind[Any], namespace: str, mine: Selector) -> AsyncIterator[str]:
         """Everything of one kind; returns when it is gone."""
         told = set[str]()
         with suppress(UnknownKind, Denied):
@@ -80,7 +88,7 @@ class Installer:
                 for thing in things:
                     if thing.meta.deleted is None:
                         with suppress(NotFound):
-                            how = Deletion(uid=thing.meta.uid)
+                            how = DeleteOptions(uid=thing.meta.uid)
                             await self._api.delete(kind, thing.meta.name, namespace, how)
                     if thing.meta.name not in told:
                         told.add(thing.meta.name)
@@ -88,11 +96,11 @@ class Installer:
                 await self._clock.sleep(LOOK_EVERY)
 
     async def _delete(
-        self, kind: Kind[Any], name: str, propagation: Propagation = Propagation.BACKGROUND
+        self, kind: Kind[Any], name: str, propagation: DeletionPropagation = DeletionPropagation.BACKGROUND
     ) -> None:
         with suppress(NotFound):
             namespace = self._namespace if kind.namespaced else ""
-            await self._api.delete(kind, name, namespace, Deletion(propagation=propagation))
+            await self._api.delete(kind, name, namespace, DeleteOptions(propagation=propagation))
 
     async def _missing(self) -> str | None:
         deployment = await self._api.get(DEPLOYMENT, DEPLOYMENT_NAME, self._namespace)

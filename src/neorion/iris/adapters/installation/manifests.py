@@ -11,7 +11,7 @@ from neorion.capacity.coreweave import NODE_POOL
 from neorion.iris.adapters.cluster_file import ClusterFile
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.keel.base import Invalid
-from neorion.keel.kube import Kind, Manifest, Object
+from neorion.keel.kube import Kind, KubeObject, Manifest
 from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SERVICE, SERVICE_ACCOUNT
 
 DEPLOYMENT_NAME: Final = "iris-controller"
@@ -25,15 +25,15 @@ _BOUGHT: Final = frozenset({"NodePool", "ClusterRole", "ClusterRoleBinding"})
 _KINDS: Final[tuple[Kind[Any], ...]] = (
     NAMESPACE,
     SERVICE_ACCOUNT,
-    Kind(Object, "Role", "roles", _RBAC),
-    Kind(Object, "RoleBinding", "rolebindings", _RBAC),
-    Kind(Object, "ClusterRole", "clusterroles", _RBAC, namespaced=False),
-    Kind(Object, "ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
+    Kind(KubeObject, "Role", "roles", _RBAC),
+    Kind(KubeObject, "RoleBinding", "rolebindings", _RBAC),
+    Kind(KubeObject, "ClusterRole", "clusterroles", _RBAC, namespaced=False),
+    Kind(KubeObject, "ClusterRoleBinding", "clusterrolebindings", _RBAC, namespaced=False),
     CONFIG_MAP,
     NODE_POOL,
     CLAIM,
     DEPLOYMENT,
-    Kind(Object, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
+    Kind(KubeObject, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
     SERVICE,
 )
 _BY_NAME: Final = {kind.name: kind for kind in _KINDS}

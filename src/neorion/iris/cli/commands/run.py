@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 import click
 
 from neorion.iris.cli.options import BANDS, controller_option
-from neorion.keel.cli import Choices, Command, dry_run_option
+from neorion.keel.cli import Command, SuggestingChoice, dry_run_option
 from neorion.keel.cli.kit import Output
 
 # What may be given more than once is not taken from the environment: a variable would be cut at its spaces.
@@ -76,7 +76,9 @@ class Wanted(TypedDict):
 @_many("--require", metavar="RULE", help='Only workers like this: "zone=lga1", "gpu-memory>=80".')
 @_many("--prefer", metavar="RULE", help="Rather workers like this.")
 @click.option("--spread", metavar="ATTRIBUTE", help="Rather on workers that differ in this.")
-@click.option("--priority", type=Choices(BANDS), metavar="BAND", help="production, interactive or batch.")
+@click.option(
+    "--priority", type=SuggestingChoice(BANDS), metavar="BAND", help="production, interactive or batch."
+)
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Tries after a failure.")
 @click.option(
     "--preemption-retries",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import late
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.kit.table import Column, Table
-from neorion.keel.cli.kit.terminal import Screen, Tone, escape
+from neorion.keel.cli.kit.terminal import TerminalStream, Tone, escape
 
 if TYPE_CHECKING:
     from neorion.keel.cli.kit.confirmation import confirm
@@ -21,8 +21,8 @@ __all__ = [
     "FINDINGS",
     "Column",
     "Output",
-    "Screen",
     "Table",
+    "TerminalStream",
     "Tone",
     "confirm",
     "escape",

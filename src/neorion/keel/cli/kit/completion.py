@@ -9,13 +9,13 @@ from neorion.keel.base import Terminal
 from neorion.keel.cli.app import Command
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.main import completion_variable
-from neorion.keel.cli.shared_options import Choices
+from neorion.keel.cli.shared_options import SuggestingChoice
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
 @click.command("completion", cls=Command)
-@click.argument("shell", type=Choices(_SHELLS))
+@click.argument("shell", type=SuggestingChoice(_SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, out: Output, shell: str) -> None:
     """Print the completion script for bash, zsh or fish.

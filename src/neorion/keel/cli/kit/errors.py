@@ -12,10 +12,10 @@ from neorion.keel.cli.kit.optional_extras import missing_extra
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.kit.serialize import as_json_line, plain
 from neorion.keel.cli.kit.terminal import Tone, escape
-from neorion.keel.cli.shared_options import Format, Shared
+from neorion.keel.cli.shared_options import Format, SharedOptions
 
 
-def tell(error: Exception, shared: Shared, program: str) -> int:
+def tell(error: Exception, shared: SharedOptions, program: str) -> int:
     """Tells it on stderr; returns the exit code."""
     cause = error.__cause__ if isinstance(error, NotStarted) else error
     known = _as_error(_first(cause or error), program)

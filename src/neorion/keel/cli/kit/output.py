@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from neorion.keel.cli.kit.serialize import as_json, as_json_line, as_yaml, plain
 from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
-from neorion.keel.cli.kit.terminal import Screen, Tone, escape, is_live, printable
-from neorion.keel.cli.shared_options import Format, Shared
+from neorion.keel.cli.kit.terminal import TerminalStream, Tone, escape, is_live, printable
+from neorion.keel.cli.shared_options import Format, SharedOptions
 
 # To its beginning, and nothing of it left.
 _LINE_AWAY: Final = "\r\x1b[K"
@@ -18,16 +18,19 @@ _LINE_AWAY: Final = "\r\x1b[K"
 class Output(NamedTuple):
     """Shows records in the format the user asked for, and tells the rest to the person."""
 
-    shared: Shared
-    out: Screen
-    err: Screen
+    shared: SharedOptions
+    out: TerminalStream
+    err: TerminalStream
     env: Mapping[str, str]
 
     @classmethod
-    def of(cls, shared: Shared, env: Mapping[str, str] | None = None) -> "Output":
+    def of(cls, shared: SharedOptions, env: Mapping[str, str] | None = None) -> "Output":
         env = os.environ if env is None else env
         return cls(
-            shared, Screen.of(sys.stdout, shared.color, env), Screen.of(sys.stderr, shared.color, env), env
+            shared,
+            TerminalStream.of(sys.stdout, shared.color, env),
+            TerminalStream.of(sys.stderr, shared.color, env),
+            env,
         )
 
     def show(self, records: Sequence[Record], table: Table[Record]) -> None:

@@ -22,7 +22,7 @@ class Progress:
         """`note` says what is being done now."""
 
 
-class _Lines(Progress):
+class _PlainProgress(Progress):
     """Dated lines: one at the start, one every few seconds, one at the end."""
 
     def __init__(self, out: Output, title: str, total: int | None, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class _Lines(Progress):
         self._out.say(f"{self._clock.now()} {self._title}: {words}")
 
 
-class _Live(Progress):
+class _LiveProgress(Progress):
     """A bar on a terminal."""
 
     def __init__(self, update: Callable[[int, str], None]) -> None:
@@ -69,7 +69,7 @@ def progress(out: Output, title: str, clock: Clock, total: int | None = None) ->
         with _live(out, title, total) as live:
             yield live
     else:
-        lines = _Lines(out, title, total, clock)
+        lines = _PlainProgress(out, title, total, clock)
         try:
             yield lines
         except BaseException:
@@ -98,4 +98,4 @@ def _live(out: Output, title: str, total: int | None) -> Generator[Progress]:
             bar.update(count)
             bar.refresh()
 
-        yield _Live(update)
+        yield _LiveProgress(update)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar, cast
 
-from neorion.keel.cli.kit.terminal import Screen, Tone, cells, escape
+from neorion.keel.cli.kit.terminal import TerminalStream, Tone, cells, escape
 
 Record = TypeVar("Record")
 
@@ -39,7 +39,12 @@ class Table(Generic[Record]):
 
 
 def table_lines(
-    table: Table[Record], records: Sequence[Record], screen: Screen, *, wide: bool, headers: bool = True
+    table: Table[Record],
+    records: Sequence[Record],
+    screen: TerminalStream,
+    *,
+    wide: bool,
+    headers: bool = True,
 ) -> list[str]:
     columns = [column for column in table.columns if wide or not column.wide]
     texts = {column.header: [_cell(column.value(record)) for record in records] for column in columns}
@@ -57,7 +62,7 @@ def table_lines(
     return lines
 
 
-def block_lines(table: Table[Record], record: Record, screen: Screen) -> list[str]:
+def block_lines(table: Table[Record], record: Record, screen: TerminalStream) -> list[str]:
     """One record, one line for each column."""
     label_width = max(cells(column.header) for column in table.columns) + len(_GAP)
     lines: list[str] = []
@@ -86,7 +91,7 @@ def _fitting(columns: list[Column[Record]], widths: dict[str, int], room: int | 
 
 
 def _row(
-    row: Sequence[tuple[Column[Record], str, Tone | None]], widths: dict[str, int], screen: Screen
+    row: Sequence[tuple[Column[Record], str, Tone | None]], widths: dict[str, int], screen: TerminalStream
 ) -> list[str]:
     pieces: list[str] = []
     taken = 0

@@ -32,7 +32,7 @@ class Tone(StrEnum):
     QUIET = "2"
 
 
-class Screen(NamedTuple):
+class TerminalStream(NamedTuple):
     """A stream with its abilities. `width` is None where nobody watches: nothing is shortened there."""
 
     stream: TextIO

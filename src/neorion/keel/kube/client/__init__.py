@@ -5,28 +5,28 @@ Says nothing of what is asked for or why; no caches, no loops. Streams into pods
 
 from neorion.keel.kube.client.api import Client
 from neorion.keel.kube.client.cluster_config import (
-    Certificate,
-    Cluster,
+    CaBundle,
+    ClientCertificate,
+    ClusterConfig,
     ExecPlugin,
     Impersonation,
     StaticToken,
     TokenFile,
-    Trust,
 )
 from neorion.keel.kube.client.connect import connect
 from neorion.keel.kube.client.discovery import cluster_of_pod, find_cluster
 from neorion.keel.kube.client.kubeconfig import Kubeconfig, kubeconfig_paths, read_kubeconfig
 
 __all__ = [
-    "Certificate",
+    "CaBundle",
     "Client",
-    "Cluster",
+    "ClientCertificate",
+    "ClusterConfig",
     "ExecPlugin",
     "Impersonation",
     "Kubeconfig",
     "StaticToken",
     "TokenFile",
-    "Trust",
     "cluster_of_pod",
     "connect",
     "find_cluster",

@@ -9,9 +9,9 @@ import msgspec
 from neorion.keel.base import Duration
 from neorion.keel.kube.client.cluster_config import Impersonation
 from neorion.keel.kube.client.decoding import Page, decode, decode_events, decode_page
-from neorion.keel.kube.client.transport import Params, Request, Transport
+from neorion.keel.kube.client.transport import HttpRequest, Params, Transport
 from neorion.keel.kube.core import POD, SERVICE_ACCOUNT
-from neorion.keel.kube.errors import Expired, Rejected
+from neorion.keel.kube.errors import InvalidObject, ResourceExpired
 from neorion.keel.kube.interface import (
     ALL,
     ALL_LINES,
@@ -19,15 +19,15 @@ from neorion.keel.kube.interface import (
     TOKEN_LIFE,
     Added,
     Bookmark,
-    Deletion,
+    DeleteOptions,
     JsonPatch,
-    Listed,
-    LogRequest,
-    Merge,
+    ListResult,
+    MergePatch,
     Patch,
-    Select,
-    Strategic,
-    Token,
+    PodLogOptions,
+    Selector,
+    ServiceAccountToken,
+    StrategicMergePatch,
     WatchEvent,
 )
 from neorion.keel.kube.kinds import Kind, Manifest
@@ -66,12 +66,12 @@ class Client:
 
     async def read(self, path: str, params: Params = ()) -> bytes:
         """What a path of the server holds that is no object: /version, /readyz, /metrics."""
-        return await self.transport.call(Request("GET", path, params, repeatable=True))
+        return await self.transport.call(HttpRequest("GET", path, params, repeatable=True))
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         return decode(kind, await self.read(kind.object_path(namespace, name)))
 
-    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+    async def list(self, kind: Kind[T], namespace: str = "", select: Selector = ALL) -> ListResult[T]:
         chosen = _selecting(select)
         path = kind.path(namespace)
         page = decode_page(kind, await self.read(path, [*chosen, ("limit", str(PAGE))]))
@@ -81,15 +81,15 @@ class Client:
                 more = [*chosen, ("limit", str(PAGE)), ("continue", page.metadata.next_page)]
                 page = decode_page(kind, await self.read(path, more))
                 items += page.items or []
-        except Expired:
+        except ResourceExpired:
             # The server forgot that moment while we read it; one answer cannot be overtaken.
             page: Page[T] = decode_page(kind, await self.read(path, chosen))
             items = page.items or []
-        return Listed(items, page.metadata.resource_version)
+        return ListResult(items, page.metadata.resource_version)
 
     @asynccontextmanager
     async def watch(
-        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+        self, kind: Kind[T], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
         async with AsyncExitStack() as stack:
 
@@ -98,7 +98,7 @@ class Client:
 
             try:
                 events = await begun([("resourceVersion", since)] if since else _WITH_LIST)
-            except Rejected as error:
+            except InvalidObject as error:
                 # Kubernetes 1.33 can, and does only where it was told to.
                 if not any(cause.field == "sendInitialEvents" for cause in error.causes):
                     raise
@@ -108,7 +108,7 @@ class Client:
 
     @asynccontextmanager
     async def _changes(
-        self, kind: Kind[T], namespace: str, select: Select, where: Params
+        self, kind: Kind[T], namespace: str, select: Selector, where: Params
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
         params = [
             *_selecting(select),
@@ -117,19 +117,19 @@ class Client:
             ("timeoutSeconds", str(self.transport.rng.randrange(*WATCH_S))),
             *where,
         ]
-        async with self.transport.stream(Request("GET", kind.path(namespace), params)) as pieces:
+        async with self.transport.stream(HttpRequest("GET", kind.path(namespace), params)) as pieces:
             yield decode_events(kind, pieces)
 
     async def create(self, kind: Kind[T], thing: T | Manifest) -> T:
         manifest = kind.manifest(thing)
-        request = Request("POST", kind.path(kind.key(manifest).namespace), body=_encode(manifest))
+        request = HttpRequest("POST", kind.path(kind.key(manifest).namespace), body=_encode(manifest))
         return decode(kind, await self.transport.call(request))
 
     async def apply(
         self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
     ) -> T:
         manifest = kind.manifest(thing)
-        request = Request(
+        request = HttpRequest(
             "PATCH",
             kind.object_path(*kind.key(manifest), subresource),
             [("fieldManager", manager), ("force", "true" if force else "false")],
@@ -144,38 +144,44 @@ class Client:
         self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
     ) -> T:
         match patch:
-            case Merge(body):
+            case MergePatch(body):
                 form, content = "application/merge-patch+json", body
-            case Strategic(body):
+            case StrategicMergePatch(body):
                 form, content = "application/strategic-merge-patch+json", body
             case JsonPatch(operations):
                 form, content = "application/json-patch+json", operations
         path = kind.object_path(namespace, name, subresource)
-        request = Request("PATCH", path, body=_encode(content), content_type=form)
+        request = HttpRequest("PATCH", path, body=_encode(content), content_type=form)
         return decode(kind, await self.transport.call(request))
 
     async def replace(self, kind: Kind[T], thing: T | Manifest, subresource: str = "") -> T:
         manifest = kind.whole_manifest(thing)
-        request = Request("PUT", kind.object_path(*kind.key(manifest), subresource), body=_encode(manifest))
+        request = HttpRequest(
+            "PUT", kind.object_path(*kind.key(manifest), subresource), body=_encode(manifest)
+        )
         return decode(kind, await self.transport.call(request))
 
-    async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
-        request = Request(
+    async def delete(
+        self, kind: Kind[T], name: str, namespace: str = "", how: DeleteOptions = DELETE
+    ) -> None:
+        request = HttpRequest(
             "DELETE", kind.object_path(namespace, name), body=_encode(self._delete_options(how))
         )
         await self.transport.call(request)
 
-    async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
+    async def evict(self, name: str, namespace: str, how: DeleteOptions = DELETE) -> None:
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": self._delete_options(how),
         }
-        await self.transport.call(Request("POST", POD.path(namespace, name, "eviction"), body=_encode(body)))
+        await self.transport.call(
+            HttpRequest("POST", POD.path(namespace, name, "eviction"), body=_encode(body))
+        )
 
     async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None:
-        request = Request(
+        request = HttpRequest(
             "PATCH",
             kind.object_path(namespace, name, "scale"),
             body=_encode({"spec": {"replicas": replicas}}),
@@ -190,15 +196,15 @@ class Client:
         namespace: str,
         audiences: Sequence[str] = (),
         life: Duration = TOKEN_LIFE,
-    ) -> Token:
+    ) -> ServiceAccountToken:
         spec = {"audiences": list(audiences), "expirationSeconds": round(life.seconds)}
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         path = SERVICE_ACCOUNT.path(namespace, account, "token")
-        made = decode(_TOKEN, await self.transport.call(Request("POST", path, body=_encode(body))))
-        return Token(made.status.token, instant(made.status.expiration_timestamp))
+        made = decode(_TOKEN, await self.transport.call(HttpRequest("POST", path, body=_encode(body))))
+        return ServiceAccountToken(made.status.token, instant(made.status.expiration_timestamp))
 
     def logs(
-        self, name: str, namespace: str, request: LogRequest = ALL_LINES
+        self, name: str, namespace: str, request: PodLogOptions = ALL_LINES
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         flags = {"follow": request.follow, "previous": request.previous, "timestamps": request.timestamps}
         params = [(flag, "true") for flag, wanted in flags.items() if wanted]
@@ -206,9 +212,9 @@ class Client:
         params += [("tailLines", str(request.tail_lines))] if request.tail_lines is not None else []
         # The server knows whole seconds, and none is not one.
         params += [("sinceSeconds", str(max(1, round(request.since.seconds))))] if request.since else []
-        return self.transport.stream(Request("GET", POD.path(namespace, name, "log"), params))
+        return self.transport.stream(HttpRequest("GET", POD.path(namespace, name, "log"), params))
 
-    def _delete_options(self, how: Deletion) -> dict[str, object]:
+    def _delete_options(self, how: DeleteOptions) -> dict[str, object]:
         options: dict[str, object] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -237,7 +243,7 @@ _TOKEN = Kind(_TokenRequest, "TokenRequest", "token")
 
 
 async def _listed_first(
-    listed: Listed[T], changes: AsyncIterator[WatchEvent[T]]
+    listed: ListResult[T], changes: AsyncIterator[WatchEvent[T]]
 ) -> AsyncIterator[WatchEvent[T]]:
     for thing in listed.items:
         yield Added(thing)
@@ -246,6 +252,6 @@ async def _listed_first(
         yield change
 
 
-def _selecting(select: Select) -> list[tuple[str, str]]:
+def _selecting(select: Selector) -> list[tuple[str, str]]:
     chosen = (("labelSelector", select.labels), ("fieldSelector", select.fields))
     return [(name, value) for name, value in chosen if value]

@@ -12,7 +12,7 @@ from neorion.keel.base import Duration
 EXEC_TIMEOUT = Duration.of(seconds=60)
 
 
-class Trust(Struct, frozen=True):
+class CaBundle(Struct, frozen=True):
     """Whose certificate the server must show: `ca` is PEM, and without it the system's authorities count."""
 
     ca: str = ""
@@ -22,7 +22,7 @@ class Trust(Struct, frozen=True):
     file: Path | None = None
 
 
-class Certificate(Struct, frozen=True):
+class ClientCertificate(Struct, frozen=True):
     """A client certificate and its key, both PEM."""
 
     chain: str
@@ -77,12 +77,12 @@ class Impersonation(Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
-class Cluster(Struct, frozen=True):
+class ClusterConfig(Struct, frozen=True):
     """All it takes to speak to an API server."""
 
     server: str
-    trust: Trust = Trust()
-    certificate: Certificate | None = None
+    trust: CaBundle = CaBundle()
+    certificate: ClientCertificate | None = None
     source: Source | None = None
     namespace: str = "default"
     proxy: str = ""

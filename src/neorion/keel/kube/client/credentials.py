@@ -7,25 +7,31 @@ from msgspec import Struct
 
 from neorion.keel.base import Error, Instant, Invalid
 from neorion.keel.clock import Clock
-from neorion.keel.kube.client.cluster_config import Certificate, Cluster, ExecPlugin, StaticToken, TokenFile
-from neorion.keel.kube.client.tls_material import FILE_FRESH_S, Papers
+from neorion.keel.kube.client.cluster_config import (
+    ClientCertificate,
+    ClusterConfig,
+    ExecPlugin,
+    StaticToken,
+    TokenFile,
+)
+from neorion.keel.kube.client.tls_material import FILE_FRESH_S, TlsMaterial
 
 # A credential is not used in its last seconds: it would expire on the way.
 MARGIN_NS = 10 * 1_000_000_000
 
 
-class Access(Struct, frozen=True):
+class RequestAuth(Struct, frozen=True):
     """What goes with a request: a header, and the TLS it travels in."""
 
     headers: dict[str, str]
     tls: ssl.SSLContext
 
 
-class Held(Struct, frozen=True):
+class CachedCredential(Struct, frozen=True):
     """A token or a plugin's certificate, and how long it is good for: by the wall clock, by the monotonic one, or for ever."""
 
     token: str = ""
-    certificate: Certificate | None = None
+    certificate: ClientCertificate | None = None
     expires: Instant | None = None
     fresh_until: float | None = None
 
@@ -33,17 +39,17 @@ class Held(Struct, frozen=True):
 class Credentials:
     """The current access, fetched when needed, by one caller for all."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, cluster: ClusterConfig, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._papers = Papers(cluster, clock)
-        self._held: Held | None = None
-        self._access: Access | None = None
+        self._papers = TlsMaterial(cluster, clock)
+        self._held: CachedCredential | None = None
+        self._access: RequestAuth | None = None
         # How fetching failed the last time.
         self._failure: Error | None = None
 
-    async def access(self) -> Access:
+    async def access(self) -> RequestAuth:
         access = self._good()
         if access is None:
             before = self._failure
@@ -55,7 +61,7 @@ class Credentials:
                 access = access or await self._renewed()
         return access
 
-    def refused(self, access: Access) -> bool:
+    def refused(self, access: RequestAuth) -> bool:
         """The server did not accept `access`; whether there may be another one."""
         passing = not isinstance(self._cluster.source, StaticToken | None)
         if self._access is access:
@@ -65,16 +71,16 @@ class Credentials:
         certificate = self._cluster.certificate
         return passing or (certificate is not None and certificate.files is not None)
 
-    def untrusting(self, access: Access) -> bool:
+    def untrusting(self, access: RequestAuth) -> bool:
         """The authorities in `access` do not know the server; whether there may be others."""
         if self._access is access:
             self._papers.doubt()
         return self._cluster.trust.file is not None
 
-    def _good(self) -> Access | None:
+    def _good(self) -> RequestAuth | None:
         return self._access if self._papers.fresh and self._good_held() is not None else None
 
-    def _good_held(self) -> Held | None:
+    def _good_held(self) -> CachedCredential | None:
         held = self._held
         if held is None:
             return None
@@ -83,7 +89,7 @@ class Credentials:
         aged = held.fresh_until is not None and self._clock.monotonic() >= held.fresh_until
         return None if aged else held
 
-    async def _renewed(self) -> Access:
+    async def _renewed(self) -> RequestAuth:
         if not self._papers.fresh:
             await self._papers.renew()
         try:
@@ -92,26 +98,26 @@ class Credentials:
             self._failure = error
             raise
         headers = {"Authorization": f"Bearer {held.token}"} if held.token else {}
-        access = self._access = Access(headers, self._papers.tls(held.certificate))
+        access = self._access = RequestAuth(headers, self._papers.tls(held.certificate))
         return access
 
-    async def _fetch(self) -> Held:
+    async def _fetch(self) -> CachedCredential:
         match self._cluster.source:
             case None:
-                return Held()
+                return CachedCredential()
             case StaticToken(text):
-                return Held(text)
+                return CachedCredential(text)
             case TokenFile() as source:
                 # One that is being written is not the end of the one before, unless the server refused that.
                 text = await _token(source) or (self._held.token if self._held is not None else "")
                 if not text:
                     raise _no_token(source)
-                return Held(text, fresh_until=self._clock.monotonic() + FILE_FRESH_S)
+                return CachedCredential(text, fresh_until=self._clock.monotonic() + FILE_FRESH_S)
             case ExecPlugin() as plugin:
                 from neorion.keel.kube.client.exec_plugin import run_plugin  # noqa: PLC0415 -- many have none
 
                 made = await run_plugin(plugin)
-                return Held(made.token, made.certificate, made.expires)
+                return CachedCredential(made.token, made.certificate, made.expires)
 
 
 async def _token(source: TokenFile) -> str:

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from neorion.keel.base import Terminal
 from neorion.keel.kube.errors import Status, misshapen, refusal
-from neorion.keel.kube.interface import Added, Bookmark, Deleted, Modified, Unreadable, WatchEvent
+from neorion.keel.kube.interface import Added, Bookmark, Deleted, Modified, UndecodableObject, WatchEvent
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Object
+from neorion.keel.kube.objects import KubeObject
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class _Marked(Struct, frozen=True):
     metadata: _MarkMeta
 
 
-class _Mark(Struct, frozen=True, tag_field="type", tag="BOOKMARK"):
+class _Bookmark(Struct, frozen=True, tag_field="type", tag="BOOKMARK"):
     object: _Marked
 
 
@@ -52,9 +52,9 @@ class _Failed(Struct, frozen=True, tag_field="type", tag="ERROR"):
     object: Status
 
 
-class _Told(Struct, frozen=True):
+class _WatchLine(Struct, frozen=True):
     type: str
-    object: Object
+    object: KubeObject
 
 
 # A decoder knows its type inside out and is costly to make: one for each type, for ever.
@@ -70,7 +70,7 @@ def _page(type_: object) -> msgspec.json.Decoder[object]:
 
 @cache
 def _event(type_: object) -> msgspec.json.Decoder[object]:
-    return msgspec.json.Decoder(Added[type_] | Modified[type_] | Deleted[type_] | _Mark | _Failed)
+    return msgspec.json.Decoder(Added[type_] | Modified[type_] | Deleted[type_] | _Bookmark | _Failed)
 
 
 def decode(kind: Kind[T], body: bytes) -> T:
@@ -90,7 +90,7 @@ async def decode_events(kind: Kind[T], pieces: AsyncIterator[bytes]) -> AsyncIte
             yield _unreadable(line, error)
             continue
         match told:
-            case _Mark(marked):
+            case _Bookmark(marked):
                 done = marked.metadata.annotations.get(_INITIAL_DONE) == "true"
                 yield Bookmark(marked.metadata.resource_version, done)
             case _Failed(status):
@@ -120,13 +120,13 @@ def _converted(type_: type[object], kind: Kind[object], body: bytes) -> object:
         raise misshapen(kind.name, error) from error
 
 
-def _unreadable(line: bytes, error: Terminal) -> Unreadable:
+def _unreadable(line: bytes, error: Terminal) -> UndecodableObject:
     """Whose object it is. A line that does not even tell that ends the watch."""
     try:
-        told = msgspec.convert(_without_nulls(msgspec.json.decode(line)), _Told)
+        told = msgspec.convert(_without_nulls(msgspec.json.decode(line)), _WatchLine)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise error from None
-    return Unreadable(told.object.meta, error, gone=told.type == "DELETED")
+    return UndecodableObject(told.object.meta, error, gone=told.type == "DELETED")
 
 
 def _without_nulls(value: object) -> object:

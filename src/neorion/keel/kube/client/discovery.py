@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from neorion.keel.base import NotFound
 from neorion.keel.http.proxies import proxy_from
-from neorion.keel.kube.client.cluster_config import Cluster, TokenFile, Trust
+from neorion.keel.kube.client.cluster_config import CaBundle, ClusterConfig, TokenFile
 from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -16,7 +16,7 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _MOUNTED = ("token", "namespace", "ca.crt")
 
 
-def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> Cluster:
+def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> ClusterConfig:
     """The cluster this pod runs in, as its service account. The kubelet renews the token; it is read again and again."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not all((account / name).exists() for name in _MOUNTED):
@@ -28,13 +28,13 @@ def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCO
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     namespace = (account / "namespace").read_text(encoding="utf-8").strip()
     authority = account / "ca.crt"
-    trust = Trust(authority.read_text(encoding="utf-8"), file=authority)
-    return Cluster(server, trust, source=TokenFile(account / "token"), namespace=namespace)
+    trust = CaBundle(authority.read_text(encoding="utf-8"), file=authority)
+    return ClusterConfig(server, trust, source=TokenFile(account / "token"), namespace=namespace)
 
 
 def find_cluster(
     kubeconfig: Path | None = None, context: str = "", environ: Mapping[str, str] = os.environ
-) -> Cluster:
+) -> ClusterConfig:
     """The given file, else KUBECONFIG, else the pod's own cluster, else ~/.kube/config.
 
     A pod's own is reached directly, any other through the proxy that the environment names for it.

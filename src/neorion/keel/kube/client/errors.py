@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import msgspec
 
 from neorion.keel.base import Deadline, Duration, Error, Retry, Terminal
-from neorion.keel.http.connection_pool import Crowded
-from neorion.keel.http.dialer import Unreached
-from neorion.keel.http.message import Garbled, Head
-from neorion.keel.kube.errors import Details, Status, refusal
+from neorion.keel.http.connection_pool import PoolExhausted
+from neorion.keel.http.dialer import DialError
+from neorion.keel.http.message import ProtocolError, ResponseHead
+from neorion.keel.kube.errors import Status, StatusDetails, refusal
 
 # A longer Retry-After is handed to the caller, who may have better things to do than to wait.
 AFTER_MAX = Duration.of(seconds=10)
@@ -29,13 +29,13 @@ def translated(server: str) -> Generator[None]:
             f"The certificate of {server} is not trusted: {error}.",
             hint="Check the cluster's certificate authority and the server's name.",
         ) from error
-    except Unreached as error:
+    except DialError as error:
         raise Retry(
             "kube.unreachable",
             f"The API server at {server} cannot be reached: {error}.",
             hint="Check that it runs and that this machine may reach it.",
         ) from error
-    except Crowded as error:
+    except PoolExhausted as error:
         raise Retry(
             "kube.crowded",
             f"All {error} connections of this program to {server} are in use, and none became free in time.",
@@ -53,7 +53,7 @@ def translated(server: str) -> Generator[None]:
             f"The connection to {server} broke before the answer was complete.",
             hint="Read the object before trying again: the request may have been carried out.",
         ) from error
-    except Garbled as error:
+    except ProtocolError as error:
         raise Terminal(
             "kube.no_answer",
             f"What listens at {server} does not answer like an API server: {error}.",
@@ -61,7 +61,7 @@ def translated(server: str) -> Generator[None]:
         ) from error
 
 
-def refused(head: Head, body: bytes) -> Error:
+def refused(head: ResponseHead, body: bytes) -> Error:
     """The error that an answer stands for; proxies in between answer without a Status."""
     told = head.headers.get("retry-after", "")
     after = Duration.of(seconds=int(told)) if told.isdecimal() and len(told) < 8 else None
@@ -71,7 +71,7 @@ def refused(head: Head, body: bytes) -> Error:
         text = body[:FOREIGN_TEXT_MAX].decode(errors="replace").strip()
         status = Status(message=text, reason=head.reason)
     return refusal(
-        Status(status.status, status.message, status.reason, head.status, status.details or Details()),
+        Status(status.status, status.message, status.reason, head.status, status.details or StatusDetails()),
         after,
     )
 

@@ -12,7 +12,7 @@ from anyio.abc import ByteReceiveStream
 from msgspec import Struct
 
 from neorion.keel.base import Deadline, Instant, Invalid, Terminal
-from neorion.keel.kube.client.cluster_config import Certificate, ExecPlugin
+from neorion.keel.kube.client.cluster_config import ClientCertificate, ExecPlugin
 from neorion.keel.kube.objects import instant
 
 # Enough of a plugin's complaint to understand it.
@@ -21,11 +21,11 @@ SAID_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ExecCredential:
     """What a plugin gave."""
 
     token: str = field(repr=False)
-    certificate: Certificate | None
+    certificate: ClientCertificate | None
     expires: Instant | None
 
 
@@ -41,7 +41,7 @@ class _Credential(Struct, rename="camel"):
     status: _Status | None = None
 
 
-async def run_plugin(plugin: ExecPlugin) -> Made:
+async def run_plugin(plugin: ExecPlugin) -> ExecCredential:
     info = {
         "apiVersion": plugin.api_version,
         "kind": "ExecCredential",
@@ -101,7 +101,7 @@ def _last(said: bytearray) -> str:
     return said.decode(errors="replace").strip()[-STDERR_MAX:]
 
 
-def _read(plugin: ExecPlugin, printed: bytes) -> Made:
+def _read(plugin: ExecPlugin, printed: bytes) -> ExecCredential:
     try:
         credential = msgspec.json.decode(printed, type=_Credential)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -117,9 +117,9 @@ def _read(plugin: ExecPlugin, printed: bytes) -> Made:
             hint="Compare the apiVersion in the kubeconfig with the plugin's manual.",
         )
     certificate = (
-        Certificate(status.client_certificate_data, status.client_key_data)
+        ClientCertificate(status.client_certificate_data, status.client_key_data)
         if status.client_key_data
         else None
     )
     expires = instant(status.expiration_timestamp) if status.expiration_timestamp else None
-    return Made(status.token, certificate, expires)
+    return ExecCredential(status.token, certificate, expires)

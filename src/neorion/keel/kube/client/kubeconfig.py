@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from neorion.keel.base import Invalid, NotFound, did_you_mean
 from neorion.keel.kube.client.cluster_config import (
-    Certificate,
-    Cluster,
+    CaBundle,
+    ClientCertificate,
+    ClusterConfig,
     ExecPlugin,
     Impersonation,
     Source,
     StaticToken,
     TokenFile,
-    Trust,
 )
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class Kubeconfig(Struct, frozen=True):
     clusters: Mapping[str, _Entry[_Cluster]]
     users: Mapping[str, _Entry[_User]]
 
-    def cluster(self, context: str = "") -> Cluster:
+    def cluster(self, context: str = "") -> ClusterConfig:
         """The cluster that a context names; without a name, the current one."""
         chosen = _known(self.contexts, context or self.current, "context")
         place = _known(self.clusters, chosen.cluster, "cluster")
@@ -151,13 +151,13 @@ class Kubeconfig(Struct, frozen=True):
                 hint="Remove insecure-skip-tls-verify, or remove certificate-authority.",
             )
         authority = (place.value.certificate_authority_data, place.value.certificate_authority)
-        trust = Trust(
+        trust = CaBundle(
             place.text(*authority, "authority"),
             place.value.tls_server_name,
             place.value.insecure_skip_tls_verify,
             place.file(*authority),
         )
-        return Cluster(
+        return ClusterConfig(
             place.value.server.rstrip("/"),
             trust,
             _certificate(user),
@@ -257,7 +257,7 @@ def _read(path: Path, what: str) -> str:
         ) from None
 
 
-def _certificate(user: _Entry[_User]) -> Certificate | None:
+def _certificate(user: _Entry[_User]) -> ClientCertificate | None:
     told = user.value
     chain = user.text(told.client_certificate_data, told.client_certificate, "certificate")
     key = user.text(told.client_key_data, told.client_key, "key")
@@ -271,10 +271,10 @@ def _certificate(user: _Entry[_User]) -> Certificate | None:
     key_file = user.file(told.client_key_data, told.client_key)
     # Half a pair that is renewed would not fit the other half.
     files = (chain_file, key_file) if chain_file is not None and key_file is not None else None
-    return Certificate(chain, key, files) if chain else None
+    return ClientCertificate(chain, key, files) if chain else None
 
 
-def _source(user: _Entry[_User], cluster: _Cluster, trust: Trust) -> Source | None:
+def _source(user: _Entry[_User], cluster: _Cluster, trust: CaBundle) -> Source | None:
     value = user.value
     if value.auth_provider is not None or value.username:
         raise Invalid(
@@ -289,7 +289,7 @@ def _source(user: _Entry[_User], cluster: _Cluster, trust: Trust) -> Source | No
     return StaticToken(value.token) if value.token else None
 
 
-def _plugin(plugin: _Exec, folder: Path, cluster: _Cluster, trust: Trust) -> ExecPlugin:
+def _plugin(plugin: _Exec, folder: Path, cluster: _Cluster, trust: CaBundle) -> ExecPlugin:
     if plugin.api_version not in _EXEC_VERSIONS:
         raise Invalid(
             "kube.exec_version",

@@ -6,10 +6,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from neorion.keel.base import Invalid
-from neorion.keel.kube.client.cluster_config import Certificate, Trust
+from neorion.keel.kube.client.cluster_config import CaBundle, ClientCertificate
 
 
-def tls_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext:
+def tls_context(trust: CaBundle, certificate: ClientCertificate | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=trust.ca or None)
     except ssl.SSLError:
@@ -29,7 +29,7 @@ def tls_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext
     return context
 
 
-def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
+def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     with _file(certificate.chain) as chain, _file(certificate.key) as key:
         try:
             # A key behind a passphrase is refused, as kubectl does: OpenSSL would ask on the terminal, or of whatever is our input.

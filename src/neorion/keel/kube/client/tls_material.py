@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Invalid
 from neorion.keel.clock import Clock
-from neorion.keel.kube.client.cluster_config import Certificate, Cluster, Trust
+from neorion.keel.kube.client.cluster_config import CaBundle, ClientCertificate, ClusterConfig
 from neorion.keel.kube.client.tls import tls_context
 
 # Whoever renews a token or a certificate does it long before the old one ends; a file is read again after this long, or
@@ -16,14 +16,14 @@ from neorion.keel.kube.client.tls import tls_context
 FILE_FRESH_S = 60.0
 
 
-class Papers:
+class TlsMaterial:
     """A TLS for as long as nothing of it changes. Connections that stand on an older one are not used again."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, cluster: ClusterConfig, clock: Clock) -> None:
         self._trust = cluster.trust
         self._certificate = cluster.certificate
         self._clock = clock
-        self._made: tuple[Trust, Certificate | None, ssl.SSLContext] | None = None
+        self._made: tuple[CaBundle, ClientCertificate | None, ssl.SSLContext] | None = None
         certificate = cluster.certificate
         files = (cluster.trust.file, *(certificate.files or () if certificate is not None else ()))
         self._files = [file for file in files if file is not None]
@@ -64,7 +64,7 @@ class Papers:
             return
         self._trust, self._certificate = trust, certificate
 
-    def tls(self, given: Certificate | None = None) -> ssl.SSLContext:
+    def tls(self, given: ClientCertificate | None = None) -> ssl.SSLContext:
         """With the certificate that a plugin gave, or with the cluster's own."""
         certificate = given or self._certificate
         if self._made is None or self._made[:2] != (self._trust, certificate):

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Invalid, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.http.connection_pool import Answer, Connections
-from neorion.keel.http.message import Head, Headers
-from neorion.keel.kube.client.cluster_config import Cluster, Impersonation
-from neorion.keel.kube.client.credentials import Access, Credentials
+from neorion.keel.http.connection_pool import ConnectionPool, PooledResponse
+from neorion.keel.http.message import Headers, ResponseHead
+from neorion.keel.kube.client.cluster_config import ClusterConfig, Impersonation
+from neorion.keel.kube.client.credentials import Credentials, RequestAuth
 from neorion.keel.kube.client.errors import refused, translated, worth_waiting
 from neorion.keel.run import Backoff, retry
 
@@ -31,7 +31,7 @@ REQUEST_S_MAX = 65.0
 Params = Sequence[tuple[str, str]]
 
 
-class Request(Struct, frozen=True):
+class HttpRequest(Struct, frozen=True):
     """One call. `repeatable`: doing it twice is as good as once, so a lost answer may be asked for again."""
 
     method: str
@@ -46,7 +46,7 @@ class Transport:
     """The way to one API server, as one user."""
 
     def __init__(
-        self, cluster: Cluster, connections: Connections, clock: Clock, rng: Rng, agent: str
+        self, cluster: ClusterConfig, connections: ConnectionPool, clock: Clock, rng: Rng, agent: str
     ) -> None:
         self.cluster = cluster
         self.clock = clock
@@ -79,7 +79,7 @@ class Transport:
         other.rehearses = True
         return other
 
-    async def call(self, request: Request) -> bytes:
+    async def call(self, request: HttpRequest) -> bytes:
         """The body of the answer. Waits out what is known to pass; the server's Retry-After is the least wait."""
 
         async def attempt() -> bytes | Error:
@@ -95,7 +95,7 @@ class Transport:
             raise answer
         return answer
 
-    async def once(self, request: Request) -> bytes:
+    async def once(self, request: HttpRequest) -> bytes:
         """The same for those who wait in their own way: one try, and one more with fresh credentials."""
         access = await self._credentials.access()
         head, body = await self._whole(request, access)
@@ -105,19 +105,19 @@ class Transport:
             raise refused(head, body)
         return body
 
-    async def _whole(self, request: Request, access: Access) -> tuple[Head, bytes]:
+    async def _whole(self, request: HttpRequest, access: RequestAuth) -> tuple[ResponseHead, bytes]:
         with translated(self.cluster.server):
             async with asyncio.timeout(REQUEST_S_MAX):
                 answer = await self._ask(request, access)
                 return answer.head, await answer.read()
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def stream(self, request: HttpRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The body of an answer as it comes, in pieces. Nothing is retried but stale credentials."""
         async with self._opened(request) as answer:
             yield self._pieces(answer)
 
-    async def _pieces(self, answer: Answer) -> AsyncIterator[bytes]:
+    async def _pieces(self, answer: PooledResponse) -> AsyncIterator[bytes]:
         while True:
             with translated(self.cluster.server):
                 piece = await answer.piece()
@@ -132,7 +132,7 @@ class Transport:
 
         key = b64encode(self.rng.randrange(0, 2**128).to_bytes(16)).decode()
         greeting = websocket.greeting(key, protocol)
-        async with self._opened(Request("GET", path, params), greeting, REQUEST_S_MAX) as answer:
+        async with self._opened(HttpRequest("GET", path, params), greeting, REQUEST_S_MAX) as answer:
             if not websocket.accepted(answer.head, key, protocol):
                 raise Terminal(
                     "kube.protocol",
@@ -147,8 +147,8 @@ class Transport:
 
     @asynccontextmanager
     async def _opened(
-        self, request: Request, more: Headers = (), within_s: float | None = None
-    ) -> AsyncGenerator[Answer]:
+        self, request: HttpRequest, more: Headers = (), within_s: float | None = None
+    ) -> AsyncGenerator[PooledResponse]:
         """An answer whose body has yet to come; a refusal is read to its end and raised.
 
         The log of a container that says nothing begins with its first word: without `within_s` there is no limit.
@@ -166,12 +166,14 @@ class Transport:
                 raise refused(answer.head, body)
             yield answer
 
-    async def _begun(self, request: Request, access: Access, more: Headers, within_s: float | None) -> Answer:
+    async def _begun(
+        self, request: HttpRequest, access: RequestAuth, more: Headers, within_s: float | None
+    ) -> PooledResponse:
         with translated(self.cluster.server):
             async with asyncio.timeout(within_s):
                 return await self._ask(request, access, more)
 
-    async def _ask(self, request: Request, access: Access, more: Headers = ()) -> Answer:
+    async def _ask(self, request: HttpRequest, access: RequestAuth, more: Headers = ()) -> PooledResponse:
         headers = [*self._headers, *access.headers.items(), *more]
         if request.body is not None:
             headers.append(("Content-Type", request.content_type))

@@ -6,8 +6,8 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import Protocol, Side, State
 from websockets.utils import accept_key
 
-from neorion.keel.http.bounded_stream import Link
-from neorion.keel.http.message import Head, Headers
+from neorion.keel.http.bounded_stream import BoundedStream
+from neorion.keel.http.message import Headers, ResponseHead
 
 # The kubelet's pieces have 32 KiB; nothing on its streams comes near this.
 MESSAGE_MAX = 4 * 2**20
@@ -23,7 +23,7 @@ def greeting(key: str, protocol: str) -> Headers:
     ]
 
 
-def accepted(head: Head, key: str, protocol: str) -> bool:
+def accepted(head: ResponseHead, key: str, protocol: str) -> bool:
     """Whether the server has read the greeting and speaks the protocol."""
     told = head.headers.get
     return (
@@ -36,7 +36,7 @@ def accepted(head: Head, key: str, protocol: str) -> bool:
 class WebSocket:
     """Messages of bytes, both ways. One task receives; any may send."""
 
-    def __init__(self, link: Link, behind: bytes) -> None:
+    def __init__(self, link: BoundedStream, behind: bytes) -> None:
         self._link = link
         self._protocol = Protocol(Side.CLIENT, state=State.OPEN, max_size=MESSAGE_MAX)
         self._frames: deque[Frame] = deque()

@@ -16,13 +16,13 @@ imported by processes that serve them.
 from neorion.keel.kube.control.applier import Applier, difference
 from neorion.keel.kube.control.apply_hash import APPLIED
 from neorion.keel.kube.control.controller import Controller, Reconcile, not_only_status, own_key, owner_key
-from neorion.keel.kube.control.election import TENURE, UNFENCED, Election, Fence, Tenure
-from neorion.keel.kube.control.events import Recorder
-from neorion.keel.kube.control.informer import Index, Informer, Listener, by_label, by_owner
-from neorion.keel.kube.control.metrics_port import UNMEASURED, Ending, Measures
+from neorion.keel.kube.control.election import TENURE, UNFENCED, Election, Fence, LeaderLeaseTiming
+from neorion.keel.kube.control.events import EventRecorder
+from neorion.keel.kube.control.informer import EventHandler, Index, Informer, by_label, by_owner
+from neorion.keel.kube.control.metrics_port import UNMEASURED, ControlMetricsSink, ReconcileOutcome
 from neorion.keel.kube.control.operator import Operator
-from neorion.keel.kube.control.queue import Lane, Taken, WorkQueue
-from neorion.keel.kube.control.reflector import Feed, Informers
+from neorion.keel.kube.control.queue import Priority, QueueItem, WorkQueue
+from neorion.keel.kube.control.reflector import InformerFactory, Reflector
 
 __all__ = [
     "APPLIED",
@@ -30,22 +30,22 @@ __all__ = [
     "UNFENCED",
     "UNMEASURED",
     "Applier",
+    "ControlMetricsSink",
     "Controller",
     "Election",
-    "Ending",
-    "Feed",
+    "EventHandler",
+    "EventRecorder",
     "Fence",
     "Index",
     "Informer",
-    "Informers",
-    "Lane",
-    "Listener",
-    "Measures",
+    "InformerFactory",
+    "LeaderLeaseTiming",
     "Operator",
+    "Priority",
+    "QueueItem",
     "Reconcile",
-    "Recorder",
-    "Taken",
-    "Tenure",
+    "ReconcileOutcome",
+    "Reflector",
     "WorkQueue",
     "by_label",
     "by_owner",

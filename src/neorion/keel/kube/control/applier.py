@@ -7,32 +7,32 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 
 from neorion.keel.base import Conflict, NotFound
-from neorion.keel.kube.control.apply_hash import Wanted
+from neorion.keel.kube.control.apply_hash import DesiredManifest
 from neorion.keel.kube.control.election import UNFENCED, Fence
-from neorion.keel.kube.control.metrics_port import UNMEASURED, Measures
-from neorion.keel.kube.control.reflector import Informers
-from neorion.keel.kube.errors import Rejected
-from neorion.keel.kube.interface import Api, Deletion, Merge
+from neorion.keel.kube.control.metrics_port import UNMEASURED, ControlMetricsSink
+from neorion.keel.kube.control.reflector import InformerFactory
+from neorion.keel.kube.errors import InvalidObject
+from neorion.keel.kube.interface import DeleteOptions, KubeApi, MergePatch
 from neorion.keel.kube.kinds import Kind, Manifest
-from neorion.keel.kube.objects import Key, Meta, Object, Part
+from neorion.keel.kube.objects import KubeObject, KubeStruct, ObjectKey, ObjectMeta
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 
 # Objects of kinds without generations, for which an apply must be remembered: about 15 MB when full.
 REMEMBERED_MAX: Final = 50_000
 
 
-class Reported(Protocol):
+class HasStatus(Protocol):
     """An object with a status of its own."""
 
     @property
-    def meta(self) -> Meta: ...
+    def meta(self) -> ObjectMeta: ...
 
     @property
-    def status(self) -> Part: ...
+    def status(self) -> KubeStruct: ...
 
 
-R = TypeVar("R", bound=Reported)
+R = TypeVar("R", bound=HasStatus)
 
 
 class Applier:
@@ -44,22 +44,22 @@ class Applier:
 
     def __init__(
         self,
-        api: Api,
+        api: KubeApi,
         manager: str,
-        informers: Informers,
+        informers: InformerFactory,
         fence: Fence = UNFENCED,
-        measures: Measures = UNMEASURED,
+        measures: ControlMetricsSink = UNMEASURED,
     ) -> None:
         self.manager = manager
         self._api = api
         self._informers = informers
         self._fence = fence
         self._measures = measures
-        self._remembered: dict[tuple[str, Key], int] = {}
+        self._remembered: dict[tuple[str, ObjectKey], int] = {}
 
     async def apply(self, kind: Kind[T], manifest: Manifest | T, observed: T | None) -> T:
         """Server-side apply, if this was not the last thing applied or if somebody has changed the object since."""
-        wanted = Wanted.of(kind.manifest(manifest))
+        wanted = DesiredManifest.of(kind.manifest(manifest))
         if observed is not None and self._stands(kind, wanted, observed):
             return observed
         self._begin("apply", kind)
@@ -70,14 +70,14 @@ class Applier:
             self._remember(kind, wanted, written.meta)
         return self._observed(kind, written)
 
-    async def write_status(self, kind: Kind[R], observed: R, status: Part) -> R:
+    async def write_status(self, kind: Kind[R], observed: R, status: KubeStruct) -> R:
         """Changes the fields in which the status differs; those it no longer has are taken away."""
         # Mostly nothing differs, and to see that is much cheaper than to say what does.
         if observed.status == status or not (change := difference(_plain(observed.status), _plain(status))):
             return observed
         self._begin("status", kind)
         meta = observed.meta
-        patch = Merge({"metadata": {"resourceVersion": meta.resource_version}, "status": change})
+        patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version}, "status": change})
         written = await self._api.patch(kind, meta.name, patch, meta.namespace, "status")
         return cast("R", self._observed(cast("Kind[Any]", kind), cast("Any", written)))
 
@@ -89,7 +89,7 @@ class Applier:
         others = [one for one in meta.finalizers if one != name]
         finalizers = [*others, name] if wanted else others
         self._begin("finalizer", kind)
-        patch = Merge({"metadata": {"resourceVersion": meta.resource_version, "finalizers": finalizers}})
+        patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version, "finalizers": finalizers}})
         written = await self._api.patch(kind, meta.name, patch, meta.namespace)
         # A server answers with the object that it has just removed: mirrors wait for the watch to say so.
         return written if meta.deleted else self._observed(kind, written)
@@ -100,13 +100,13 @@ class Applier:
             return
         self._begin("delete", kind)
         meta = observed.meta
-        seen = Deletion(uid=meta.uid, version=meta.resource_version)
+        seen = DeleteOptions(uid=meta.uid, version=meta.resource_version)
         try:
             await self._api.delete(kind, meta.name, meta.namespace, seen)
         except NotFound:
             return
 
-    def _stands(self, kind: Kind[T], wanted: Wanted, observed: T) -> bool:
+    def _stands(self, kind: Kind[T], wanted: DesiredManifest, observed: T) -> bool:
         meta = observed.meta
         if not wanted.has_metadata(meta):
             return False
@@ -118,7 +118,7 @@ class Applier:
             self._remember(kind, wanted, meta)
         return seen
 
-    def _remember(self, kind: Kind[T], wanted: Wanted, written: Meta) -> None:
+    def _remember(self, kind: Kind[T], wanted: DesiredManifest, written: ObjectMeta) -> None:
         # Taken out first, so that what was remembered longest ago stands first.
         self._remembered.pop((kind.resource, written.key), None)
         self._remembered[kind.resource, written.key] = _print(wanted, written)
@@ -139,7 +139,7 @@ def _replaced_is_conflict() -> Generator[None]:
     """To a server, another uid in an apply is a mistake in the object; to us the world has moved on."""
     try:
         yield
-    except Rejected as error:
+    except InvalidObject as error:
         if any(cause.field == "metadata.uid" for cause in error.causes):
             raise Conflict(
                 "kube.replaced", error.sentence, hint="Read the object again and decide anew."
@@ -160,10 +160,10 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     return change
 
 
-def _plain(part: Part) -> dict[str, Any]:
+def _plain(part: KubeStruct) -> dict[str, Any]:
     return msgspec.to_builtins(part)
 
 
-def _print(wanted: Wanted, meta: Meta) -> int:
+def _print(wanted: DesiredManifest, meta: ObjectMeta) -> int:
     """Sixty-four bits of what was wanted and of what it led to: many are kept, and only ever compared."""
     return hash((wanted.hashes, meta.uid, meta.generation or meta.resource_version))

@@ -7,7 +7,7 @@ from typing import Any, Final, Self, cast
 
 import msgspec
 
-from neorion.keel.kube.objects import Meta, Object
+from neorion.keel.kube.objects import KubeObject, ObjectMeta
 
 # `<hash of the spec>.<hash of the metadata>/<generation that the apply led to>`.
 APPLIED: Final = "neorion.dev/applied"
@@ -16,7 +16,7 @@ _NAMES: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredManifest:
     """A manifest somebody wants applied, and the hashes by which it is known again."""
 
     body: dict[str, Any]
@@ -30,7 +30,7 @@ class Wanted:
         spec_hash = _hash({name: part for name, part in body.items() if name != "metadata"})
         return cls(body, metadata, spec_hash, f"{spec_hash}.{_hash(metadata)}")
 
-    def stamped(self, observed: Meta | None) -> dict[str, Any]:
+    def stamped(self, observed: ObjectMeta | None) -> dict[str, Any]:
         """The manifest with its mark, and bound to the object it was decided for, as it was then."""
         mark = f"{self.hashes}/{self._generation(observed)}"
         annotations: dict[str, str] = self.metadata.get("annotations", {})
@@ -39,14 +39,14 @@ class Wanted:
             metadata |= {"uid": observed.uid, "resourceVersion": observed.resource_version}
         return {**self.body, "metadata": metadata}
 
-    def is_marked_on(self, observed: Meta) -> bool:
+    def is_marked_on(self, observed: ObjectMeta) -> bool:
         """Whether the object says that this was applied and that its spec has not been touched since."""
         return (
             observed.generation > 0
             and observed.annotations.get(APPLIED) == f"{self.hashes}/{observed.generation}"
         )
 
-    def is_seen_on(self, observed: Object) -> bool:
+    def is_seen_on(self, observed: KubeObject) -> bool:
         """For kinds without generations, which cannot say: whether this was applied, and all of it can still be read.
 
         What a kind's type leaves out cannot be read: such an object is applied once after every start.
@@ -57,7 +57,7 @@ class Wanted:
         wanted = {name: part for name, part in self.body.items() if name not in _NAMES}
         return _holds(msgspec.to_builtins(observed), wanted)
 
-    def has_metadata(self, observed: Meta) -> bool:
+    def has_metadata(self, observed: ObjectMeta) -> bool:
         """Whether what is wanted of the metadata is there: changes to it do not count as a generation."""
         owners = {owner.uid for owner in observed.owners}
         return (
@@ -67,7 +67,7 @@ class Wanted:
             and set(observed.finalizers).issuperset(self.metadata.get("finalizers", ()))
         )
 
-    def _generation(self, observed: Meta | None) -> int:
+    def _generation(self, observed: ObjectMeta | None) -> int:
         """The generation that applying this will lead to. A wrong guess costs one apply after the next start."""
         if observed is None:
             return 1

@@ -9,15 +9,15 @@ import anyio.lowlevel
 from neorion.keel.base import Conflict, Duration, Error, Retry, Terminal
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.control.informer import Informer
-from neorion.keel.kube.control.metrics_port import UNMEASURED, Ending, Measures
-from neorion.keel.kube.control.queue import K, Lane, Taken, WorkQueue
+from neorion.keel.kube.control.metrics_port import UNMEASURED, ControlMetricsSink, ReconcileOutcome
+from neorion.keel.kube.control.queue import K, Priority, QueueItem, WorkQueue
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Key, Object
+from neorion.keel.kube.objects import KubeObject, ObjectKey
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 
 Reconcile = Callable[[K], Awaitable[Duration | None]]
 
@@ -45,7 +45,7 @@ class Controller(Generic[K]):
         reconcile: Reconcile[K],
         clock: Clock,
         rng: Rng,
-        measures: Measures = UNMEASURED,
+        measures: ControlMetricsSink = UNMEASURED,
         workers: int = WORKERS,
     ) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class Controller(Generic[K]):
         where `begins` is False, not with those of these, because there is nothing to do for a key that no other names.
         """
 
-        def hear(before: T | None, after: T | None, lane: Lane) -> None:
+        def hear(before: T | None, after: T | None, lane: Priority) -> None:
             # Whoever does not work keeps its mirrors warm and begins with everything.
             if self._queue is None or (before and after and not matters(before, after)):
                 return
@@ -131,7 +131,7 @@ class Controller(Generic[K]):
                 thing = informer.get(name)
                 for keys in ways if thing is not None else ():
                     for key in keys(thing):
-                        queue.add(key, Lane.PATIENT)
+                        queue.add(key, Priority.PATIENT)
 
     def stop(self) -> None:
         self._stopping = True
@@ -148,7 +148,7 @@ class Controller(Generic[K]):
             # A reconcile that finds nothing to do never waits: thousands in a row would keep the lease from its renewal.
             await anyio.lowlevel.checkpoint()
 
-    async def _turn(self, queue: WorkQueue[K], taken: Taken[K]) -> Ending:
+    async def _turn(self, queue: WorkQueue[K], taken: QueueItem[K]) -> ReconcileOutcome:
         key = taken.key
         try:
             with anyio.fail_after(RECONCILE_S_MAX):
@@ -156,37 +156,37 @@ class Controller(Generic[K]):
         except Terminal as error:
             log.failure("reconcile gave up", error, controller=self.name, key=str(key))
             queue.finish(key)
-            return Ending.REFUSED
+            return ReconcileOutcome.REFUSED
         except Conflict as error:
             # The world has moved on; the next look decides anew.
             log.debug("reconcile met a conflict", controller=self.name, key=str(key), error=str(error))
             queue.fail(key, at_most=CONFLICT_WAIT_MOST)
-            return Ending.CONFLICT
+            return ReconcileOutcome.CONFLICT
         except Error as error:
             wait = queue.fail(key, at_least=error.after if isinstance(error, Retry) else None)
             log.warning(
                 "reconcile failed", controller=self.name, key=str(key), error=str(error), again_in=str(wait)
             )
-            return Ending.LATER
+            return ReconcileOutcome.LATER
         except Exception as error:  # noqa: BLE001 -- a bug met by one object must not stop the others
             wait = queue.fail(key)
             log.failure("reconcile crashed", error, controller=self.name, key=str(key), again_in=str(wait))
-            return Ending.CRASHED
+            return ReconcileOutcome.CRASHED
         queue.finish(key, wake_after)
-        return Ending.DONE
+        return ReconcileOutcome.DONE
 
 
-def own_key(thing: Object) -> Iterable[Key]:
+def own_key(thing: KubeObject) -> Iterable[ObjectKey]:
     """An object wakes itself."""
     return (thing.meta.key,)
 
 
-def owner_key(kind: Kind[Any]) -> Callable[[Object], Iterable[Key]]:
+def owner_key(kind: Kind[Any]) -> Callable[[KubeObject], Iterable[ObjectKey]]:
     """An object wakes its owners of this kind."""
 
-    def keys(thing: Object) -> Iterable[Key]:
+    def keys(thing: KubeObject) -> Iterable[ObjectKey]:
         return (
-            Key(thing.meta.namespace if kind.namespaced else "", owner.name)
+            ObjectKey(thing.meta.namespace if kind.namespaced else "", owner.name)
             for owner in thing.meta.owners
             if owner.kind == kind.name and owner.api_version.rpartition("/")[0] == kind.group
         )
@@ -194,7 +194,7 @@ def owner_key(kind: Kind[Any]) -> Callable[[Object], Iterable[Key]]:
     return keys
 
 
-def not_only_status(before: Object, after: Object) -> bool:
+def not_only_status(before: KubeObject, after: KubeObject) -> bool:
     """For kinds with generations: whether more than the status has changed, which the controller itself writes."""
     old, new = before.meta, after.meta
     return (

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.core import LEASE, Lease
-from neorion.keel.kube.interface import Api, Bookmark, Deleted, Select
-from neorion.keel.kube.objects import Key, Meta, micro_time_text
+from neorion.keel.kube.interface import Bookmark, Deleted, KubeApi, Selector
+from neorion.keel.kube.objects import ObjectKey, ObjectMeta, micro_time_text
 from neorion.keel.run import Backoff
 from neorion.keel.telemetry import logger
 
@@ -41,7 +41,7 @@ UNFENCED: Final = Unfenced()
 
 
 @dataclass(frozen=True, slots=True)
-class Tenure:
+class LeaderLeaseTiming:
     """Others take over `lasts` after the last renewal that they saw; the holder stops `stop_after` its last renewal.
 
     Each side measures by its own monotonic clock, so only the rates of clocks matter: the holder's may run slower than
@@ -62,7 +62,7 @@ class Tenure:
 
 
 # A dead holder is replaced within ten seconds, and four renewals in a row may fail before a living one stops.
-TENURE: Final = Tenure(Duration.of(seconds=9), Duration.of(seconds=6), Duration.of(seconds=1.5))
+TENURE: Final = LeaderLeaseTiming(Duration.of(seconds=9), Duration.of(seconds=6), Duration.of(seconds=1.5))
 
 
 class Election:
@@ -73,7 +73,13 @@ class Election:
     """
 
     def __init__(
-        self, api: Api, lease: Key, identity: str, clock: Clock, rng: Rng, tenure: Tenure = TENURE
+        self,
+        api: KubeApi,
+        lease: ObjectKey,
+        identity: str,
+        clock: Clock,
+        rng: Rng,
+        tenure: LeaderLeaseTiming = TENURE,
     ) -> None:
         """The identity must be the process's own: a pod's name is not enough, because its container may be restarted."""
         self.identity = identity
@@ -176,7 +182,7 @@ class Election:
 
     async def _free(self) -> Lease | None:
         """The lease once it may be taken; None where there is none yet. Whoever holds it is watched, not asked."""
-        select = Select(fields=f"metadata.name={self.key.name}")
+        select = Selector(fields=f"metadata.name={self.key.name}")
         lease: Lease | None = None
         # Somebody removed it. Its holder has not heard of that, and works on until its tenure is over.
         gone = False
@@ -209,7 +215,7 @@ class Election:
 
     async def _take(self, lease: Lease | None) -> None:
         if lease is None:
-            lease = Lease(meta=Meta(name=self.key.name, namespace=self.key.namespace))
+            lease = Lease(meta=ObjectMeta(name=self.key.name, namespace=self.key.namespace))
         transitions = (lease.spec.lease_transitions or 0) + (lease.spec.holder_identity != self.identity)
         spec = replace(
             lease.spec, lease_transitions=transitions, acquire_time=micro_time_text(self._clock.now())

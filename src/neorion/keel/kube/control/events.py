@@ -9,11 +9,11 @@ import anyio
 
 from neorion.keel.base import Duration, Error, Instant, NotFound, Retry
 from neorion.keel.clock import Clock
-from neorion.keel.kube.core import EVENT, Event, Reference, Series
-from neorion.keel.kube.errors import Exists
-from neorion.keel.kube.interface import Api, Merge
+from neorion.keel.kube.core import EVENT, Event, EventSeries, ObjectReference
+from neorion.keel.kube.errors import AlreadyExists
+from neorion.keel.kube.interface import KubeApi, MergePatch
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Meta, Object, micro_time_text
+from neorion.keel.kube.objects import KubeObject, ObjectMeta, micro_time_text
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -28,7 +28,7 @@ REPEAT_AFTER: Final = Duration.of(seconds=60)
 GAP: Final = Duration.of(ms=50)
 
 
-class _Matter(NamedTuple):
+class _EventKey(NamedTuple):
     """What makes two tellings the same."""
 
     uid: str
@@ -38,10 +38,10 @@ class _Matter(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Told:
+class _RecordedEvent:
     """One matter: how often it was told, and how much of that the server knows."""
 
-    regarding: Reference
+    regarding: ObjectReference
     note: str
     first: Instant
     last: Instant
@@ -50,21 +50,21 @@ class _Told:
     written_at: float = float("-inf")
 
 
-class Recorder:
+class EventRecorder:
     """The same thing told again is one Event with a count. Telling never waits and never fails; `run` must be running."""
 
-    def __init__(self, api: Api, controller: str, instance: str, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, controller: str, instance: str, clock: Clock) -> None:
         self._api = api
         self._controller = controller
         self._instance = instance
         self._clock = clock
-        self._told: OrderedDict[_Matter, _Told] = OrderedDict()
+        self._told: OrderedDict[_EventKey, _RecordedEvent] = OrderedDict()
         self._news = anyio.Event()
 
     def tell(
         self,
         kind: Kind[Any],
-        thing: Object,
+        thing: KubeObject,
         reason: str,
         note: str,
         *,
@@ -72,12 +72,12 @@ class Recorder:
         warning: bool = False,
     ) -> None:
         """`reason` is one word for machines, `note` a sentence for people."""
-        matter = _Matter(thing.meta.uid, "Warning" if warning else "Normal", reason, action)
+        matter = _EventKey(thing.meta.uid, "Warning" if warning else "Normal", reason, action)
         now = self._clock.now()
         note = note.encode()[:NOTE_BYTES_MAX].decode(errors="ignore")
         told = self._told.get(matter)
         if told is None:
-            self._told[matter] = _Told(_reference(kind, thing.meta), note, now, now)
+            self._told[matter] = _RecordedEvent(_reference(kind, thing.meta), note, now, now)
             if len(self._told) > TOLD_MAX:
                 self._told.popitem(last=False)
         else:
@@ -95,7 +95,7 @@ class Recorder:
             with anyio.move_on_after(REPEAT_AFTER.seconds if self._behind() else None):
                 await self._news.wait()
 
-    def _due(self) -> list[tuple[_Matter, _Told]]:
+    def _due(self) -> list[tuple[_EventKey, _RecordedEvent]]:
         before = self._clock.monotonic() - REPEAT_AFTER.seconds
         return [
             (matter, told)
@@ -106,14 +106,14 @@ class Recorder:
     def _behind(self) -> bool:
         return any(told.written < told.count for told in self._told.values())
 
-    async def _write(self, matter: _Matter, told: _Told) -> None:
+    async def _write(self, matter: _EventKey, told: _RecordedEvent) -> None:
         count = told.count
         told.written_at = self._clock.monotonic()
         try:
             if told.written == 0 or not await self._count(matter, told):
                 await self._api.create(EVENT, self._event(matter, told))
             told.written = count
-        except Exists:
+        except AlreadyExists:
             # The answer to the first write was lost. What was told since is counted on it.
             told.written = 1
         except Retry as error:
@@ -124,20 +124,20 @@ class Recorder:
             told.written = count
             log.warning("event not written", reason=matter.reason, error=str(error))
 
-    async def _count(self, matter: _Matter, told: _Told) -> bool:
+    async def _count(self, matter: _EventKey, told: _RecordedEvent) -> bool:
         """Whether the Event was still there to be counted on: servers drop Events after an hour."""
         series = {"count": told.count, "lastObservedTime": micro_time_text(told.last)}
         meta = _meta(matter, told)
         try:
             await self._api.patch(
-                EVENT, meta.name, Merge({"series": series, "note": told.note}), meta.namespace
+                EVENT, meta.name, MergePatch({"series": series, "note": told.note}), meta.namespace
             )
         except NotFound:
             told.first = told.last
             return False
         return True
 
-    def _event(self, matter: _Matter, told: _Told) -> Event:
+    def _event(self, matter: _EventKey, told: _RecordedEvent) -> Event:
         return Event(
             meta=_meta(matter, told),
             event_time=micro_time_text(told.first),
@@ -148,17 +148,19 @@ class Recorder:
             note=told.note,
             reporting_controller=self._controller,
             reporting_instance=self._instance,
-            series=Series(told.count, micro_time_text(told.last)) if told.count > 1 else None,
+            series=EventSeries(told.count, micro_time_text(told.last)) if told.count > 1 else None,
         )
 
 
-def _meta(matter: _Matter, told: _Told) -> Meta:
+def _meta(matter: _EventKey, told: _RecordedEvent) -> ObjectMeta:
     unique = blake2b(f"{matter}{told.first.ns}".encode(), digest_size=8).hexdigest()
     # Events about cluster-wide objects live in "default".
-    return Meta(name=f"{told.regarding.name[:200]}.{unique}", namespace=told.regarding.namespace or "default")
+    return ObjectMeta(
+        name=f"{told.regarding.name[:200]}.{unique}", namespace=told.regarding.namespace or "default"
+    )
 
 
-def _reference(kind: Kind[Any], meta: Meta) -> Reference:
-    return Reference(
+def _reference(kind: Kind[Any], meta: ObjectMeta) -> ObjectReference:
+    return ObjectReference(
         api_version=kind.api_version, kind=kind.name, namespace=meta.namespace, name=meta.name, uid=meta.uid
     )

@@ -5,25 +5,25 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import anyio
 
-from neorion.keel.kube.control.compressed_store import Packed
-from neorion.keel.kube.control.queue import Lane
-from neorion.keel.kube.interface import ALL, Select, Unreadable
+from neorion.keel.kube.control.compressed_store import CompressedStore
+from neorion.keel.kube.control.queue import Priority
+from neorion.keel.kube.interface import ALL, Selector, UndecodableObject
 from neorion.keel.kube.kinds import Kind
 from neorion.keel.kube.labels import matcher
-from neorion.keel.kube.objects import Key, Meta, Object
+from neorion.keel.kube.objects import KubeObject, ObjectKey, ObjectMeta
 
-T = TypeVar("T", bound=Object)
-T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
+T = TypeVar("T", bound=KubeObject)
+T_contra = TypeVar("T_contra", bound=KubeObject, contravariant=True)
 V = TypeVar("V", bound=Hashable)
 
-_NOWHERE: Final[dict[Key, None]] = {}
-_ALL_READABLE: Final[Mapping[Key, Unreadable]] = {}
+_NOWHERE: Final[dict[ObjectKey, None]] = {}
+_ALL_READABLE: Final[Mapping[ObjectKey, UndecodableObject]] = {}
 
 
-class Listener(Protocol[T_contra]):
+class EventHandler(Protocol[T_contra]):
     """Is told of every change: the object before and after it, None where there is none, and how urgent it is."""
 
-    def __call__(self, before: T_contra | None, after: T_contra | None, lane: Lane, /) -> None: ...
+    def __call__(self, before: T_contra | None, after: T_contra | None, lane: Priority, /) -> None: ...
 
 
 class Index(Generic[T, V]):
@@ -33,7 +33,7 @@ class Index(Generic[T, V]):
         self._informer = informer
         self._values = values
         # Keys in the order of their coming: whoever walks them walks the same way in every run.
-        self._keys: dict[V, dict[Key, None]] = {}
+        self._keys: dict[V, dict[ObjectKey, None]] = {}
         for thing in informer:
             self.replace(thing.meta.key, None, thing)
 
@@ -41,11 +41,11 @@ class Index(Generic[T, V]):
         found = map(self._informer.get, self._keys.get(value, _NOWHERE))
         return [thing for thing in found if thing is not None]
 
-    def keys(self, value: V) -> list[Key]:
+    def keys(self, value: V) -> list[ObjectKey]:
         """Where only the names are asked for: a packed mirror has nothing to unpack for them."""
         return list(self._keys.get(value, _NOWHERE))
 
-    def replace(self, key: Key, before: T | None, after: T | None) -> None:
+    def replace(self, key: ObjectKey, before: T | None, after: T | None) -> None:
         for value in () if before is None else self._values(before):
             # A function may say a thing twice, as of an object that names one owner twice.
             keys = self._keys.get(value, {})
@@ -69,7 +69,7 @@ class Informer(Generic[T]):
         self,
         kind: Kind[T],
         namespace: str = "",
-        select: Select = ALL,
+        select: Selector = ALL,
         *,
         packed: bool = False,
         gaps: bool = False,
@@ -82,10 +82,10 @@ class Informer(Generic[T]):
         self.gaps = gaps
         self._objects = self.shelf()
         self._indexes: list[Index[T, Any]] = []
-        self._listeners: list[Listener[T]] = []
+        self._listeners: list[EventHandler[T]] = []
         self._synced = anyio.Event()
         # Why some objects cannot be read: of these the mirror shows what it last knew of them, if it ever knew them.
-        self.unreadable: dict[Key, str] = {}
+        self.unreadable: dict[ObjectKey, str] = {}
         # Of everything up to this version the server has told us.
         self._heard = 0
 
@@ -95,16 +95,16 @@ class Informer(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._objects.values())
 
-    def get(self, key: Key) -> T | None:
+    def get(self, key: ObjectKey) -> T | None:
         return self._objects.get(key)
 
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[ObjectKey]:
         """Of all that is there now. Whoever goes through them slowly may find one gone."""
         return list(self._objects)
 
-    def shelf(self) -> MutableMapping[Key, T]:
+    def shelf(self) -> MutableMapping[ObjectKey, T]:
         """An empty one, such as this mirror keeps its objects on."""
-        return Packed(self.kind.type) if self._packed else {}
+        return CompressedStore(self.kind.type) if self._packed else {}
 
     def index(self, values: Callable[[T], Iterable[V]]) -> Index[T, V]:
         """Kept up to date from now on; `index(by_owner).get(uid)` costs as much as there are answers."""
@@ -112,7 +112,7 @@ class Informer(Generic[T]):
         self._indexes.append(index)
         return index
 
-    def listen(self, listener: Listener[T]) -> None:
+    def listen(self, listener: EventHandler[T]) -> None:
         """Calls it at every change from now on, in the order of changes. It must not wait and not fail."""
         self._listeners.append(listener)
 
@@ -134,7 +134,7 @@ class Informer(Generic[T]):
         before = self._objects.get(written.meta.key)
         known = max(self._heard, version_of(before) if before is not None else 0)
         if version_of(written) > known and self._selected(written.meta.labels):
-            self._change(written.meta.key, before, written, Lane.URGENT)
+            self._change(written.meta.key, before, written, Priority.URGENT)
 
     def hear(self, thing: T) -> None:
         """An event of the watch. What we wrote ourselves may be newer than what is told here, and then stands."""
@@ -142,17 +142,17 @@ class Informer(Generic[T]):
         before = self._objects.get(key)
         self._heard = version_of(thing)
         if before is None or version_of(before) < self._heard:
-            self._change(key, before, thing, Lane.URGENT)
+            self._change(key, before, thing, Priority.URGENT)
 
-    def hear_gone(self, meta: Meta) -> None:
+    def hear_gone(self, meta: ObjectMeta) -> None:
         """The end of an object, in the metadata of its last state."""
         before = self._objects.get(meta.key)
         self._heard = int(meta.resource_version)
         self.unreadable.pop(meta.key, None)
         if before is not None and version_of(before) <= self._heard:
-            self._change(meta.key, before, None, Lane.URGENT)
+            self._change(meta.key, before, None, Priority.URGENT)
 
-    def hear_unreadable(self, meta: Meta, why: str) -> None:
+    def hear_unreadable(self, meta: ObjectMeta, why: str) -> None:
         """Nothing is known of a change but that there was one. Another object of the name is the end of the one before."""
         if not self._is_known(meta):
             self.hear_gone(meta)
@@ -161,9 +161,9 @@ class Informer(Generic[T]):
 
     def hear_all(
         self,
-        things: MutableMapping[Key, T],
+        things: MutableMapping[ObjectKey, T],
         version: int,
-        unreadable: Mapping[Key, Unreadable] = _ALL_READABLE,
+        unreadable: Mapping[ObjectKey, UndecodableObject] = _ALL_READABLE,
     ) -> None:
         """A whole list, which is the mirror's from now on. What is not in it is gone, unless it was written after the list was made.
 
@@ -180,27 +180,27 @@ class Informer(Generic[T]):
             # The first list becomes the mirror as it is: taking over each of thousands would cost as much again.
             self._objects = things
             for key, thing in things.items():
-                self._tell(key, None, thing, Lane.PATIENT)
+                self._tell(key, None, thing, Priority.PATIENT)
         self.unreadable = {key: event.error.sentence for key, event in unreadable.items()}
         self._synced.set()
 
-    def _compare(self, things: MutableMapping[Key, T], version: int, *, restored: bool) -> None:
+    def _compare(self, things: MutableMapping[ObjectKey, T], version: int, *, restored: bool) -> None:
         for key, before in list(self._objects.items()):
             if key not in things and (restored or version_of(before) <= version):
-                self._change(key, before, None, Lane.PATIENT)
+                self._change(key, before, None, Priority.PATIENT)
         for key in list(things):
             before, thing = self._objects.get(key), things.pop(key)
             if before is None or version_of(before) < version_of(thing) or (restored and before != thing):
-                self._change(key, before, thing, Lane.PATIENT)
+                self._change(key, before, thing, Priority.PATIENT)
 
     def hear_version(self, version: int) -> None:
         self._heard = version
 
-    def _is_known(self, meta: Meta) -> bool:
+    def _is_known(self, meta: ObjectMeta) -> bool:
         known = self._objects.get(meta.key)
         return known is not None and known.meta.uid == meta.uid
 
-    def _change(self, key: Key, before: T | None, after: T | None, lane: Lane) -> None:
+    def _change(self, key: ObjectKey, before: T | None, after: T | None, lane: Priority) -> None:
         self.unreadable.pop(key, None)
         if after is None:
             del self._objects[key]
@@ -208,23 +208,23 @@ class Informer(Generic[T]):
             self._objects[key] = after
         self._tell(key, before, after, lane)
 
-    def _tell(self, key: Key, before: T | None, after: T | None, lane: Lane) -> None:
+    def _tell(self, key: ObjectKey, before: T | None, after: T | None, lane: Priority) -> None:
         for index in self._indexes:
             index.replace(key, before, after)
         for listener in self._listeners:
             listener(before, after, lane)
 
 
-def version_of(thing: Object) -> int:
+def version_of(thing: KubeObject) -> int:
     """Versions of one kind can be compared since Kubernetes 1.35 says so, and could be before."""
     return int(thing.meta.resource_version or 0)
 
 
-def by_owner(thing: Object) -> Iterable[str]:
+def by_owner(thing: KubeObject) -> Iterable[str]:
     """An index by the uid of each owner."""
     return (owner.uid for owner in thing.meta.owners)
 
 
-def by_label(name: str) -> Callable[[Object], Iterable[str]]:
+def by_label(name: str) -> Callable[[KubeObject], Iterable[str]]:
     """An index by the value of one label."""
     return lambda thing: (thing.meta.labels[name],) if name in thing.meta.labels else ()

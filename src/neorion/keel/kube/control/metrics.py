@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from neorion.keel.kube.control.metrics_port import Ending
+from neorion.keel.kube.control.metrics_port import ReconcileOutcome
 from neorion.keel.telemetry.metrics import Metrics
 
 
@@ -53,7 +53,7 @@ class ControlMetrics:
             ).labels
         )
 
-    def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None:
+    def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None:
         self._waited(controller).observe(waited)
         self._took(controller).observe(took)
         self._endings(controller, ending).inc()

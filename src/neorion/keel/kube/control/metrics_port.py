@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 
-class Ending(StrEnum):
+class ReconcileOutcome(StrEnum):
     """How one reconcile ended."""
 
     DONE = "done"
@@ -14,10 +14,10 @@ class Ending(StrEnum):
     CRASHED = "crashed"
 
 
-class Measures(Protocol):
+class ControlMetricsSink(Protocol):
     """Counts; `metrics` has the one that Prometheus reads."""
 
-    def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None:
+    def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None:
         """One reconcile: how many seconds its key was ready before, and how many it took."""
         ...
 
@@ -28,10 +28,10 @@ class Measures(Protocol):
     def unreadable(self, resource: str, count: int) -> None: ...
 
 
-class Unmeasured:
+class NullMetrics:
     """Counts nothing."""
 
-    def worked(self, controller: str, ending: Ending, waited: float, took: float) -> None:
+    def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None:
         """Nobody asked."""
 
     def queued(self, controller: str, ready: int, failing: int) -> None:
@@ -44,4 +44,4 @@ class Unmeasured:
         """Nobody asked."""
 
 
-UNMEASURED: Final = Unmeasured()
+UNMEASURED: Final = NullMetrics()

@@ -8,8 +8,8 @@ import anyio
 from neorion.keel.base import Finding, Severity
 from neorion.keel.kube.control.controller import Controller
 from neorion.keel.kube.control.election import Election
-from neorion.keel.kube.control.events import Recorder
-from neorion.keel.kube.control.reflector import Informers
+from neorion.keel.kube.control.events import EventRecorder
+from neorion.keel.kube.control.reflector import InformerFactory
 
 
 class Operator:
@@ -17,10 +17,10 @@ class Operator:
 
     def __init__(
         self,
-        informers: Informers,
+        informers: InformerFactory,
         controllers: Sequence[Controller[Any]],
         election: Election | None = None,
-        recorder: Recorder | None = None,
+        recorder: EventRecorder | None = None,
         first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`first` is done once the lease is held, before any controller begins."""

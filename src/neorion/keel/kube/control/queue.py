@@ -24,14 +24,14 @@ URGENT_IN_A_ROW_MAX: Final = 8
 BACKOFF: Final = Backoff(first=Duration.of(ms=10), most=Duration.of(minutes=5))
 
 
-class Lane(Enum):
+class Priority(Enum):
     """Who waits for the key: somebody who changed something, or nobody in particular."""
 
     URGENT = "urgent"
     PATIENT = "patient"
 
 
-class Taken(NamedTuple, Generic[K]):
+class QueueItem(NamedTuple, Generic[K]):
     """A key in hand, and when it became ready by the monotonic clock."""
 
     key: K
@@ -53,7 +53,7 @@ class WorkQueue(Generic[K]):
         self._patient: OrderedDict[K, float] = OrderedDict()
         self._urgent_in_a_row = 0
         # In hand, and the lane of those that were added meanwhile.
-        self._hands: dict[K, Lane | None] = {}
+        self._hands: dict[K, Priority | None] = {}
         self._failures: dict[K, int] = {}
         self._delays = _Delays[K]()
         self._delayed = asyncio.Event()
@@ -74,18 +74,18 @@ class WorkQueue(Generic[K]):
         """How many keys failed when last worked on."""
         return len(self._failures)
 
-    def add(self, key: K, lane: Lane = Lane.URGENT) -> None:
+    def add(self, key: K, lane: Priority = Priority.URGENT) -> None:
         """An urgent key is worked on at once, even if it waits for its time or after a failure; a patient one lets a failed key wait."""
         if key in self._hands:
-            if self._hands[key] is not Lane.URGENT:
+            if self._hands[key] is not Priority.URGENT:
                 self._hands[key] = lane
             return
-        if lane is Lane.PATIENT and key in self._failures:
+        if lane is Priority.PATIENT and key in self._failures:
             return
         self._delays.drop(key)
         self._ready(key, lane)
 
-    async def take(self) -> Taken[K] | None:
+    async def take(self) -> QueueItem[K] | None:
         """The next key, as soon as there is one; None once the queue is closed."""
         while not (self._urgent or self._patient or self._closed):
             await self._wait()
@@ -94,7 +94,7 @@ class WorkQueue(Generic[K]):
         lane = self._next_lane()
         key, since = lane.popitem(last=False)
         self._hands[key] = None
-        return Taken(key, since)
+        return QueueItem(key, since)
 
     def finish(self, key: K, wake_after: Duration | None = None) -> None:
         """It went well. The worker's last word on when to look again stands; an earlier one is void."""
@@ -110,7 +110,7 @@ class WorkQueue(Generic[K]):
 
         If somebody changed something meanwhile, the next try may fare better, and comes as soon as after a first failure.
         """
-        changed = self._hands.pop(key) is Lane.URGENT
+        changed = self._hands.pop(key) is Priority.URGENT
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         wait = self._backoff.wait(1 if changed else failures, self._rng)
         wait = min(wait, at_most) if at_most else wait
@@ -130,16 +130,16 @@ class WorkQueue(Generic[K]):
             self._delayed.clear()
             now = self._clock.monotonic()
             for key in self._delays.due(now):
-                self._ready(key, Lane.URGENT)
+                self._ready(key, Priority.URGENT)
             nearest = self._delays.nearest()
             with anyio.move_on_after(max(0.0, nearest - now) if nearest is not None else None):
                 await self._delayed.wait()
 
-    def _ready(self, key: K, lane: Lane) -> None:
+    def _ready(self, key: K, lane: Priority) -> None:
         if key in self._urgent:
             return
         since = self._patient.get(key)
-        if lane is Lane.URGENT:
+        if lane is Priority.URGENT:
             self._patient.pop(key, None)
             self._urgent[key] = self._clock.monotonic() if since is None else since
         elif since is None:

@@ -7,27 +7,27 @@ import anyio
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube.control.informer import Informer
-from neorion.keel.kube.control.metrics_port import UNMEASURED, Measures
-from neorion.keel.kube.errors import Expired
+from neorion.keel.kube.control.metrics_port import UNMEASURED, ControlMetricsSink
+from neorion.keel.kube.errors import ResourceExpired
 from neorion.keel.kube.interface import (
     ALL,
     Added,
-    Api,
     Bookmark,
     Deleted,
+    KubeApi,
     Modified,
-    Select,
-    Unreadable,
+    Selector,
+    UndecodableObject,
     WatchEvent,
 )
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Key, Object
+from neorion.keel.kube.objects import KubeObject, ObjectKey
 from neorion.keel.run import Backoff
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 
 # A server bookmarks every watch once a minute, give or take a quarter: past this the connection is dead and does not know it.
 SILENCE: Final = Duration.of(seconds=100)
@@ -38,17 +38,17 @@ SHORT_S: Final = 1.0
 BACKOFF: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=20))
 
 
-class Feed(Generic[T]):
+class Reflector(Generic[T]):
     """Runs for as long as the process does, whatever the server does."""
 
     def __init__(
         self,
-        api: Api,
+        api: KubeApi,
         informer: Informer[T],
         clock: Clock,
         rng: Rng,
         silence: Duration = SILENCE,
-        measures: Measures = UNMEASURED,
+        measures: ControlMetricsSink = UNMEASURED,
     ) -> None:
         self.informer = informer
         # Why nothing is heard just now, for people; empty while all is well.
@@ -62,7 +62,7 @@ class Feed(Generic[T]):
         self._since = ""
         # What the list holds so far, where one is being heard.
         self._list = informer.shelf()
-        self._unread: dict[Key, Unreadable] = {}
+        self._unread: dict[ObjectKey, UndecodableObject] = {}
 
     async def run(self) -> None:
         failures = 0
@@ -72,7 +72,7 @@ class Feed(Generic[T]):
                 await self._follow()
                 failures = failures + 1 if self._clock.monotonic() - began < SHORT_S else 0
                 wait = BACKOFF.wait(failures, self._rng) if failures else Duration(0)
-            except Expired:
+            except ResourceExpired:
                 self._since = ""
                 wait = ANEW_WITHIN * self._rng.random()
                 log.info("watch begins anew", kind=self.informer.kind.resource)
@@ -103,7 +103,7 @@ class Feed(Generic[T]):
             raise Retry("kube.watch_silent", f"Nothing was heard for {self._silence}.")
 
     def _hear(self, event: WatchEvent[T]) -> None:
-        if isinstance(event, Unreadable):
+        if isinstance(event, UndecodableObject):
             self._report(event)
         if self._since:
             self._hear_change(event)
@@ -122,10 +122,10 @@ class Feed(Generic[T]):
             case Bookmark(version, initial_done):
                 if initial_done:
                     self._take_list(version)
-            case Unreadable(meta, gone=False):
+            case UndecodableObject(meta, gone=False):
                 self._list.pop(meta.key, None)
                 self._unread[meta.key] = event
-            case Unreadable(meta) | Deleted(Object(meta=meta)):
+            case UndecodableObject(meta) | Deleted(KubeObject(meta=meta)):
                 self._list.pop(meta.key, None)
                 self._unread.pop(meta.key, None)
 
@@ -148,7 +148,7 @@ class Feed(Generic[T]):
             case Bookmark(version):
                 informer.hear_version(int(version))
                 self._since = version
-            case Unreadable(meta, error, gone):
+            case UndecodableObject(meta, error, gone):
                 if gone:
                     informer.hear_gone(meta)
                 else:
@@ -158,36 +158,36 @@ class Feed(Generic[T]):
                 informer.hear_gone(thing.meta)
                 self._since = thing.meta.resource_version
 
-    def _report(self, event: Unreadable) -> None:
+    def _report(self, event: UndecodableObject) -> None:
         """Once for each object, until it can be read again."""
         key = event.meta.key
         if not event.gone and key not in self.informer.unreadable and key not in self._unread:
             log.failure("object unreadable", event.error, kind=self.informer.kind.resource, key=str(key))
 
 
-class Informers:
+class InformerFactory:
     """The mirrors of one process: whoever asks for the same objects gets the same one, fed by the same watch."""
 
     def __init__(
         self,
-        api: Api,
+        api: KubeApi,
         clock: Clock,
         rng: Rng,
         silence: Duration = SILENCE,
-        measures: Measures = UNMEASURED,
+        measures: ControlMetricsSink = UNMEASURED,
     ) -> None:
         self._api = api
         self._clock = clock
         self._rng = rng
         self._silence = silence
         self._measures = measures
-        self._feeds: dict[tuple[Kind[Any], str, Select], Feed[Any]] = {}
+        self._feeds: dict[tuple[Kind[Any], str, Selector], Reflector[Any]] = {}
 
     def of(
         self,
         kind: Kind[T],
         namespace: str = "",
-        select: Select = ALL,
+        select: Selector = ALL,
         *,
         packed: bool = False,
         gaps: bool = False,
@@ -196,7 +196,7 @@ class Informers:
         question = (kind, namespace, select)
         if question not in self._feeds:
             informer = Informer(kind, namespace, select, packed=packed, gaps=gaps)
-            self._feeds[question] = Feed(
+            self._feeds[question] = Reflector(
                 self._api, informer, self._clock, self._rng, self._silence, self._measures
             )
         return self._feeds[question].informer

@@ -3,10 +3,10 @@
 from msgspec import field
 
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Condition, Object, Part
+from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
-class LeaseSpec(Part, frozen=True):
+class LeaseSpec(KubeStruct, frozen=True):
     """Who holds a lease, since when, and for how long after its last renewal. Times have microseconds."""
 
     holder_identity: str = ""
@@ -18,13 +18,13 @@ class LeaseSpec(Part, frozen=True):
     preferred_holder: str | None = None
 
 
-class Lease(Object, frozen=True):
+class Lease(KubeObject, frozen=True):
     """A right that one holder has at a time."""
 
     spec: LeaseSpec = LeaseSpec()
 
 
-class Reference(Part, frozen=True):
+class ObjectReference(KubeStruct, frozen=True):
     """Another object, by name."""
 
     api_version: str = ""
@@ -35,60 +35,60 @@ class Reference(Part, frozen=True):
     field_path: str = ""
 
 
-class Series(Part, frozen=True):
+class EventSeries(KubeStruct, frozen=True):
     """How often the same event was seen, and when last."""
 
     count: int
     last_observed_time: str
 
 
-class Event(Object, frozen=True):
+class Event(KubeObject, frozen=True):
     """Something worth telling the people who look at an object."""
 
     event_time: str | None = None
-    regarding: Reference = Reference()
-    related: Reference | None = None
+    regarding: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
     type: str = ""
     reason: str = ""
     action: str = ""
     note: str = ""
     reporting_controller: str = ""
     reporting_instance: str = ""
-    series: Series | None = None
+    series: EventSeries | None = None
 
 
-class DefinitionNames(Part, frozen=True):
+class CustomResourceDefinitionNames(KubeStruct, frozen=True):
     """What a kind is called."""
 
     kind: str = ""
     plural: str = ""
 
 
-class DefinitionSpec(Part, frozen=True):
+class CustomResourceDefinitionSpec(KubeStruct, frozen=True):
     """Which kind is defined."""
 
     group: str = ""
     scope: str = ""
-    names: DefinitionNames = DefinitionNames()
+    names: CustomResourceDefinitionNames = CustomResourceDefinitionNames()
 
 
-class DefinitionStatus(Part, frozen=True):
+class CustomResourceDefinitionStatus(KubeStruct, frozen=True):
     """Whether the kind can be used: conditions Established and NamesAccepted."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-class Definition(Object, frozen=True):
+class CustomResourceDefinition(KubeObject, frozen=True):
     """A CustomResourceDefinition, without its schemas: they are large, and written as manifests."""
 
-    spec: DefinitionSpec = DefinitionSpec()
-    status: DefinitionStatus = DefinitionStatus()
+    spec: CustomResourceDefinitionSpec = CustomResourceDefinitionSpec()
+    status: CustomResourceDefinitionStatus = CustomResourceDefinitionStatus()
 
 
 LEASE = Kind(Lease, "Lease", "leases", "coordination.k8s.io", whole=True)
 EVENT = Kind(Event, "Event", "events", "events.k8s.io")
 DEFINITION = Kind(
-    Definition,
+    CustomResourceDefinition,
     "CustomResourceDefinition",
     "customresourcedefinitions",
     "apiextensions.k8s.io",

@@ -7,26 +7,26 @@ from msgspec import field
 
 from neorion.keel.base import Invalid
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Condition, Object, Part
+from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
-class Phase(Part, frozen=True):
+class PhaseStatus(KubeStruct, frozen=True):
     """A status that is one word."""
 
     phase: str = ""
 
 
-class Namespace(Object, frozen=True):
+class Namespace(KubeObject, frozen=True):
     """A room for names and rights."""
 
-    status: Phase = Phase()
+    status: PhaseStatus = PhaseStatus()
 
 
-class ServiceAccount(Object, frozen=True):
+class ServiceAccount(KubeObject, frozen=True):
     """Who a pod is."""
 
 
-class ConfigMap(Object, frozen=True):
+class ConfigMap(KubeObject, frozen=True):
     """Texts for pods to read."""
 
     data: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class ConfigMap(Object, frozen=True):
     immutable: bool | None = None
 
 
-class Secret(Object, frozen=True):
+class Secret(KubeObject, frozen=True):
     """Texts that stay out of logs. `data` is Base64; `string_data` is only ever written."""
 
     type: str = ""
@@ -57,7 +57,7 @@ class Secret(Object, frozen=True):
         return f"Secret({self.meta.key}, {sorted(self.data)})"
 
 
-class ServicePort(Part, frozen=True):
+class ServicePort(KubeStruct, frozen=True):
     """A port of a Service and where it leads."""
 
     port: int
@@ -67,7 +67,7 @@ class ServicePort(Part, frozen=True):
     node_port: int = 0
 
 
-class ServiceSpec(Part, frozen=True):
+class ServiceSpec(KubeStruct, frozen=True):
     """What is asked of a Service."""
 
     type: str = ""
@@ -76,48 +76,48 @@ class ServiceSpec(Part, frozen=True):
     cluster_ip: str = field(name="clusterIP", default="")
 
 
-class Ingress(Part, frozen=True):
+class Ingress(KubeStruct, frozen=True):
     """Where a load balancer answers."""
 
     ip: str = ""
     hostname: str = ""
 
 
-class LoadBalancer(Part, frozen=True):
+class LoadBalancer(KubeStruct, frozen=True):
     """The load balancer of a Service, once there is one."""
 
     ingress: tuple[Ingress, ...] = ()
 
 
-class ServiceStatus(Part, frozen=True):
+class ServiceStatus(KubeStruct, frozen=True):
     """What the cloud made of a Service."""
 
     load_balancer: LoadBalancer = LoadBalancer()
 
 
-class Service(Object, frozen=True):
+class Service(KubeObject, frozen=True):
     """A name and an address for a set of pods."""
 
     spec: ServiceSpec = ServiceSpec()
     status: ServiceStatus = ServiceStatus()
 
 
-class ClaimResources(Part, frozen=True):
+class VolumeResources(KubeStruct, frozen=True):
     """How much is asked for."""
 
     requests: dict[str, str] = field(default_factory=dict)
 
 
-class ClaimSpec(Part, frozen=True):
+class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
     """What is asked of a volume."""
 
     access_modes: tuple[str, ...] = ()
-    resources: ClaimResources = ClaimResources()
+    resources: VolumeResources = VolumeResources()
     storage_class_name: str | None = None
     volume_name: str = ""
 
 
-class ClaimStatus(Part, frozen=True):
+class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
     """What a claim got."""
 
     phase: str = ""
@@ -125,27 +125,27 @@ class ClaimStatus(Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Claim(Object, frozen=True):
+class PersistentVolumeClaim(KubeObject, frozen=True):
     """A PersistentVolumeClaim: a volume that outlives pods."""
 
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
-class ResourceQuotaSpec(Part, frozen=True):
+class ResourceQuotaSpec(KubeStruct, frozen=True):
     """How much is allowed."""
 
     hard: dict[str, str] = field(default_factory=dict)
 
 
-class ResourceQuotaStatus(Part, frozen=True):
+class ResourceQuotaStatus(KubeStruct, frozen=True):
     """How much of a quota is used."""
 
     hard: dict[str, str] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
 
 
-class ResourceQuota(Object, frozen=True):
+class ResourceQuota(KubeObject, frozen=True):
     """The most a namespace may use."""
 
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
@@ -157,5 +157,5 @@ SERVICE_ACCOUNT = Kind(ServiceAccount, "ServiceAccount", "serviceaccounts")
 CONFIG_MAP = Kind(ConfigMap, "ConfigMap", "configmaps", whole=True)
 SECRET = Kind(Secret, "Secret", "secrets", whole=True)
 SERVICE = Kind(Service, "Service", "services")
-CLAIM = Kind(Claim, "PersistentVolumeClaim", "persistentvolumeclaims")
+CLAIM = Kind(PersistentVolumeClaim, "PersistentVolumeClaim", "persistentvolumeclaims")
 RESOURCE_QUOTA = Kind(ResourceQuota, "ResourceQuota", "resourcequotas")

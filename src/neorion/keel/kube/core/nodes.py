@@ -3,10 +3,10 @@
 from msgspec import field
 
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Condition, Object, Part
+from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
-class Taint(Part, frozen=True):
+class Taint(KubeStruct, frozen=True):
     """Keeps pods away that do not tolerate it."""
 
     key: str
@@ -15,7 +15,7 @@ class Taint(Part, frozen=True):
     added: str | None = field(name="timeAdded", default=None)
 
 
-class NodeSpec(Part, frozen=True):
+class NodeSpec(KubeStruct, frozen=True):
     """What is asked of a node."""
 
     provider_id: str = field(name="providerID", default="")
@@ -23,14 +23,14 @@ class NodeSpec(Part, frozen=True):
     taints: tuple[Taint, ...] = ()
 
 
-class NodeAddress(Part, frozen=True):
+class NodeAddress(KubeStruct, frozen=True):
     """One way to reach a node: InternalIP, ExternalIP or Hostname, for instance."""
 
     type: str
     address: str
 
 
-class NodeInfo(Part, frozen=True):
+class NodeSystemInfo(KubeStruct, frozen=True):
     """What runs on the machine, and which machine it is."""
 
     machine_id: str = field(name="machineID", default="")
@@ -42,17 +42,17 @@ class NodeInfo(Part, frozen=True):
     architecture: str = ""
 
 
-class NodeStatus(Part, frozen=True):
+class NodeStatus(KubeStruct, frozen=True):
     """What the kubelet reports."""
 
     capacity: dict[str, str] = field(default_factory=dict)
     allocatable: dict[str, str] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
-    node_info: NodeInfo = NodeInfo()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
-class Node(Object, frozen=True):
+class Node(KubeObject, frozen=True):
     """A machine of the cluster."""
 
     spec: NodeSpec = NodeSpec()

@@ -3,39 +3,39 @@
 from msgspec import field
 
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Condition, Object, Part
+from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
-class Resources(Part, frozen=True):
+class ResourceRequirements(KubeStruct, frozen=True):
     """What a container needs and may use at most, as quantities."""
 
     requests: dict[str, str] = field(default_factory=dict)
     limits: dict[str, str] = field(default_factory=dict)
 
 
-class Container(Part, frozen=True):
+class Container(KubeStruct, frozen=True):
     """One container of a pod."""
 
     name: str
     image: str = ""
-    resources: Resources = Resources()
+    resources: ResourceRequirements = ResourceRequirements()
 
 
-class ClaimSource(Part, frozen=True):
+class PersistentVolumeClaimSource(KubeStruct, frozen=True):
     """A volume that is a PersistentVolumeClaim."""
 
     claim_name: str
 
 
-class Volume(Part, frozen=True):
+class Volume(KubeStruct, frozen=True):
     """A volume of a pod: `empty_dir` is there when its data dies with the pod."""
 
     name: str
     empty_dir: dict[str, object] | None = None
-    claim: ClaimSource | None = field(name="persistentVolumeClaim", default=None)
+    claim: PersistentVolumeClaimSource | None = field(name="persistentVolumeClaim", default=None)
 
 
-class Toleration(Part, frozen=True):
+class Toleration(KubeStruct, frozen=True):
     """A taint that a pod can live with."""
 
     key: str = ""
@@ -45,13 +45,13 @@ class Toleration(Part, frozen=True):
     seconds: int | None = field(name="tolerationSeconds", default=None)
 
 
-class Gate(Part, frozen=True):
+class PodSchedulingGate(KubeStruct, frozen=True):
     """Somebody's reason to hold a pod back from scheduling."""
 
     name: str
 
 
-class PodSpec(Part, frozen=True):
+class PodSpec(KubeStruct, frozen=True):
     """What is asked of a pod."""
 
     containers: tuple[Container, ...] = ()
@@ -60,7 +60,7 @@ class PodSpec(Part, frozen=True):
     node_name: str = ""
     node_selector: dict[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
-    scheduling_gates: tuple[Gate, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     service_account_name: str = ""
     priority: int = 0
     priority_class_name: str = ""
@@ -69,20 +69,20 @@ class PodSpec(Part, frozen=True):
     grace_s: int | None = field(name="terminationGracePeriodSeconds", default=None)
 
 
-class Waiting(Part, frozen=True):
+class ContainerStateWaiting(KubeStruct, frozen=True):
     """Why a container is not running yet."""
 
     reason: str = ""
     message: str = ""
 
 
-class Running(Part, frozen=True):
+class ContainerStateRunning(KubeStruct, frozen=True):
     """Since when a container runs."""
 
     started: str | None = field(name="startedAt", default=None)
 
 
-class Terminated(Part, frozen=True):
+class ContainerStateTerminated(KubeStruct, frozen=True):
     """How a container ended."""
 
     exit_code: int
@@ -93,15 +93,15 @@ class Terminated(Part, frozen=True):
     finished: str | None = field(name="finishedAt", default=None)
 
 
-class ContainerState(Part, frozen=True):
+class ContainerState(KubeStruct, frozen=True):
     """One of three."""
 
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
 
 
-class ContainerStatus(Part, frozen=True):
+class ContainerStatus(KubeStruct, frozen=True):
     """What the kubelet reports of a container."""
 
     name: str
@@ -112,10 +112,10 @@ class ContainerStatus(Part, frozen=True):
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     # What it has now. Kubelets that cannot change it under a running container do not say.
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
 
 
-class PodStatus(Part, frozen=True):
+class PodStatus(KubeStruct, frozen=True):
     """What the kubelet and the scheduler report of a pod."""
 
     phase: str = ""
@@ -131,7 +131,7 @@ class PodStatus(Part, frozen=True):
     init_containers: tuple[ContainerStatus, ...] = field(name="initContainerStatuses", default=())
 
 
-class Pod(Object, frozen=True):
+class Pod(KubeObject, frozen=True):
     """Containers that live and die together on one node."""
 
     spec: PodSpec = PodSpec()

@@ -3,16 +3,16 @@
 from msgspec import field
 
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Condition, Object, Part
+from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
-class Replicas(Part, frozen=True):
+class WorkloadSpec(KubeStruct, frozen=True):
     """How many pods are wanted."""
 
     replicas: int | None = None
 
 
-class DeploymentStatus(Part, frozen=True):
+class DeploymentStatus(KubeStruct, frozen=True):
     """How far a Deployment is."""
 
     observed_generation: int = 0
@@ -23,14 +23,14 @@ class DeploymentStatus(Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Deployment(Object, frozen=True):
+class Deployment(KubeObject, frozen=True):
     """Pods that are all alike."""
 
-    spec: Replicas = Replicas()
+    spec: WorkloadSpec = WorkloadSpec()
     status: DeploymentStatus = DeploymentStatus()
 
 
-class StatefulSetStatus(Part, frozen=True):
+class StatefulSetStatus(KubeStruct, frozen=True):
     """How far a StatefulSet is."""
 
     observed_generation: int = 0
@@ -42,14 +42,14 @@ class StatefulSetStatus(Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class StatefulSet(Object, frozen=True):
+class StatefulSet(KubeObject, frozen=True):
     """Pods with names and volumes of their own."""
 
-    spec: Replicas = Replicas()
+    spec: WorkloadSpec = WorkloadSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 
 
-class DaemonSetStatus(Part, frozen=True):
+class DaemonSetStatus(KubeStruct, frozen=True):
     """How far a DaemonSet is."""
 
     observed_generation: int = 0
@@ -58,13 +58,13 @@ class DaemonSetStatus(Part, frozen=True):
     updated: int = field(name="updatedNumberScheduled", default=0)
 
 
-class DaemonSet(Object, frozen=True):
+class DaemonSet(KubeObject, frozen=True):
     """A pod on every node."""
 
     status: DaemonSetStatus = DaemonSetStatus()
 
 
-class JobSpec(Part, frozen=True):
+class JobSpec(KubeStruct, frozen=True):
     """What is asked of a Job."""
 
     parallelism: int | None = None
@@ -73,7 +73,7 @@ class JobSpec(Part, frozen=True):
     backoff_limit: int | None = None
 
 
-class JobStatus(Part, frozen=True):
+class JobStatus(KubeStruct, frozen=True):
     """How far a Job is."""
 
     active: int = 0
@@ -85,7 +85,7 @@ class JobStatus(Part, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Job(Object, frozen=True):
+class Job(KubeObject, frozen=True):
     """Pods that run to their end."""
 
     spec: JobSpec = JobSpec()

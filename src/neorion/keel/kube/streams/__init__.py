@@ -4,27 +4,27 @@ Objects are the business of the port `Api`. No buffers: who does not read holds 
 """
 
 from neorion.keel.kube.streams.exec import (
-    Container,
-    Finished,
-    Output,
-    Process,
-    Size,
-    Stream,
+    ContainerRef,
+    ExecOutput,
+    ExecResult,
+    ExecSession,
+    OutputStream,
+    TerminalSize,
     attach,
     execute,
     run,
 )
-from neorion.keel.kube.streams.port_forward import PortStream, Target, forward, log_broken, open_port
+from neorion.keel.kube.streams.port_forward import PodPort, PortStream, forward, log_broken, open_port
 
 __all__ = [
-    "Container",
-    "Finished",
-    "Output",
+    "ContainerRef",
+    "ExecOutput",
+    "ExecResult",
+    "ExecSession",
+    "OutputStream",
+    "PodPort",
     "PortStream",
-    "Process",
-    "Size",
-    "Stream",
-    "Target",
+    "TerminalSize",
     "attach",
     "execute",
     "forward",

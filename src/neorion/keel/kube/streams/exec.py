@@ -33,27 +33,27 @@ class _Channel(IntEnum):
     CLOSE = 255
 
 
-class Stream(StrEnum):
+class OutputStream(StrEnum):
     """Where a piece of output was written to."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
-_OUTPUTS = {bytes((_Channel.STDOUT,)): Stream.STDOUT, bytes((_Channel.STDERR,)): Stream.STDERR}
+_OUTPUTS = {bytes((_Channel.STDOUT,)): OutputStream.STDOUT, bytes((_Channel.STDERR,)): OutputStream.STDERR}
 _STATUS = bytes((_Channel.STATUS,))
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ExecOutput:
     """A piece of output, as it came."""
 
-    stream: Stream
+    stream: OutputStream
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class ContainerRef:
     """Where a command runs. `name` may be left out where the pod has one container."""
 
     pod: str
@@ -62,7 +62,7 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class TerminalSize:
     """Of a terminal, in characters."""
 
     columns: int
@@ -70,7 +70,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class ExecResult:
     """A command's whole output and its exit code."""
 
     code: int
@@ -78,7 +78,7 @@ class Finished:
     stderr: bytes
 
 
-class Process:
+class ExecSession:
     """A command under way: iterate for its output; `code` is there when the iteration is over.
 
     Output that is not read holds up the command, as a pipe would. What is sent to a command that has ended is lost: how it
@@ -97,7 +97,7 @@ class Process:
         """The command sees the end of its input; its output goes on."""
         await self._send(_Channel.CLOSE, bytes((_Channel.STDIN,)))
 
-    async def resize(self, size: Size) -> None:
+    async def resize(self, size: TerminalSize) -> None:
         form = {"Width": size.columns, "Height": size.rows}
         await self._send(_Channel.RESIZE, msgspec.json.encode(form))
 
@@ -106,7 +106,7 @@ class Process:
         with suppress(Deadline):
             await self._messages.send(bytes((channel,)) + data)
 
-    async def __aiter__(self) -> AsyncIterator[Output]:
+    async def __aiter__(self) -> AsyncIterator[ExecOutput]:
         async for message in self._messages:
             # Streams are opened and closed by messages without data.
             channel, data = message[:1], message[1:]
@@ -114,7 +114,7 @@ class Process:
                 self.code = _exit_code(data)
                 return
             if channel in _OUTPUTS and data:
-                yield Output(_OUTPUTS[channel], data)
+                yield ExecOutput(_OUTPUTS[channel], data)
         raise Deadline(
             "kube.command_lost",
             "The connection broke before the command ended.",
@@ -124,8 +124,8 @@ class Process:
 
 @asynccontextmanager
 async def execute(
-    client: Client, where: Container, command: Sequence[str], *, stdin: bool = False, tty: bool = False
-) -> AsyncGenerator[Process]:
+    client: Client, where: ContainerRef, command: Sequence[str], *, stdin: bool = False, tty: bool = False
+) -> AsyncGenerator[ExecSession]:
     """Runs a command in a container. With a `tty` everything arrives as stdout. Leaving the block cuts the streams."""
     params = [("command", word) for word in command]
     async with _process(client, "exec", where, [*params, *_wanted(stdin=stdin, tty=tty)]) as process:
@@ -134,16 +134,16 @@ async def execute(
 
 @asynccontextmanager
 async def attach(
-    client: Client, where: Container, *, stdin: bool = False, tty: bool = False
-) -> AsyncGenerator[Process]:
+    client: Client, where: ContainerRef, *, stdin: bool = False, tty: bool = False
+) -> AsyncGenerator[ExecSession]:
     """The streams of a container's main process, from now on."""
     async with _process(client, "attach", where, _wanted(stdin=stdin, tty=tty)) as process:
         yield process
 
 
-async def run(client: Client, where: Container, command: Sequence[str], stdin: bytes = b"") -> Finished:
+async def run(client: Client, where: ContainerRef, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
     """Runs a command to its end and returns all it said, up to 16 MiB of each stream."""
-    kept = {Stream.STDOUT: bytearray(), Stream.STDERR: bytearray()}
+    kept = {OutputStream.STDOUT: bytearray(), OutputStream.STDERR: bytearray()}
     async with execute(client, where, command, stdin=bool(stdin)) as process:
         try:
             # Side by side: a command that answers while it is spoken to would wait for us, and we for it.
@@ -154,15 +154,15 @@ async def run(client: Client, where: Container, command: Sequence[str], stdin: b
                 group.cancel_scope.cancel()
         except BaseExceptionGroup as several:
             raise only_error(several) from None
-    return Finished(process.code or 0, bytes(kept[Stream.STDOUT]), bytes(kept[Stream.STDERR]))
+    return ExecResult(process.code or 0, bytes(kept[OutputStream.STDOUT]), bytes(kept[OutputStream.STDERR]))
 
 
-async def _give(process: Process, stdin: bytes) -> None:
+async def _give(process: ExecSession, stdin: bytes) -> None:
     await process.write(stdin)
     await process.close_stdin()
 
 
-async def _hear(process: Process, program: str, kept: Mapping[Stream, bytearray]) -> None:
+async def _hear(process: ExecSession, program: str, kept: Mapping[OutputStream, bytearray]) -> None:
     async for output in process:
         said = kept[output.stream]
         said += output.data
@@ -176,12 +176,12 @@ async def _hear(process: Process, program: str, kept: Mapping[Stream, bytearray]
 
 @asynccontextmanager
 async def _process(
-    client: Client, what: str, where: Container, params: list[tuple[str, str]]
-) -> AsyncGenerator[Process]:
+    client: Client, what: str, where: ContainerRef, params: list[tuple[str, str]]
+) -> AsyncGenerator[ExecSession]:
     params += [("container", where.name)] if where.name else []
     path = POD.path(where.namespace, where.pod, what)
     async with open_messages(client.transport, path, params, PROTOCOL) as messages:
-        yield Process(messages)
+        yield ExecSession(messages)
 
 
 def _wanted(*, stdin: bool, tty: bool) -> list[tuple[str, str]]:

@@ -11,7 +11,17 @@ from neorion.keel.base import Deadline, Error, Retry
 from neorion.keel.kube.client.api import Client
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.streams.messages import Messages, open_messages
-from neorion.keel.kube.streams.spdy import Data, Frame, GoAway, Ping, Reader, Reset, Writer, data_frame, pong
+from neorion.keel.kube.streams.spdy import (
+    Data,
+    Frame,
+    GoAway,
+    Ping,
+    Reset,
+    SpdyReader,
+    Writer,
+    data_frame,
+    pong,
+)
 from neorion.keel.run import only_error
 from neorion.keel.telemetry import logger
 
@@ -32,7 +42,7 @@ class PortStream(ByteStream):
     def __init__(self, messages: Messages, port: int) -> None:
         self._messages = messages
         self._port = port
-        self._reader = Reader()
+        self._reader = SpdyReader()
         self._ready = bytearray()
         self._open = {_ERROR, _DATA}
 
@@ -91,7 +101,7 @@ class PortStream(ByteStream):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PodPort:
     """A port of a pod."""
 
     pod: str
@@ -99,13 +109,13 @@ class Target:
     port: int
 
 
-def log_broken(target: Target, why: str) -> None:
+def log_broken(target: PodPort, why: str) -> None:
     """For programs whose log somebody reads."""
     log.warning("forwarded connection broke", pod=target.pod, port=target.port, why=why)
 
 
 @asynccontextmanager
-async def open_port(client: Client, target: Target) -> AsyncGenerator[PortStream]:
+async def open_port(client: Client, target: PodPort) -> AsyncGenerator[PortStream]:
     """One connection, as a stream of bytes."""
     path = POD.path(target.namespace, target.pod, "portforward")
     async with open_messages(client.transport, path, (), PROTOCOL) as messages:
@@ -117,10 +127,10 @@ async def open_port(client: Client, target: Target) -> AsyncGenerator[PortStream
 @asynccontextmanager
 async def forward(
     client: Client,
-    target: Target,
+    target: PodPort,
     host: str = "127.0.0.1",
     port: int = 0,
-    tell: Callable[[Target, str], None] = log_broken,
+    tell: Callable[[PodPort, str], None] = log_broken,
 ) -> AsyncGenerator[int]:
     """Listens here while the block lasts, and connects whoever comes to the pod's port. Gives the local port.
 

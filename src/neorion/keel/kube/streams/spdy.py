@@ -80,7 +80,7 @@ def _control(kind: int, body: bytes) -> bytes:
     return _HEADER.pack(_CONTROL << 24 | _VERSION << 16 | kind, 0, len(body).to_bytes(3, "big")) + body
 
 
-class Reader:
+class SpdyReader:
     """Takes bytes as they come and gives the frames that are whole. A frame has a 24-bit length, and so an end."""
 
     def __init__(self) -> None:

@@ -5,6 +5,6 @@ server. Schemas, rights, quotas and controllers must not be looked for here: it 
 """
 
 from neorion.keel.kube.testing.api import MemoryApi
-from neorion.keel.kube.testing.cluster import MemoryCluster, Request
+from neorion.keel.kube.testing.cluster import MemoryCluster, WriteRequest
 
-__all__ = ["MemoryApi", "MemoryCluster", "Request"]
+__all__ = ["MemoryApi", "MemoryCluster", "WriteRequest"]

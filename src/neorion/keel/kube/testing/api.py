@@ -20,21 +20,21 @@ from neorion.keel.kube.interface import (
     Added,
     Bookmark,
     Deleted,
-    Deletion,
+    DeleteOptions,
     JsonPatch,
-    Listed,
-    LogRequest,
-    Merge,
+    ListResult,
+    MergePatch,
     Modified,
     Patch,
-    Select,
-    Token,
-    Unreadable,
+    PodLogOptions,
+    Selector,
+    ServiceAccountToken,
+    UndecodableObject,
     WatchEvent,
 )
 from neorion.keel.kube.kinds import Kind, Manifest
 from neorion.keel.kube.labels import matcher
-from neorion.keel.kube.objects import Key, Meta
+from neorion.keel.kube.objects import ObjectKey, ObjectMeta
 from neorion.keel.kube.testing.cluster import MemoryCluster
 from neorion.keel.kube.testing.field_ownership import ABSENT, Json, get
 from neorion.keel.kube.testing.history import Change
@@ -63,16 +63,16 @@ class MemoryApi:
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         kind.object_path(namespace, name)
         await point("kube.get.asked")
-        return _typed(kind, self._cluster.entry(kind, Key(namespace, name)).body)
+        return _typed(kind, self._cluster.entry(kind, ObjectKey(namespace, name)).body)
 
-    async def list(self, kind: Kind[T], namespace: str = "", select: Select = ALL) -> Listed[T]:
+    async def list(self, kind: Kind[T], namespace: str = "", select: Selector = ALL) -> ListResult[T]:
         kind.path(namespace)
         await point("kube.list.asked")
         version = str(self._cluster.history.version)
-        return Listed([_typed(kind, body) for body in self._selected(kind, namespace, select)], version)
+        return ListResult([_typed(kind, body) for body in self._selected(kind, namespace, select)], version)
 
     def watch(
-        self, kind: Kind[T], namespace: str = "", select: Select = ALL, since: str = ""
+        self, kind: Kind[T], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
         kind.path(namespace)
         return self._watching(kind, namespace, select, since)
@@ -107,7 +107,7 @@ class MemoryApi:
         self, kind: Kind[T], name: str, patch: Patch, namespace: str = "", subresource: str = ""
     ) -> T:
         kind.object_path(namespace, name)
-        key = Key(namespace, name)
+        key = ObjectKey(namespace, name)
         status = _status(subresource)
 
         def change(body: Json) -> Json:
@@ -137,9 +137,11 @@ class MemoryApi:
             ),
         )
 
-    async def delete(self, kind: Kind[T], name: str, namespace: str = "", how: Deletion = DELETE) -> None:
+    async def delete(
+        self, kind: Kind[T], name: str, namespace: str = "", how: DeleteOptions = DELETE
+    ) -> None:
         kind.object_path(namespace, name)
-        key = Key(namespace, name)
+        key = ObjectKey(namespace, name)
         preconditions = {"uid": how.uid, "resourceVersion": how.version}
         grace = None if how.grace is None else round(how.grace.seconds)
         await self._write(
@@ -148,20 +150,20 @@ class MemoryApi:
             lambda: self._cluster.delete(kind, key, preconditions, grace=grace, user=self._user),
         )
 
-    async def evict(self, name: str, namespace: str, how: Deletion = DELETE) -> None:
+    async def evict(self, name: str, namespace: str, how: DeleteOptions = DELETE) -> None:
         """No budget forbids it here."""
         await self.delete(POD, name, namespace, how)
 
     async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None:
-        await self.patch(kind, name, Merge({"spec": {"replicas": replicas}}), namespace)
+        await self.patch(kind, name, MergePatch({"spec": {"replicas": replicas}}), namespace)
 
     async def token(
         self, account: str, namespace: str, audiences: Sequence[str] = (), life: Duration = TOKEN_LIFE
-    ) -> Token:
+    ) -> ServiceAccountToken:
         raise _unserved("tokens")
 
     def logs(
-        self, name: str, namespace: str, request: LogRequest = ALL_LINES
+        self, name: str, namespace: str, request: PodLogOptions = ALL_LINES
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         raise _unserved("logs")
 
@@ -171,14 +173,14 @@ class MemoryApi:
         await point(f"kube.{verb}.done")
         return _typed(kind, body)
 
-    def _selected(self, kind: Kind[Any], namespace: str, select: Select) -> "builtins.list[Json]":
+    def _selected(self, kind: Kind[Any], namespace: str, select: Selector) -> "builtins.list[Json]":
         test = _test(namespace, select)
         entries = sorted(self._cluster.entries(kind).items())
         return [entry.body for _, entry in entries if test(entry.body)]
 
     @asynccontextmanager
     async def _watching(
-        self, kind: Kind[T], namespace: str, select: Select, since: str
+        self, kind: Kind[T], namespace: str, select: Selector, since: str
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
         await point("kube.watch.asked")
         if since:
@@ -190,7 +192,7 @@ class MemoryApi:
             await events.aclose()
 
     async def _events(
-        self, kind: Kind[T], namespace: str, select: Select, since: str
+        self, kind: Kind[T], namespace: str, select: Selector, since: str
     ) -> AsyncGenerator[WatchEvent[T]]:
         history = self._cluster.history
         test = _test(namespace, select)
@@ -232,11 +234,11 @@ def _told(
     try:
         return event(_typed(kind, body))
     except msgspec.ValidationError as error:
-        meta = msgspec.convert(body["metadata"], Meta)
-        return Unreadable(meta, misshapen(kind.name, error), gone=event is Deleted)
+        meta = msgspec.convert(body["metadata"], ObjectMeta)
+        return UndecodableObject(meta, misshapen(kind.name, error), gone=event is Deleted)
 
 
-def _test(namespace: str, select: Select) -> Test:
+def _test(namespace: str, select: Selector) -> Test:
     labels = matcher(select.labels)
     fields = [_field_test(text.strip()) for text in select.fields.split(",") if text.strip()]
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from neorion.keel.base import Error
 from neorion.keel.clock import Clock
-from neorion.keel.kube.errors import Cause, Details, Status, refusal
+from neorion.keel.kube.errors import Status, StatusCause, StatusDetails, refusal
 from neorion.keel.kube.kinds import Kind
-from neorion.keel.kube.objects import Key, time_text
+from neorion.keel.kube.objects import ObjectKey, time_text
 from neorion.keel.kube.testing import field_ownership
 from neorion.keel.kube.testing.field_ownership import Json
-from neorion.keel.kube.testing.history import Change, History
+from neorion.keel.kube.testing.history import Change, WatchHistory
 from neorion.keel.kube.testing.patches import merged
 
 # A server counts the generations of these kinds' specs; of other built-in kinds it does not.
@@ -33,7 +33,7 @@ _SERVERS_OWN: Final = (
 
 
 @dataclass(slots=True)
-class Entry:
+class StoredObject:
     """An object, and who owns which of its fields."""
 
     body: Json
@@ -41,13 +41,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WriteRequest:
     """A write that is about to happen; an admission hook may raise to refuse it."""
 
     user: str
     verb: str
     resource: str
-    key: Key
+    key: ObjectKey
     before: Json | None
     after: Json | None
 
@@ -58,16 +58,16 @@ class MemoryCluster:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._uids = count(1)
-        self._shelves: dict[str, tuple[Kind[Any], dict[Key, Entry]]] = {}
-        self.history = History()
-        self.admit: Callable[[Request], None] = lambda _: None
+        self._shelves: dict[str, tuple[Kind[Any], dict[ObjectKey, StoredObject]]] = {}
+        self.history = WatchHistory()
+        self.admit: Callable[[WriteRequest], None] = lambda _: None
         # Writes that changed something, by user.
         self.writes: Counter[str] = Counter()
 
-    def entries(self, kind: Kind[Any]) -> dict[Key, Entry]:
+    def entries(self, kind: Kind[Any]) -> dict[ObjectKey, StoredObject]:
         return self._shelves.setdefault(kind.resource, (kind, {}))[1]
 
-    def entry(self, kind: Kind[Any], key: Key) -> Entry:
+    def entry(self, kind: Kind[Any], key: ObjectKey) -> StoredObject:
         found = self.entries(kind).get(key)
         if found is None:
             raise _not_found(kind, key)
@@ -85,7 +85,7 @@ class MemoryCluster:
         after = deepcopy(body)
         after.pop("status", None)
         owned, _ = field_ownership.changed({}, after)
-        return self._commit(kind, key, None, Entry(after, {manager: owned}), (user, "create"))
+        return self._commit(kind, key, None, StoredObject(after, {manager: owned}), (user, "create"))
 
     def update(self, kind: Kind[Any], body: Json, *, status: bool, user: str, manager: str) -> Json:
         """Replaces the object, or its status alone. A version in the body must be the newest."""
@@ -97,7 +97,7 @@ class MemoryCluster:
         changed, removed = field_ownership.changed(entry.body, after)
         field_ownership.disown(owners, changed | removed, spare=manager)
         field_ownership.take_over(owners, manager, changed, applied=False)
-        return self._commit(kind, key, entry, Entry(after, owners), (user, "update"))
+        return self._commit(kind, key, entry, StoredObject(after, owners), (user, "update"))
 
     def apply(
         self, kind: Kind[Any], body: Json, *, status: bool, force: bool, user: str, manager: str
@@ -112,7 +112,7 @@ class MemoryCluster:
             if meta.get("uid"):
                 raise _conflict(f'{kind.resource} "{key.name}" with the uid {meta["uid"]} is not there.')
         elif meta.get("uid", entry.body["metadata"]["uid"]) != entry.body["metadata"]["uid"]:
-            details = Details(name=key.name, causes=(Cause(field="metadata.uid"),))
+            details = StatusDetails(name=key.name, causes=(StatusCause(field="metadata.uid"),))
             raise refusal(Status(code=422, message="The uid of an object never changes.", details=details))
         else:
             _check_preconditions(kind, entry.body, meta)
@@ -134,12 +134,12 @@ class MemoryCluster:
         after["metadata"] = {**after.get("metadata", {}), "name": key.name} | (
             {"namespace": key.namespace} if key.namespace else {}
         )
-        return self._commit(kind, key, entry, Entry(after, owners), (user, "apply"))
+        return self._commit(kind, key, entry, StoredObject(after, owners), (user, "apply"))
 
     def patch(
         self,
         kind: Kind[Any],
-        key: Key,
+        key: ObjectKey,
         change: Callable[[Json], Json],
         *,
         status: bool,
@@ -149,7 +149,9 @@ class MemoryCluster:
         body = change(deepcopy(self.entry(kind, key).body))
         return self.update(kind, body, status=status, user=user, manager=manager)
 
-    def delete(self, kind: Kind[Any], key: Key, preconditions: Json, *, grace: int | None, user: str) -> Json:
+    def delete(
+        self, kind: Kind[Any], key: ObjectKey, preconditions: Json, *, grace: int | None, user: str
+    ) -> Json:
         """Gone at once, or marked and kept until its finalizers are off or its grace is over."""
         entry = self.entry(kind, key)
         _check_preconditions(kind, entry.body, preconditions)
@@ -163,7 +165,7 @@ class MemoryCluster:
         if _counts_generations(kind):
             marks["generation"] = meta["generation"] + 1
         after = merged(entry.body, {"metadata": marks})
-        return self._store(kind, key, entry, Entry(after, entry.owners), (user, "delete"))
+        return self._store(kind, key, entry, StoredObject(after, entry.owners), (user, "delete"))
 
     def collect(self) -> int:
         """What the garbage collector does, once: removes objects all of whose owners are gone. Returns how many."""
@@ -182,7 +184,12 @@ class MemoryCluster:
         return len(orphans)
 
     def _commit(
-        self, kind: Kind[Any], key: Key, before: Entry | None, after: Entry, act: tuple[str, str]
+        self,
+        kind: Kind[Any],
+        key: ObjectKey,
+        before: StoredObject | None,
+        after: StoredObject,
+        act: tuple[str, str],
     ) -> Json:
         """Fills in what is the server's own, and stores the object if that changes anything."""
         after.body["metadata"] = meta = dict[str, Any](after.body.get("metadata", {}))
@@ -206,11 +213,16 @@ class MemoryCluster:
         return self._store(kind, key, before, after, act)
 
     def _store(
-        self, kind: Kind[Any], key: Key, before: Entry | None, after: Entry, act: tuple[str, str]
+        self,
+        kind: Kind[Any],
+        key: ObjectKey,
+        before: StoredObject | None,
+        after: StoredObject,
+        act: tuple[str, str],
     ) -> Json:
         user, verb = act
         old = before.body if before is not None else None
-        self.admit(Request(user, verb, kind.resource, key, old, after.body))
+        self.admit(WriteRequest(user, verb, kind.resource, key, old, after.body))
         version = self.history.next_version()
         after.body["metadata"] = {**after.body["metadata"], "resourceVersion": str(version)}
         self.entries(kind)[key] = after
@@ -218,8 +230,8 @@ class MemoryCluster:
         self.history.add(Change(version, kind.resource, old, after.body))
         return after.body
 
-    def _remove(self, kind: Kind[Any], key: Key, entry: Entry, user: str) -> Json:
-        self.admit(Request(user, "delete", kind.resource, key, entry.body, None))
+    def _remove(self, kind: Kind[Any], key: ObjectKey, entry: StoredObject, user: str) -> Json:
+        self.admit(WriteRequest(user, "delete", kind.resource, key, entry.body, None))
         version = self.history.next_version()
         del self.entries(kind)[key]
         last = merged(entry.body, {"metadata": {"resourceVersion": str(version)}})
@@ -245,7 +257,7 @@ def _counts_generations(kind: Kind[Any]) -> bool:
     )
 
 
-def _key(kind: Kind[Any], body: Json) -> Key:
+def _key(kind: Kind[Any], body: Json) -> ObjectKey:
     key = kind.key(body)
     if not key.name:
         raise refusal(Status(code=422, reason="Invalid", message=f"{kind.resource} need a name."))
@@ -262,9 +274,11 @@ def _conflict(sentence: str) -> Error:
     return refusal(Status(code=409, reason="Conflict", message=sentence))
 
 
-def _not_found(kind: Kind[Any], key: Key) -> Error:
+def _not_found(kind: Kind[Any], key: ObjectKey) -> Error:
     sentence = f'{kind.resource} "{key.name}" not found.'
-    return refusal(Status(code=404, reason="NotFound", message=sentence, details=Details(name=key.name)))
+    return refusal(
+        Status(code=404, reason="NotFound", message=sentence, details=StatusDetails(name=key.name))
+    )
 
 
 def _merged_parts(live: Json, body: Json, *, status: bool) -> Json:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
-from neorion.keel.kube.errors import Expired
+from neorion.keel.kube.errors import ResourceExpired
 from neorion.keel.kube.testing.field_ownership import Json
 
 # What a watcher may be behind before it has to list again; tests compact sooner on purpose.
@@ -23,7 +23,7 @@ class Change:
     after: Json | None
 
 
-class History:
+class WatchHistory:
     """A bounded log with one counter of versions for all kinds, as etcd has."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class History:
     def since(self, version: int) -> list[Change]:
         """Later changes, oldest first; found from the end, because most watchers are close behind."""
         if version < self._compacted:
-            raise Expired(f"The version {version} is too old.")
+            raise ResourceExpired(f"The version {version} is too old.")
         tail = list(takewhile(lambda change: change.version > version, reversed(self._changes)))
         tail.reverse()
         return tail

@@ -12,8 +12,8 @@ from typing import Final
 
 from neorion.capacity.node import marks
 from neorion.keel.base import Denied, Duration, Quantity, Retry
-from neorion.keel.kube import Api, Select, UnknownKind, condition
-from neorion.keel.kube.control import Informers, by_label
+from neorion.keel.kube import KubeApi, Selector, UnknownKind, condition
+from neorion.keel.kube.control import InformerFactory, by_label
 from neorion.keel.kube.core import POD, Pod
 from neorion.keel.kube.core.pods import Container, PodSpec
 from neorion.keel.telemetry import logger
@@ -43,9 +43,9 @@ class Waiting:
 class KubeDemand:
     """The port `DemandSource` over mirrors of the cluster."""
 
-    def __init__(self, informers: Informers, *, kueue: bool) -> None:
+    def __init__(self, informers: InformerFactory, *, kueue: bool) -> None:
         self._informers = informers
-        self._pods = informers.of(POD, select=Select(labels=marks.POOL))
+        self._pods = informers.of(POD, select=Selector(labels=marks.POOL))
         self._by_pool = self._pods.index(by_label(marks.POOL))
         self._workloads = informers.of(WORKLOAD).index(_pools) if kueue else None
 
@@ -65,7 +65,7 @@ class KubeDemand:
         )
 
 
-async def has_kueue(api: Api) -> bool:
+async def has_kueue(api: KubeApi) -> bool:
     """Whether there are queues to be read. Where nobody can say just now, there are: not knowing is not nothing."""
     try:
         await api.list(WORKLOAD, "default")

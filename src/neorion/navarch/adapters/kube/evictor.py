@@ -8,7 +8,7 @@ import anyio
 
 from neorion.keel.base import Duration, Error, NotFound
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Api, Deletion, Select, condition
+from neorion.keel.kube import DeleteOptions, KubeApi, Selector, condition
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.navarch.adapters.kube.drain import DrainRules, Exit, Scene, Way, exits
@@ -20,14 +20,14 @@ _AT_ONCE: Final = 16
 class Evictor:
     """One look at a node's pods, and one request for each that should go. Nothing is remembered: the cluster is the state."""
 
-    def __init__(self, api: Api, rules: DrainRules, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, rules: DrainRules, clock: Clock) -> None:
         self._api = api
         self._rules = rules
         self._clock = clock
 
     async def drain(self, kube: KubeNode, left: Duration) -> list[Exit]:
         """The pods that are still there and must not be, each with what keeps it."""
-        listed = await self._api.list(POD, select=Select(fields=f"spec.nodeName={kube.meta.name}"))
+        listed = await self._api.list(POD, select=Selector(fields=f"spec.nodeName={kube.meta.name}"))
         ready = condition(kube.status.conditions, "Ready")
         scene = Scene(self._clock.now(), left, ready is None or not ready.holds, self._rules)
         found = [one for one in exits(listed.items, scene) if one.way is not Way.STAYS]
@@ -50,7 +50,7 @@ class Evictor:
 
     async def _ask_one(self, one: Exit) -> Exit | None:
         meta = one.pod.meta
-        how = Deletion(grace=one.grace, uid=meta.uid)
+        how = DeleteOptions(grace=one.grace, uid=meta.uid)
         try:
             if one.way is Way.EVICT:
                 await self._api.evict(meta.name, meta.namespace, how)

@@ -2,24 +2,24 @@
 
 from msgspec import field
 
-from neorion.keel.kube import Condition, Kind, Object, Part
+from neorion.keel.kube import Condition, Kind, KubeObject, KubeStruct
 from neorion.keel.kube.core.pods import PodSpec
 
 
-class TemplateMeta(Part, frozen=True):
+class TemplateMeta(KubeStruct, frozen=True):
     """The labels that the pods of a set will carry."""
 
     labels: dict[str, str] = field(default_factory=dict)
 
 
-class Template(Part, frozen=True):
+class Template(KubeStruct, frozen=True):
     """The pods of a set."""
 
     meta: TemplateMeta = field(name="metadata", default=TemplateMeta())
     spec: PodSpec = PodSpec()
 
 
-class PodSet(Part, frozen=True):
+class PodSet(KubeStruct, frozen=True):
     """So many pods that are alike."""
 
     name: str = ""
@@ -27,19 +27,19 @@ class PodSet(Part, frozen=True):
     template: Template = Template()
 
 
-class WorkloadSpec(Part, frozen=True):
+class WorkloadSpec(KubeStruct, frozen=True):
     """Everything that starts together."""
 
     pod_sets: tuple[PodSet, ...] = ()
 
 
-class WorkloadStatus(Part, frozen=True):
+class WorkloadStatus(KubeStruct, frozen=True):
     """How far Kueue has let it."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-class Workload(Object, frozen=True):
+class Workload(KubeObject, frozen=True):
     """One job in a queue of Kueue."""
 
     spec: WorkloadSpec = WorkloadSpec()

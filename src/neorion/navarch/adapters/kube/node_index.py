@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from neorion.capacity.node import ProviderId, marks
 from neorion.keel.base import Conflict
-from neorion.keel.kube import Key
+from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.control import Informer, by_label
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.navarch.model import Node, NodeId
@@ -62,12 +62,12 @@ class Roster:
             )
         return mine[0] if mine else None
 
-    def named(self, key: Key) -> KubeNode | None:
+    def named(self, key: ObjectKey) -> KubeNode | None:
         return self._nodes.get(key)
 
     def aliases(self, name: str) -> frozenset[str]:
         """Whatever else the machine of the Kubernetes node of this name is called; nothing where there is no such node."""
-        kube = self.named(Key("", name))
+        kube = self.named(ObjectKey("", name))
         if kube is None:
             return frozenset()
         return frozenset({*_names_of(kube), *filter(None, [kube.meta.labels.get(marks.NODE_ID)])})

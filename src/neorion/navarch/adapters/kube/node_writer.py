@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from neorion.capacity.node import Condition, Taint
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Api, Merge, condition, time_text
+from neorion.keel.kube import KubeApi, MergePatch, condition, time_text
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.kube.core.nodes import Taint as KubeTaint
@@ -21,7 +21,7 @@ class Hand:
     a node that was deleted meanwhile is not made again.
     """
 
-    def __init__(self, api: Api, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
 
@@ -51,7 +51,7 @@ class Hand:
             "metadata": {"resourceVersion": kube.meta.resource_version, "uid": kube.meta.uid},
             "spec": {"taints": [*map(_taint, theirs), *(_new_taint(one) for one in wanted)] or None},
         }
-        return await self._api.patch(NODE, kube.meta.name, Merge(body))
+        return await self._api.patch(NODE, kube.meta.name, MergePatch(body))
 
     async def _write_conditions(self, kube: KubeNode, wanted: tuple[Condition, ...]) -> KubeNode:
         there = {

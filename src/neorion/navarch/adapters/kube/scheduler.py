@@ -8,8 +8,8 @@ import anyio
 from neorion.capacity.node import marks
 from neorion.keel.base import Conflict, Duration, NotFound, Retry
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api, Deletion, Key
-from neorion.keel.kube.control import Controller, Informers, Recorder, own_key
+from neorion.keel.kube import DeleteOptions, KubeApi, ObjectKey
+from neorion.keel.kube.control import Controller, EventRecorder, InformerFactory, own_key
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.telemetry import logger
@@ -40,7 +40,13 @@ class KubeScheduler:
     """
 
     def __init__(
-        self, api: Api, informers: Informers, rules: DrainRules, labels: Labels, clock: Clock, rng: Rng
+        self,
+        api: KubeApi,
+        informers: InformerFactory,
+        rules: DrainRules,
+        labels: Labels,
+        clock: Clock,
+        rng: Rng,
     ) -> None:
         nodes = informers.of(NODE)
         self._api = api
@@ -49,12 +55,12 @@ class KubeScheduler:
         self._roster = Roster(nodes)
         self._hand = Hand(api, clock)
         self._evictor = Evictor(api, rules, clock)
-        self._recorder = Recorder(api, "navarch.dev/control-plane", "navarch", clock)
+        self._recorder = EventRecorder(api, "navarch.dev/control-plane", "navarch", clock)
         self._labels = labels
         # What each drain waited for when last looked at.
         self._waits: dict[NodeId, str] = {}
         # One writer for each node at a time: whoever comes later writes what is newest.
-        self._locks: dict[Key, anyio.Lock] = {}
+        self._locks: dict[ObjectKey, anyio.Lock] = {}
         self._controller = Controller("navarch.kube", self._keep, clock, rng, workers=_WORKERS)
         self._controller.watch(nodes, own_key)
 
@@ -113,7 +119,7 @@ class KubeScheduler:
         if kube is None or node.origin is Origin.JOINED or marks.HANDS_OFF in kube.meta.labels:
             return
         try:
-            await self._api.delete(NODE, kube.meta.name, how=Deletion(uid=kube.meta.uid))
+            await self._api.delete(NODE, kube.meta.name, how=DeleteOptions(uid=kube.meta.uid))
         except (NotFound, Conflict):
             # Gone, or another of that name by now.
             return
@@ -172,7 +178,7 @@ class KubeScheduler:
             "navarch.kube_busy", f"Others keep changing {kube.meta.name} in the cluster.", after=_SYNC_WAIT
         )
 
-    async def _keep(self, key: Key) -> Duration | None:
+    async def _keep(self, key: ObjectKey) -> Duration | None:
         kube = self._roster.named(key)
         if kube is None:
             self._locks.pop(key, None)

@@ -3,7 +3,7 @@
 import anyio
 
 from neorion.keel.base import Duration
-from neorion.keel.sim import Limits, World, simulate
+from neorion.keel.sim import SimulationLimits, World, simulate
 from neorion.navarch.app.simulation.invariants import Laws
 from neorion.navarch.app.simulation.measurements import Ledger, Result
 from neorion.navarch.app.simulation.scenario import Scene
@@ -31,7 +31,7 @@ def measured(scene: Scene, seed: int) -> Result:
         ledgers.append(Ledger(stage))
         await _played(stage, ledgers[0])
 
-    limits = Limits(_STEPS_MAX, _START + scene.span + scene.calm + Duration.of(hours=24))
+    limits = SimulationLimits(_STEPS_MAX, _START + scene.span + scene.calm + Duration.of(hours=24))
     outcome = simulate(scenario, seed, limits=limits)
     return ledgers[0].result("" if outcome.ok else str(outcome.error))
 

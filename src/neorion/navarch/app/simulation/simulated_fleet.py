@@ -9,7 +9,7 @@ from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration
 from neorion.keel.sim import Host, World
-from neorion.keel.store import InlineLane, MemoryDisk, open_store
+from neorion.keel.store import InlineExecutor, MemoryDisk, open_store
 from neorion.navarch.adapters.null import NoDemand
 from neorion.navarch.adapters.policy_engine import InlineJudge
 from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
@@ -110,7 +110,7 @@ class Stage:
         rhythm = self.scene.rhythm
         settings = Settings(dict(self.scene.specs), _TOKEN, autoscale=rhythm.tick, rhythm=rhythm)
         async with (
-            open_store(self.disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineLane()) as store,
+            open_store(self.disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineExecutor()) as store,
             build(settings, outside, Parts(store, host.clock, host.ids, host.rng)) as plane,
         ):
             plane.fleet.deck.watch = self.watch

@@ -2,7 +2,7 @@
 
 import click
 
-from neorion.keel.cli import App, Choices, yes_option
+from neorion.keel.cli import App, SuggestingChoice, yes_option
 from neorion.keel.cli.kit import Output, confirm
 from neorion.navarch.cli.options import STATES, server_option, why_option
 
@@ -15,7 +15,7 @@ node = App("node", help="See nodes and take them in and out.")
     "--state",
     "states",
     multiple=True,
-    type=Choices(STATES),
+    type=SuggestingChoice(STATES),
     allow_from_autoenv=False,
     metavar="STATE",
     help="Only these; may be given more than once.",

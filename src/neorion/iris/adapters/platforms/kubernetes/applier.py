@@ -21,15 +21,17 @@ from neorion.iris.adapters.platforms.kubernetes.steps import (
 )
 from neorion.iris.ports import SliceOrder
 from neorion.keel.base import Conflict, Error, NotFound, Retry
-from neorion.keel.kube import Api, Deletion, Exists, Kind, Merge, Object
-from neorion.keel.kube.control import Informers
+from neorion.keel.kube import AlreadyExists, DeleteOptions, Kind, KubeApi, KubeObject, MergePatch
+from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import POD, SECRET, Secret
 
 
 class Applier:
     """The only writer of a platform's objects. What it writes is in the mirrors when it returns."""
 
-    def __init__(self, api: Api, informers: Informers, settings: KubernetesSettings, names: Names) -> None:
+    def __init__(
+        self, api: KubeApi, informers: InformerFactory, settings: KubernetesSettings, names: Names
+    ) -> None:
         self._api = api
         self._informers = informers
         self._settings = settings
@@ -57,14 +59,14 @@ class Applier:
         """Changes the record, unless it is gone."""
         meta = secret.meta
         with suppress(NotFound):
-            written = await self._api.patch(SECRET, meta.name, Merge(patch), meta.namespace)
+            written = await self._api.patch(SECRET, meta.name, MergePatch(patch), meta.namespace)
             self._informers.observe(SECRET, written)
 
-    async def delete(self, kind: Kind[Any], thing: Object) -> None:
+    async def delete(self, kind: Kind[Any], thing: KubeObject) -> None:
         """Of an object that is gone already, or replaced by another of its name, nothing is deleted."""
         meta = thing.meta
         with suppress(NotFound, Conflict):
-            await self._api.delete(kind, meta.name, meta.namespace, Deletion(uid=meta.uid))
+            await self._api.delete(kind, meta.name, meta.namespace, DeleteOptions(uid=meta.uid))
 
     async def _apply(self, secret: Secret, record: Record, step: Step) -> None:
         match step:
@@ -87,5 +89,5 @@ class Applier:
 
     async def _create(self, kind: Kind[Any], manifest: dict[str, Any]) -> None:
         """An object of that name is this one: names carry the slice's id, which is used once."""
-        with suppress(Exists):
+        with suppress(AlreadyExists):
             self._informers.observe(kind, await self._api.create(kind, manifest))

@@ -8,16 +8,16 @@ from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.adapters.platforms.kubernetes.record import Record, record_of
 from neorion.iris.adapters.platforms.kubernetes.steps import Observed
 from neorion.keel.base import Instant
-from neorion.keel.kube import Key, Object, Select
-from neorion.keel.kube.control import Controller, Informer, Informers
+from neorion.keel.kube import KubeObject, ObjectKey, Selector
+from neorion.keel.kube.control import Controller, Informer, InformerFactory
 from neorion.keel.kube.core import NODE, POD, SECRET, Node, Pod, Secret
 
 
 class Mirrors:
     """Records and Pods of one namespace; NodePools and their nodes too where slices have pools."""
 
-    def __init__(self, informers: Informers, names: Names, *, pools: bool) -> None:
-        mine = Select(labels=names.selector)
+    def __init__(self, informers: InformerFactory, names: Names, *, pools: bool) -> None:
+        mine = Selector(labels=names.selector)
         self._names = names
         self.secrets: Informer[Secret] = informers.of(SECRET, names.namespace, mine)
         self.pods: Informer[Pod] = informers.of(POD, names.namespace, mine)
@@ -35,7 +35,7 @@ class Mirrors:
             # Of nodes it matters whether they are there and speak.
             controller.watch(self._nodes, self.slice_of, lambda old, new: is_silent(old) != is_silent(new))
 
-    def slice_of(self, thing: Object) -> list[str]:
+    def slice_of(self, thing: KubeObject) -> list[str]:
         name = self._names.slice_of(thing.meta.labels)
         return [name] if name else []
 
@@ -45,7 +45,7 @@ class Mirrors:
                 yield secret, record
 
     def find(self, name: str) -> tuple[Secret, Record] | None:
-        secret = self.secrets.get(Key(self._names.namespace, name))
+        secret = self.secrets.get(ObjectKey(self._names.namespace, name))
         record = record_of(secret) if secret is not None else None
         return (secret, record) if secret is not None and record is not None else None
 
@@ -65,7 +65,7 @@ class Mirrors:
         )
 
     def pool(self, name: str) -> NodePool | None:
-        return self.pools.get(Key("", name)) if self.pools is not None else None
+        return self.pools.get(ObjectKey("", name)) if self.pools is not None else None
 
     def strays(self, name: str) -> tuple[list[Pod], NodePool | None]:
         """What is left of a slice whose record is gone."""

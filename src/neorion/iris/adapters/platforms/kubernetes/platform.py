@@ -25,8 +25,8 @@ from neorion.iris.model import SliceId, SliceState
 from neorion.iris.ports import SliceOrder, SliceSeen
 from neorion.keel.base import Conflict, Duration, Error, Invalid, NotFound, Retry, is_name
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Api
-from neorion.keel.kube.control import Controller, Informers, Operator
+from neorion.keel.kube import KubeApi
+from neorion.keel.kube.control import Controller, InformerFactory, Operator
 from neorion.keel.kube.core import POD, Secret
 from neorion.keel.telemetry import logger
 
@@ -47,7 +47,7 @@ class _Verdict:
 class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
     """Slices of worker Pods. Entering it finds what is there; leaving it leaves the slices as they are."""
 
-    def __init__(self, settings: KubernetesSettings, api: Api, clock: Clock, rng: Rng) -> None:
+    def __init__(self, settings: KubernetesSettings, api: KubeApi, clock: Clock, rng: Rng) -> None:
         self._settings = settings
         self._clock = clock
         self._names = Names(settings.label_prefix, settings.namespace)
@@ -55,7 +55,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         # What was told last of each slice, by name: a turn that changes nothing tells nothing.
         self._told: dict[str, SliceSeen] = {}
         self._verdicts: dict[str, _Verdict] = {}
-        informers = Informers(api, clock, rng)
+        informers = InformerFactory(api, clock, rng)
         pools = any(template.pool for template in settings.groups.values())
         self._mirrors = Mirrors(informers, self._names, pools=pools)
         self._applier = Applier(api, informers, settings, self._names)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.model import Resources, SliceId, TroubleKind
 from neorion.iris.ports import SliceOrder
-from neorion.keel.kube import Meta
+from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Secret
 from neorion.keel.telemetry import logger
 
@@ -93,18 +93,18 @@ def record_of(secret: Secret) -> Record | None:
     )
 
 
-def started(meta: Meta) -> dict[str, Any]:
+def started(meta: ObjectMeta) -> dict[str, Any]:
     return _noted(meta, {_STARTED: "true"})
 
 
-def deleting(meta: Meta) -> dict[str, Any]:
+def deleting(meta: ObjectMeta) -> dict[str, Any]:
     return _noted(meta, {_DELETING: "true"})
 
 
-def failed(meta: Meta, message: str, trouble: TroubleKind) -> dict[str, Any]:
+def failed(meta: ObjectMeta, message: str, trouble: TroubleKind) -> dict[str, Any]:
     return _noted(meta, {_FAILURE: message, _TROUBLE: trouble.value})
 
 
-def _noted(meta: Meta, notes: dict[str, str]) -> dict[str, Any]:
+def _noted(meta: ObjectMeta, notes: dict[str, str]) -> dict[str, Any]:
     """A merge patch for this very Secret: one of the same name that came later is left alone."""
     return {"metadata": {"uid": meta.uid, "annotations": notes}}
