@@ -24,7 +24,7 @@ from bench.keel.rpc import call, cpu_ns, server_process
 from bench.keel.rpc import heartbeat as plain_heartbeat
 from bench.keel.rpc import request as plain_request
 from bench.kit import Report
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeProvider
 from neorion.capacity.provider import Intent, IntentId, Machine
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
@@ -100,7 +100,7 @@ def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
 @asynccontextmanager
 async def plane_of(nodes: int, folder: Path) -> AsyncGenerator[tuple[Plane, FakeCloud]]:
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
-    cloud = FakeCloud(clock, rng, Behaviour(boot=Duration(0)))
+    cloud = FakeCloud(clock, rng, FakeCloudOptions(boot=Duration(0)))
     policies = {"default": default_policy()}
     async with (
         ProcessJudge(policies) as judge,

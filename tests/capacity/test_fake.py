@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeMachine
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.base import Duration
 from neorion.keel.clock import VirtualClock, seeded_rng
@@ -27,7 +27,7 @@ class SetBack(VirtualClock):
 
 async def test_a_machine_is_inhabited_even_if_the_wall_clock_was_set_back_while_it_booted():
     clock = SetBack(asyncio.get_running_loop().time)
-    cloud = FakeCloud(clock, seeded_rng(1), Behaviour(boot=Duration.of(ms=20)))
+    cloud = FakeCloud(clock, seeded_rng(1), FakeCloudOptions(boot=Duration.of(ms=20)))
     inhabited: asyncio.Queue[FakeMachine] = asyncio.Queue()
     machine = cloud.make(INTENT)
     async with anyio.create_task_group() as tasks:

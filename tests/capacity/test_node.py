@@ -4,30 +4,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.capacity.node import Claim, Effect, Known, ProviderId, Taint, resolve
+from neorion.capacity.node import IdentityClaim, KnownNode, ProviderId, Taint, TaintEffect, resolve
 from neorion.capacity.node.marks import CORDONED
 
-A = Known("node-a", "i-0a", "buy-a", "ip-10-0-0-1")
-B = Known("node-b", "i-0b", "buy-b", "ip-10-0-0-2")
+A = KnownNode("node-a", "i-0a", "buy-a", "ip-10-0-0-1")
+B = KnownNode("node-b", "i-0b", "buy-b", "ip-10-0-0-2")
 
 
 @pytest.mark.parametrize("name", ["node-a", "i-0a", "buy-a", "ip-10-0-0-1"])
 def test_a_node_is_known_by_every_name_it_has(name: str):
-    assert resolve(Claim(name), [A, B]) == "node-a"
+    assert resolve(IdentityClaim(name), [A, B]) == "node-a"
 
 
 def test_the_providers_id_of_a_kubernetes_node_names_its_machine():
-    claim = Claim("a name nobody knows", provider_id="aws:///us-west-2a/i-0b")
+    claim = IdentityClaim("a name nobody knows", provider_id="aws:///us-west-2a/i-0b")
     assert resolve(claim, [A, B]) == "node-b"
 
 
 def test_a_claim_that_fits_two_nodes_is_not_believed():
-    assert resolve(Claim("node-a", machine="i-0b"), [A, B]) is None
+    assert resolve(IdentityClaim("node-a", machine="i-0b"), [A, B]) is None
 
 
 def test_a_claim_that_fits_nothing_is_not_believed():
-    assert resolve(Claim("node-c"), [A, B]) is None
-    assert resolve(Claim(""), [Known("node-a")]) is None
+    assert resolve(IdentityClaim("node-c"), [A, B]) is None
+    assert resolve(IdentityClaim(""), [KnownNode("node-a")]) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_any_text_is_a_provider_id_or_none(text: str):
 
 @given(st.text())
 def test_a_reason_becomes_a_value_that_kubernetes_takes(why: str):
-    value = Taint.saying(CORDONED, Effect.NO_SCHEDULE, why).value
+    value = Taint.saying(CORDONED, TaintEffect.NO_SCHEDULE, why).value
     assert len(value) <= 63
     assert all(char.isascii() and (char.isalnum() or char in "._-") for char in value)
     assert not value or (value[0].isalnum() and value[-1].isalnum())

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeProvider
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
@@ -24,7 +24,7 @@ from neorion.navarch.ports import Outfitter
 
 OPERATOR = "operator-secret"
 JOIN = "join-secret"
-INSTANT = Behaviour(boot=Duration(0), stop=Duration(0))
+INSTANT = FakeCloudOptions(boot=Duration(0), stop=Duration(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Running:
 async def running(
     spec: PoolSpec,
     *,
-    behaviour: Behaviour = INSTANT,
+    behaviour: FakeCloudOptions = INSTANT,
     disk: MemoryDisk | None = None,
     cloud: FakeCloud | None = None,
     seller: type[FakeProvider] = FakeProvider,

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine, FakeProvider, Fault
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeMachine, FakeProvider, Fault
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Finding, Instant, Severity
 from neorion.keel.rpc import Channel, connect
@@ -86,7 +86,7 @@ class Work:
 class Fleet:
     """The hosts and what runs on them. `plane` is that of the present life of the control plane."""
 
-    def __init__(self, world: World, specs: list[PoolSpec], behaviour: Behaviour) -> None:
+    def __init__(self, world: World, specs: list[PoolSpec], behaviour: FakeCloudOptions) -> None:
         self.world = world
         self.specs = {spec.name: spec for spec in specs}
         self.cloud = FakeCloud(world.clock, world.chance("cloud"), behaviour)
@@ -204,9 +204,9 @@ class _Errors(logging.Handler):
 
 @asynccontextmanager
 async def fleet(
-    world: World, specs: list[PoolSpec], behaviour: Behaviour | None = None
+    world: World, specs: list[PoolSpec], behaviour: FakeCloudOptions | None = None
 ) -> AsyncGenerator[Fleet]:
-    found = Fleet(world, specs, behaviour or Behaviour())
+    found = Fleet(world, specs, behaviour or FakeCloudOptions())
     errors = _Errors()
     logging.getLogger().addHandler(errors)
     try:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from neorion.capacity.fake import Behaviour
+from neorion.capacity.fake import FakeCloudOptions
 from neorion.keel.base import Duration, Instant
 from neorion.keel.sim import Crash, SimulationLimits, World, explore, seeds
 from neorion.navarch.decide import explain_pool
@@ -123,7 +123,7 @@ async def test_work_is_restarted_where_a_policy_says_so_and_that_costs_no_node_h
 async def test_whoever_is_turned_away_after_a_lost_answer_buys_no_second_machine(
     world: World, *, killed: bool
 ):
-    async with fleet(world, [pool(1)], Behaviour(lost=1.0)) as navarch:
+    async with fleet(world, [pool(1)], FakeCloudOptions(lost=1.0)) as navarch:
         await navarch.until(lambda: bool(navarch.cloud.machines))
         navarch.cloud.behaviour.denied = True
         if killed:
@@ -211,7 +211,7 @@ async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(w
 
 
 async def _replace_one(world: World) -> None:
-    async with fleet(world, [pool(2)], Behaviour(lost=0.2)) as navarch:
+    async with fleet(world, [pool(2)], FakeCloudOptions(lost=0.2)) as navarch:
         await navarch.settled(2)
         sick = navarch.nodes()[0]
         navarch.strike(sick, 79)

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeProvider
 from neorion.capacity.provider import Intent, IntentId, Provider
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
@@ -42,7 +42,7 @@ class Rig(Protocol):
 
 class FakeRig:
     def __init__(self) -> None:
-        self.behaviour = Behaviour(boot=Duration(0), stop=Duration(0))
+        self.behaviour = FakeCloudOptions(boot=Duration(0), stop=Duration(0))
         self.cloud = FakeCloud(SystemClock(), seeded_rng(1), self.behaviour)
         self.provider: Provider = FakeProvider("fake", self.cloud)
         self.intent = Intent(SystemIds().new(IntentId), "navarch-a", "gpu_8x_h100_sxm5", "us-west-2")

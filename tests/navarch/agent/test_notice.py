@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine, Fault
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeMachine, Fault
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.base import Duration
@@ -69,7 +69,7 @@ class Quick(SystemClock):
 
 
 def _machine() -> FakeMachine:
-    cloud = FakeCloud(SystemClock(), seeded_rng(1), Behaviour(boot=Duration(0)))
+    cloud = FakeCloud(SystemClock(), seeded_rng(1), FakeCloudOptions(boot=Duration(0)))
     return cloud.make(Intent(IntentId("buy-1"), "navarch-a", "gpu_8x_h100_sxm5", "us-west-2"))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from neorion.capacity.fake import Behaviour, FakeProvider
+from neorion.capacity.fake import FakeCloudOptions, FakeProvider
 from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Capability, Offering
 from neorion.keel.base import Duration
@@ -22,8 +22,8 @@ H100 = "gpu_8x_h100_sxm5"
 KEY = f"fake/us-west-2//{H100}"
 
 
-def _asking(price: float | None = None) -> Behaviour:
-    return Behaviour(boot=Duration(0), prices={} if price is None else {f"us-west-2/{H100}": price})
+def _asking(price: float | None = None) -> FakeCloudOptions:
+    return FakeCloudOptions(boot=Duration(0), prices={} if price is None else {f"us-west-2/{H100}": price})
 
 
 async def test_a_pool_with_a_highest_price_buys_when_the_price_is_known():
@@ -48,7 +48,9 @@ BY_COST = spec(
 
 
 async def test_the_first_machine_after_a_start_is_bought_where_it_is_cheapest():
-    async with running(BY_COST, behaviour=Behaviour(boot=Duration(0), prices=CHEAPER_IN_THE_EAST)) as it:
+    async with running(
+        BY_COST, behaviour=FakeCloudOptions(boot=Duration(0), prices=CHEAPER_IN_THE_EAST)
+    ) as it:
         await it.turn()
         assert [(node.place.region, node.place.price) for node in it.nodes()] == [("us-east-1", 20.0)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeProvider
 from neorion.capacity.provider import Intent, IntentId, Machine, unknown_outcome
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import SystemClock, seeded_rng
@@ -29,7 +29,7 @@ IDLE = spec(0, scaling=Scaling(least=0, most=10_000), spending=Spending(per_hour
 async def test_ten_thousand_lost_answers_never_buy_twice():
     """Forty-nine of fifty calls break, half of them after the machine was made; now and then the process dies, too."""
     disk = MemoryDisk()
-    cloud = FakeCloud(SystemClock(), seeded_rng(7), Behaviour(lost=0.98))
+    cloud = FakeCloud(SystemClock(), seeded_rng(7), FakeCloudOptions(lost=0.98))
     lost = orders = 0
     while lost < 10_000:
         async with running(IDLE, disk=disk, cloud=cloud) as it:
@@ -86,7 +86,7 @@ async def test_the_intent_is_durable_before_the_cloud_hears_of_it(monkeypatch: p
 async def test_a_refusal_is_remembered_where_it_belongs_and_the_order_is_over(
     lever: dict[str, Any], kind: str, scope: str
 ):
-    async with running(spec(1), behaviour=Behaviour(**lever)) as it:
+    async with running(spec(1), behaviour=FakeCloudOptions(**lever)) as it:
         await it.turn()
         assert it.plane.fleet.deck.book.troubles[scope].kind == kind
         assert it.nodes() == []
@@ -95,7 +95,7 @@ async def test_a_refusal_is_remembered_where_it_belongs_and_the_order_is_over(
 
 
 async def test_machines_that_are_refused_together_are_one_refusal():
-    async with running(spec(8), behaviour=Behaviour(quota=0)) as it:
+    async with running(spec(8), behaviour=FakeCloudOptions(quota=0)) as it:
         await it.turn()
         (trouble,) = it.plane.fleet.deck.book.troubles.values()
         assert trouble.times == 1
@@ -106,7 +106,7 @@ async def test_machines_that_are_refused_together_are_one_refusal():
 
 
 async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
-    behaviour = Behaviour(boot=Duration(0), stock={"us-west-2": 0})
+    behaviour = FakeCloudOptions(boot=Duration(0), stock={"us-west-2": 0})
     async with running(spec(1), behaviour=behaviour) as it:
         await it.turn()
         behaviour.stock.clear()
@@ -117,7 +117,7 @@ async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
 
 async def test_the_next_provider_is_asked_when_the_first_has_none():
     both = spec(1, offers=(Offer("fake", "gpu_8x_h100_sxm5", ("full", "free")),))
-    async with running(both, behaviour=Behaviour(boot=Duration(0), stock={"full": 0})) as it:
+    async with running(both, behaviour=FakeCloudOptions(boot=Duration(0), stock={"full": 0})) as it:
         await it.turn()
         await it.turn()
         assert [node.place.region for node in it.nodes()] == ["free"]
@@ -130,7 +130,7 @@ async def test_a_cloud_that_never_answers_is_left_for_another(
     monkeypatch.setattr("neorion.navarch.controllers.provisioning.ABANDON_AFTER", Duration(0))
     monkeypatch.setattr("neorion.navarch.controllers.provisioning.LISTED_WITHIN", Duration(0))
     deaf = FakeProvider(
-        "deaf", FakeCloud(SystemClock(), seeded_rng(1), Behaviour(denied=denied), name="deaf")
+        "deaf", FakeCloud(SystemClock(), seeded_rng(1), FakeCloudOptions(denied=denied), name="deaf")
     )
 
     async def lost(intent: Intent) -> Machine:
@@ -167,7 +167,7 @@ async def test_what_the_last_call_made_is_waited_for_until_the_list_must_have_it
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("neorion.navarch.controllers.provisioning.ABANDON_AFTER", Duration(0))
-    late = Behaviour(boot=Duration(0), unseen=1.0)
+    late = FakeCloudOptions(boot=Duration(0), unseen=1.0)
     async with running(IDLE, behaviour=late, seller=Mute) as it:
         fleet = it.plane.fleet
         await it.plane.orders.pause("training", Asker("a test"))

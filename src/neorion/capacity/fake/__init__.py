@@ -4,8 +4,8 @@ For trying a configuration, for tests and for simulations; a user names it in so
 cloud and never pretends to be one: nothing here knows who buys.
 """
 
-from neorion.capacity.fake.cloud import Behaviour, FakeCloud
+from neorion.capacity.fake.cloud import FakeCloud, FakeCloudOptions
 from neorion.capacity.fake.machine import FakeMachine, Fault
 from neorion.capacity.fake.provider import FakeProvider
 
-__all__ = ["Behaviour", "FakeCloud", "FakeMachine", "FakeProvider", "Fault"]
+__all__ = ["FakeCloud", "FakeCloudOptions", "FakeMachine", "FakeProvider", "Fault"]

@@ -20,7 +20,7 @@ GONE_MAX = 10_000
 
 
 @dataclass(slots=True)
-class Behaviour:
+class FakeCloudOptions:
     """How the cloud treats its customers; may be changed while it runs.
 
     `lost` is the chance that a call breaks without an answer, in half of the cases after it was carried out. `stock` limits the
@@ -46,11 +46,11 @@ class FakeCloud:
     """Machines by id. `bought` counts every machine that was ever made for an intent: more than one is a double purchase."""
 
     def __init__(
-        self, clock: Clock, rng: Rng, behaviour: Behaviour | None = None, *, name: str = "fake"
+        self, clock: Clock, rng: Rng, behaviour: FakeCloudOptions | None = None, *, name: str = "fake"
     ) -> None:
         # Part of every machine's id: no two clouds may give one id to two machines.
         self.name = name
-        self.behaviour = behaviour or Behaviour()
+        self.behaviour = behaviour or FakeCloudOptions()
         self.machines: dict[MachineId, FakeMachine] = {}
         self.bought: dict[IntentId, int] = {}
         self.clock = clock

@@ -11,7 +11,7 @@ import msgspec
 from google.api_core.client_options import ClientOptions
 from google.cloud import compute_v1 as compute
 
-from neorion.capacity.gcp.api_types import Instance, Operation, Region, Scope, tail
+from neorion.capacity.gcp.api_types import GcpInstance, GcpRegion, Operation, ZoneInstances, tail
 from neorion.capacity.gcp.errors import FAILURES, is_status, refusal
 from neorion.capacity.provider import unknown_outcome
 
@@ -61,9 +61,9 @@ class GcpApi:
         request = {"project": self._project, "zone": zone, "operation": name}
         return await self._asked(Operation, zone, lambda to: to.operations.get(request, **_ONCE))
 
-    async def instance(self, zone: str, name: str) -> Instance | None:
+    async def instance(self, zone: str, name: str) -> GcpInstance | None:
         request = self._which(zone, name)
-        return await self._call(Instance, zone, lambda to: to.instances.get(request, **_ONCE))
+        return await self._call(GcpInstance, zone, lambda to: to.instances.get(request, **_ONCE))
 
     async def delete(self, zone: str, name: str) -> bool:
         """False where there is none."""
@@ -77,14 +77,14 @@ class GcpApi:
         begun = await self._call(Operation, zone, lambda to: to.instances.reset_unary(request, **_ONCE))
         return begun is not None
 
-    async def labelled(self, key: str, value: str) -> list[Instance]:
+    async def labelled(self, key: str, value: str) -> list[GcpInstance]:
         """Every instance of the project with this label, in all zones."""
         request = {"project": self._project, "filter": f'labels.{key}="{value}"', "max_results": _PAGE}
-        found: list[Instance] = []
+        found: list[GcpInstance] = []
         scopes = await self._thread(
             "its project",
             lambda to: [
-                (str(zone), _read(Scope, scope))
+                (str(zone), _read(ZoneInstances, scope))
                 for zone, scope in to.instances.aggregated_list(request, **_ONCE)
             ],
         )
@@ -97,7 +97,7 @@ class GcpApi:
 
     async def zones(self, region: str) -> list[str]:
         request = {"project": self._project, "region": region}
-        found = await self._asked(Region, region, lambda to: to.regions.get(request, **_ONCE))
+        found = await self._asked(GcpRegion, region, lambda to: to.regions.get(request, **_ONCE))
         return sorted(tail(zone) for zone in found.zones)
 
     def _which(self, zone: str, name: str) -> dict[str, str]:

@@ -18,29 +18,29 @@ _STATES: Final = {
 }
 
 
-class Part(Struct, frozen=True, rename="camel"):
+class ApiModel(Struct, frozen=True, rename="camel"):
     """A piece of an answer."""
 
 
-class Said(Part, frozen=True):
+class GoogleError(ApiModel, frozen=True):
     """Why not, in Google's words."""
 
     code: str = ""
     message: str = ""
 
 
-class Errors(Part, frozen=True):
+class GoogleErrors(ApiModel, frozen=True):
     """All that went wrong; the first says most."""
 
-    errors: tuple[Said, ...] = ()
+    errors: tuple[GoogleError, ...] = ()
 
 
-class Operation(Part, frozen=True):
+class Operation(ApiModel, frozen=True):
     """Work that Google has begun. Whether it was possible is known when it is done."""
 
     name: str
     status: str = ""
-    error: Errors = Errors()
+    error: GoogleErrors = GoogleErrors()
     http_error_status_code: int = 0
     http_error_message: str = ""
 
@@ -49,32 +49,32 @@ class Operation(Part, frozen=True):
         return self.status == "DONE"
 
 
-class Outside(Part, frozen=True):
+class AccessConfig(ApiModel, frozen=True):
     """How a link is reached from elsewhere."""
 
     address: str = field(name="natIP", default="")
 
 
-class Link(Part, frozen=True):
+class NetworkInterface(ApiModel, frozen=True):
     """One network of a machine."""
 
     address: str = field(name="networkIP", default="")
-    access_configs: tuple[Outside, ...] = ()
+    access_configs: tuple[AccessConfig, ...] = ()
 
 
-class Scheduling(Part, frozen=True):
+class Scheduling(ApiModel, frozen=True):
     """How it was sold."""
 
     provisioning_model: str = ""
 
 
-class Hardware(Part, frozen=True):
+class ResourceStatus(ApiModel, frozen=True):
     """Where it runs, for machines whose place is told."""
 
     physical_host: str = ""
 
 
-class Instance(Part, frozen=True):
+class GcpInstance(ApiModel, frozen=True):
     """A machine."""
 
     name: str
@@ -82,15 +82,15 @@ class Instance(Part, frozen=True):
     status: str = ""
     machine_type: str = ""
     labels: dict[str, str] = {}
-    network_interfaces: tuple[Link, ...] = ()
+    network_interfaces: tuple[NetworkInterface, ...] = ()
     scheduling: Scheduling = Scheduling()
-    resource_status: Hardware = Hardware()
+    resource_status: ResourceStatus = ResourceStatus()
     creation_timestamp: str = ""
 
     def as_machine(self) -> Machine:
         """The id carries the zone: names are unique only there. A machine that was stopped by hand is still paid for."""
         zone = tail(self.zone)
-        link = self.network_interfaces[0] if self.network_interfaces else Link()
+        link = self.network_interfaces[0] if self.network_interfaces else NetworkInterface()
         outside = [one.address for one in link.access_configs if one.address]
         return Machine(
             id=MachineId(f"{zone}/{self.name}"),
@@ -109,17 +109,17 @@ class Instance(Part, frozen=True):
         )
 
 
-class Region(Part, frozen=True):
+class GcpRegion(ApiModel, frozen=True):
     """A region and the URLs of its zones."""
 
     zones: tuple[str, ...] = ()
 
 
-class Scope(Part, frozen=True):
+class ZoneInstances(ApiModel, frozen=True):
     """A zone's share of a page."""
 
-    instances: tuple[Instance, ...] = ()
-    warning: Said = Said()
+    instances: tuple[GcpInstance, ...] = ()
+    warning: GoogleError = GoogleError()
 
 
 def gone(intent: Intent, zone: str) -> Machine:

@@ -3,8 +3,8 @@
 Facts from the vendors' own tables, kept as data files. Pure: what to do about a fault is decided by whoever reads it.
 """
 
-from neorion.capacity.gpu.models import GpuModel, Shape, gpu_model, shape_of
+from neorion.capacity.gpu.models import GpuModel, GpuShape, gpu_model, shape_of
 from neorion.capacity.gpu.remedy import Remedy
 from neorion.capacity.gpu.xid import CATALOGUE, Xid, XidClass, xid
 
-__all__ = ["CATALOGUE", "GpuModel", "Remedy", "Shape", "Xid", "XidClass", "gpu_model", "shape_of", "xid"]
+__all__ = ["CATALOGUE", "GpuModel", "GpuShape", "Remedy", "Xid", "XidClass", "gpu_model", "shape_of", "xid"]

@@ -20,7 +20,7 @@ class GpuModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class GpuShape:
     """What an instance type carries."""
 
     model: GpuModel
@@ -36,7 +36,7 @@ def gpu_model(name: str) -> GpuModel:
     return found
 
 
-def shape_of(instance_type: str) -> Shape | None:
+def shape_of(instance_type: str) -> GpuShape | None:
     """None for a type that the table does not know: then nobody may claim to know how many GPUs it has."""
     return _SHAPES.get(instance_type)
 
@@ -48,5 +48,5 @@ def _read() -> dict[str, Any]:
 _TABLES: Final = _read()
 _MODELS: Final = {name: GpuModel(name, **row) for name, row in _TABLES["model"].items()}
 _SHAPES: Final = {
-    name: Shape(_MODELS[model], gpus) for name, (model, gpus) in _TABLES["instance_type"].items()
+    name: GpuShape(_MODELS[model], gpus) for name, (model, gpus) in _TABLES["instance_type"].items()
 }

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from neorion.capacity.lambda_cloud.api_types import Refused
+from neorion.capacity.lambda_cloud.api_types import ErrorResponse
 from neorion.capacity.provider import (
     no_capacity,
     no_machine,
@@ -42,7 +42,7 @@ _NOT_ALLOWED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ApiEndpoint:
     """Where the API answers, its key, and how often it may be asked."""
 
     url: str
@@ -51,36 +51,36 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class CallScope:
     """What a call is about: a region, or one machine."""
 
     scope: str = "its account"
     machine: str = ""
 
 
-ACCOUNT: Final = About()
+ACCOUNT: Final = CallScope()
 
 
 class LambdaApi:
     """One account. Requests go out one by one, `every` so often: more are refused with 429."""
 
-    def __init__(self, name: str, door: Door, clock: Clock) -> None:
+    def __init__(self, name: str, door: ApiEndpoint, clock: Clock) -> None:
         self._name = name
         self._door = door
         self._clock = clock
         self._transport = http_transport(door.url)
         self._next = 0.0
 
-    async def get(self, path: str, kind: type[T], about: About = ACCOUNT) -> T:
+    async def get(self, path: str, kind: type[T], about: CallScope = ACCOUNT) -> T:
         return self._read(await self._ask(path, None, about), kind)
 
-    async def post(self, path: str, body: Mapping[str, Any], kind: type[T], about: About) -> T:
+    async def post(self, path: str, body: Mapping[str, Any], kind: type[T], about: CallScope) -> T:
         return self._read(await self._ask(path, body, about), kind)
 
     async def close(self) -> None:
         await self._transport.aclose()
 
-    async def _ask(self, path: str, body: Mapping[str, Any] | None, about: About) -> bytes:
+    async def _ask(self, path: str, body: Mapping[str, Any] | None, about: CallScope) -> bytes:
         await self._turn()
         headers = [("Authorization", f"Bearer {self._door.key.reveal()}"), ("Accept", "application/json")]
         request = Request("GET", path, headers)
@@ -111,11 +111,11 @@ class LambdaApi:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise unknown_outcome(self._name, f"an answer that makes no sense, {error}") from None
 
-    def _refusal(self, head: ResponseHead, content: bytes, about: About) -> Error:
+    def _refusal(self, head: ResponseHead, content: bytes, about: CallScope) -> Error:
         try:
-            said = msgspec.json.decode(content, type=Refused).error
+            said = msgspec.json.decode(content, type=ErrorResponse).error
         except (msgspec.DecodeError, UnicodeDecodeError):
-            said = Refused().error
+            said = ErrorResponse().error
         words = f"{said.code}: {said.message}" if said.code else f"HTTP {head.status}"
         if said.code in _SCOPED:
             return _SCOPED[said.code](self._name, about.scope, words)

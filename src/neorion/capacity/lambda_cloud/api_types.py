@@ -30,7 +30,7 @@ class Tag(Struct, frozen=True):
     value: str
 
 
-class Region(Struct, frozen=True):
+class LambdaRegion(Struct, frozen=True):
     """Where."""
 
     name: str = ""
@@ -43,7 +43,7 @@ class InstanceType(Struct, frozen=True):
     price_cents_per_hour: int = 0
 
 
-class Instance(Struct, frozen=True):
+class LambdaInstance(Struct, frozen=True):
     """A machine. Its addresses are missing until it has booted."""
 
     id: str
@@ -51,7 +51,7 @@ class Instance(Struct, frozen=True):
     name: str | None = None
     ip: str | None = None
     private_ip: str | None = None
-    region: Region = Region()
+    region: LambdaRegion = LambdaRegion()
     instance_type: InstanceType = InstanceType()
     tags: tuple[Tag, ...] | None = None
 
@@ -73,16 +73,16 @@ class Instance(Struct, frozen=True):
         )
 
 
-class Instances(Struct, frozen=True):
+class InstancesResponse(Struct, frozen=True):
     """`GET /instances`: all of them, Lambda has no pages."""
 
-    data: tuple[Instance, ...]
+    data: tuple[LambdaInstance, ...]
 
 
-class OneInstance(Struct, frozen=True):
+class InstanceResponse(Struct, frozen=True):
     """`GET /instances/ID`."""
 
-    data: Instance
+    data: LambdaInstance
 
 
 class LaunchedIds(Struct, frozen=True):
@@ -91,23 +91,23 @@ class LaunchedIds(Struct, frozen=True):
     instance_ids: tuple[str, ...]
 
 
-class Launched(Struct, frozen=True):
+class LaunchResponse(Struct, frozen=True):
     """The answer to a launch."""
 
     data: LaunchedIds
 
 
-class Ware(Struct, frozen=True):
+class InstanceTypeOffer(Struct, frozen=True):
     """An instance type, and the regions that have one now."""
 
     instance_type: InstanceType
-    regions_with_capacity_available: tuple[Region, ...] = ()
+    regions_with_capacity_available: tuple[LambdaRegion, ...] = ()
 
 
-class Wares(Struct, frozen=True):
+class InstanceTypesResponse(Struct, frozen=True):
     """`GET /instance-types`."""
 
-    data: dict[str, Ware]
+    data: dict[str, InstanceTypeOffer]
 
 
 class SshKey(Struct, frozen=True):
@@ -122,17 +122,17 @@ class SshKeys(Struct, frozen=True):
     data: tuple[SshKey, ...]
 
 
-class Said(Struct, frozen=True):
+class LambdaError(Struct, frozen=True):
     """Why not, in Lambda's words."""
 
     code: str = ""
     message: str = ""
 
 
-class Refused(Struct, frozen=True):
+class ErrorResponse(Struct, frozen=True):
     """What every refusal looks like."""
 
-    error: Said = Said()
+    error: LambdaError = LambdaError()
 
 
 def launch_request(intent: Intent, ssh_key: str) -> dict[str, Any]:
@@ -157,11 +157,11 @@ def launch_request(intent: Intent, ssh_key: str) -> dict[str, Any]:
 def launched(intent: Intent, instance: str) -> Machine:
     """A machine that was made a moment ago, as the list will show it."""
     tags = (Tag(OWNER_TAG, intent.owner), Tag(INTENT_TAG, intent.id))
-    return Instance(
+    return LambdaInstance(
         instance,
         "booting",
         name=intent.id,
-        region=Region(intent.region),
+        region=LambdaRegion(intent.region),
         instance_type=InstanceType(intent.instance_type),
         tags=tags,
     ).as_machine()

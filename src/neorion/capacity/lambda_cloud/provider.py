@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import anyio
 
-from neorion.capacity.lambda_cloud.api import TIMEOUT, About, Door, LambdaApi
+from neorion.capacity.lambda_cloud.api import TIMEOUT, ApiEndpoint, CallScope, LambdaApi
 from neorion.capacity.lambda_cloud.api_types import (
-    Instances,
-    Launched,
-    OneInstance,
+    InstanceResponse,
+    InstancesResponse,
+    InstanceTypesResponse,
+    LaunchResponse,
     SshKeys,
-    Wares,
     launch_request,
     launched,
 )
@@ -65,7 +65,9 @@ class LambdaProvider:
         self.name = name
         self._settings = settings
         self._clock = clock
-        self._api = LambdaApi(name, Door(settings.url.rstrip("/"), settings.key, settings.every), clock)
+        self._api = LambdaApi(
+            name, ApiEndpoint(settings.url.rstrip("/"), settings.key, settings.every), clock
+        )
         # One launch at a time: two for one intent could not be told apart before both are made.
         self._launching = anyio.Lock()
         self._next_launch = 0.0
@@ -89,13 +91,13 @@ class LambdaProvider:
             return await self._launch(intent)
 
     async def list(self, owner: str) -> Sequence[Machine]:
-        found = await self._api.get("/instances", Instances)
+        found = await self._api.get("/instances", InstancesResponse)
         machines = [instance.as_machine() for instance in found.data]
         return [one for one in machines if one.owner == owner and one.state is not MachineState.GONE]
 
     async def describe(self, machine: MachineId) -> Machine:
         path = f"/instances/{self._checked(machine)}"
-        return (await self._api.get(path, OneInstance, About(machine=machine))).data.as_machine()
+        return (await self._api.get(path, InstanceResponse, CallScope(machine=machine))).data.as_machine()
 
     async def terminate(self, machine: MachineId) -> None:
         """Looks first: Lambda refuses to end what has ended, in the words it has for wrong requests."""
@@ -107,7 +109,7 @@ class LambdaProvider:
         await self._operate("restart", machine)
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
-        wares = (await self._api.get("/instance-types", Wares)).data
+        wares = (await self._api.get("/instance-types", InstanceTypesResponse)).data
         found: list[Offering] = []
         for kind in instance_types:
             ware = wares.get(kind)
@@ -137,7 +139,7 @@ class LambdaProvider:
         self._note_lost(intent.id)
         try:
             made = await self._api.post(
-                "/instance-operations/launch", request, Launched, About(intent.region)
+                "/instance-operations/launch", request, LaunchResponse, CallScope(intent.region)
             )
         except Error as error:
             if not isinstance(error, Deadline):
@@ -176,4 +178,4 @@ class LambdaProvider:
 
     async def _operate(self, verb: str, machine: MachineId) -> None:
         body: dict[str, Any] = {"instance_ids": [self._checked(machine)]}
-        await self._api.post(f"/instance-operations/{verb}", body, dict, About(machine=machine))
+        await self._api.post(f"/instance-operations/{verb}", body, dict, CallScope(machine=machine))

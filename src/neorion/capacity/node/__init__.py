@@ -3,7 +3,7 @@
 `marks` is the only contract between the systems. Pure: writing marks to an API server belongs to the systems' adapters.
 """
 
-from neorion.capacity.node.identity import Claim, Known, ProviderId, resolve
-from neorion.capacity.node.marks import Condition, Effect, Taint
+from neorion.capacity.node.identity import IdentityClaim, KnownNode, ProviderId, resolve
+from neorion.capacity.node.marks import Condition, Taint, TaintEffect
 
-__all__ = ["Claim", "Condition", "Effect", "Known", "ProviderId", "Taint", "resolve"]
+__all__ = ["Condition", "IdentityClaim", "KnownNode", "ProviderId", "Taint", "TaintEffect", "resolve"]

@@ -33,7 +33,7 @@ class ProviderId:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class IdentityClaim:
     """What an agent says of itself. Only `name` is always there; `aliases` are what others call the machine of that name."""
 
     name: str
@@ -51,7 +51,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNode:
     """A node by all the names it may be called."""
 
     node: str
@@ -64,7 +64,7 @@ class Known:
         return tuple(name for name in (self.node, self.machine, self.machine_name, self.kube_name) if name)
 
 
-def resolve(claim: Claim, known: Iterable[Known]) -> str | None:
+def resolve(claim: IdentityClaim, known: Iterable[KnownNode]) -> str | None:
     """The node that the claim is about. None where nothing fits, or where its parts fit different nodes."""
     said = claim.names
     fitting = {each.node for each in known if said.intersection(each.names)}

@@ -31,7 +31,7 @@ DRAINED: Final = "Drained"
 _VALUE_MAX = 63
 
 
-class Effect(StrEnum):
+class TaintEffect(StrEnum):
     """What a taint does to Pods that do not tolerate it."""
 
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -44,11 +44,11 @@ class Taint:
     """Keeps work away from a node; `value` is a word that says why."""
 
     key: str
-    effect: Effect
+    effect: TaintEffect
     value: str = ""
 
     @classmethod
-    def saying(cls, key: str, effect: Effect, why: str) -> "Taint":
+    def saying(cls, key: str, effect: TaintEffect, why: str) -> "Taint":
         """The reason as a value that Kubernetes takes: letters, digits, dots, dashes."""
         word = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in why)
         return cls(key, effect, word[:_VALUE_MAX].strip("._-"))

@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeMachine, FakeProvider, Fault
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeMachine, FakeProvider, Fault
 from neorion.keel.base import Error
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import Channel
@@ -28,7 +28,7 @@ class Fake:
 
 
 def fake(name: str, section: Provider, clock: Clock, rng: Rng) -> Fake:
-    behaviour = Behaviour(lost=section.lost_answers or 0.0)
+    behaviour = FakeCloudOptions(lost=section.lost_answers or 0.0)
     if section.boot is not None:
         behaviour.boot = section.boot
     return Fake(

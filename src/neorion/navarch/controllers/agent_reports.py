@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from neorion.capacity.node import Claim, Known, resolve
+from neorion.capacity.node import IdentityClaim, KnownNode, resolve
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Denied, Duration, Instant, Retry
 from neorion.keel.telemetry import logger
@@ -45,7 +45,7 @@ LIVES_MAX: Final = 4
 class Registration:
     """What an agent says when it starts."""
 
-    claim: Claim
+    claim: IdentityClaim
     pool: str = ""
     gpus: int = 0
     instance_type: str = ""
@@ -244,7 +244,7 @@ class Reports:
     def find(self, said: Registration) -> Node | None:
         return self._look_up(said.claim)[0]
 
-    def _look_up(self, claim: Claim) -> tuple[Node | None, str]:
+    def _look_up(self, claim: IdentityClaim) -> tuple[Node | None, str]:
         """The node that the claim is about, and what the cluster calls it where the cluster had to be asked."""
         node = self._resolve(claim)
         if node is not None:
@@ -252,9 +252,9 @@ class Reports:
         aliases = self._deck.world.aliases(claim.name)
         return self._resolve(changed(claim, aliases=aliases)), claim.name if aliases else ""
 
-    def _resolve(self, claim: Claim) -> Node | None:
+    def _resolve(self, claim: IdentityClaim) -> Node | None:
         known = [
-            Known(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
+            KnownNode(node.id, node.machine, node.machine_name or node.purchase, node.kube_name)
             for node in self._called(claim)
         ]
         found = resolve(claim, known)
@@ -269,7 +269,7 @@ class Reports:
             )
         return node
 
-    def _called(self, claim: Claim) -> list[Node]:
+    def _called(self, claim: IdentityClaim) -> list[Node]:
         """Nodes that go by any of the claim's names."""
         found = {node: None for name in sorted(claim.names) for node in self._book.names.get(name, ())}
         return [self._book.nodes[node] for node in found]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from neorion.capacity.node import Claim
+from neorion.capacity.node import IdentityClaim
 from neorion.keel.base import Finding, Instant, Invalid, did_you_mean
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.health import EventKind, HealthEvent
@@ -42,14 +42,14 @@ def moment(ms_since: int) -> Instant:
     return Instant(ms_since * 1_000_000)
 
 
-def claim(message: pb.RegisterRequest) -> Claim:
+def claim(message: pb.RegisterRequest) -> IdentityClaim:
     for key in _NAMES:
         _text(key, getattr(message, key), 300)
     if not message.node_id:
         raise Invalid("navarch.no_name", "The agent does not say who it is.", hint="start it with --node-id")
     if len(message.gpus) > GPUS_MAX or len(message.facts) > METRICS_MAX:
         raise Invalid("navarch.too_much", "The agent says more than any machine has.")
-    return Claim(message.node_id, message.machine_id, message.provider_id, message.host_name)
+    return IdentityClaim(message.node_id, message.machine_id, message.provider_id, message.host_name)
 
 
 def boot(message: pb.ReportRequest) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.capacity.node import Effect, marks
+from neorion.capacity.node import TaintEffect, marks
 from neorion.navarch.adapters.kube.node_marks import OUR_CONDITIONS, OUR_TAINTS, Signs, signs
 from neorion.navarch.model import Health, Node, NodeState
 from neorion.navarch.testing import ailment, node
@@ -43,14 +43,14 @@ def test_a_healthy_node_at_work_carries_labels_and_nothing_that_keeps_work_away(
 
 @pytest.mark.parametrize("state", [NodeState.VERIFYING, NodeState.SPARE])
 def test_daemons_may_get_new_and_spare_nodes_ready(state: NodeState):
-    assert {one.effect for one in of(node(state=state)).taints} == {Effect.PREFER_NO_SCHEDULE}
+    assert {one.effect for one in of(node(state=state)).taints} == {TaintEffect.PREFER_NO_SCHEDULE}
 
 
 def test_a_sick_node_takes_nothing_new_and_says_why():
     found = of(node(state=NodeState.CORDONED, health=Health.UNHEALTHY, ailment=ailment(), why="XID 79 (bus)"))
     assert [(one.key, one.value, one.effect) for one in found.taints] == [
-        (marks.CORDONED, "XID-79--bus", Effect.NO_SCHEDULE),
-        (marks.UNHEALTHY, "xid-79", Effect.NO_SCHEDULE),
+        (marks.CORDONED, "XID-79--bus", TaintEffect.NO_SCHEDULE),
+        (marks.UNHEALTHY, "xid-79", TaintEffect.NO_SCHEDULE),
     ]
     assert (marks.GPU_HEALTHY, False) in [(one.type, one.status) for one in found.conditions]
 

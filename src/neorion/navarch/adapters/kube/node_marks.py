@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from neorion.capacity.node import Condition, Effect, Taint, marks
+from neorion.capacity.node import Condition, Taint, TaintEffect, marks
 from neorion.navarch.model import Health, Node, NodeState
 
 # Sick or leaving: nothing new, not even a daemon's pod. New and spare ones take daemons, which get them ready for work.
 _TAINTS: Final = {
-    NodeState.VERIFYING: (marks.VERIFYING, Effect.PREFER_NO_SCHEDULE),
-    NodeState.SPARE: (marks.SPARE, Effect.PREFER_NO_SCHEDULE),
-    NodeState.CORDONED: (marks.CORDONED, Effect.NO_SCHEDULE),
-    NodeState.DRAINING: (marks.DRAINING, Effect.NO_SCHEDULE),
-    NodeState.DRAINED: (marks.DRAINING, Effect.NO_SCHEDULE),
+    NodeState.VERIFYING: (marks.VERIFYING, TaintEffect.PREFER_NO_SCHEDULE),
+    NodeState.SPARE: (marks.SPARE, TaintEffect.PREFER_NO_SCHEDULE),
+    NodeState.CORDONED: (marks.CORDONED, TaintEffect.NO_SCHEDULE),
+    NodeState.DRAINING: (marks.DRAINING, TaintEffect.NO_SCHEDULE),
+    NodeState.DRAINED: (marks.DRAINING, TaintEffect.NO_SCHEDULE),
 }
 OUR_TAINTS: Final = frozenset({marks.CORDONED, marks.DRAINING, marks.SPARE, marks.UNHEALTHY, marks.VERIFYING})
 OUR_CONDITIONS: Final = frozenset(
@@ -57,7 +57,7 @@ def _taints(node: Node) -> list[Taint]:
         key, effect = _TAINTS[node.state]
         found.append(Taint.saying(key, effect, node.why))
     if node.health is Health.UNHEALTHY and node.ailment is not None:
-        found.append(Taint.saying(marks.UNHEALTHY, Effect.NO_SCHEDULE, node.ailment.signature))
+        found.append(Taint.saying(marks.UNHEALTHY, TaintEffect.NO_SCHEDULE, node.ailment.signature))
     return found
 
 

@@ -13,7 +13,7 @@ import anyio
 
 from neorion.capacity.fake import FakeCloud, FakeMachine
 from neorion.capacity.gpu import Remedy, shape_of
-from neorion.capacity.node import Claim
+from neorion.capacity.node import IdentityClaim
 from neorion.keel.base import Denied, Duration, Instant, NotFound, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.navarch.app.simulation.failure_modes import Ill
@@ -149,7 +149,7 @@ class Crowd:
     async def _register(self, member: Member) -> None:
         intent = member.machine.intent
         said = Registration(
-            Claim(intent.id, machine=member.machine.id),
+            IdentityClaim(intent.id, machine=member.machine.id),
             gpus=len(member.gpus),
             instance_type=intent.instance_type,
         )

@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio
 
-from neorion.capacity.fake import Behaviour, FakeCloud, FakeProvider
+from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeProvider
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration
 from neorion.keel.sim import Host, World
@@ -35,7 +35,7 @@ class Stage:
             FakeCloud(
                 world.clock,
                 world.chance(f"cloud {name}"),
-                Behaviour(
+                FakeCloudOptions(
                     boot=scene.boot,
                     stop=scene.stop,
                     lag=scene.lag,
