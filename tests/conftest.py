@@ -16,7 +16,7 @@ import pytest
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.control import PROGRAMS
 from tests import shaken
 from tools import leftovers, system
@@ -95,7 +95,7 @@ def own_cluster() -> Generator[Cluster]:
     """A control plane that one file of tests may break."""
     _need_cluster()
     name = f"{_CLUSTER}-{os.getpid()}"
-    yard = Yard.of()
+    yard = ClusterManager.of()
     try:
         yield anyio.run(yard.up, name)
     finally:

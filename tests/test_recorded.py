@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec import json, msgpack
 
-from neorion.drydock.host import Ledger
-from neorion.drydock.host.undo_log import Effect
+from neorion.drydock.host import UndoLog
+from neorion.drydock.host.undo_log import HostChange
 from neorion.iris.adapters.platforms.local.slice_store import Records
 from neorion.iris.adapters.runtimes.process import protocol, result_file
 from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal as EndsOfAttempts
@@ -195,7 +195,7 @@ async def test_an_agent_goes_on_where_an_older_one_stopped(tmp_path: Path):
 
 
 def test_what_an_old_cluster_changed_on_its_machine_is_known():
-    assert Ledger(RECORDED).effects() == [Effect("mount", "/a b"), Effect("netns", "n1")]
+    assert UndoLog(RECORDED).effects() == [HostChange("mount", "/a b"), HostChange("netns", "n1")]
 
 
 async def test_why_an_attempt_was_stopped_is_remembered(tmp_path: Path):

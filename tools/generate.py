@@ -18,7 +18,7 @@ from neorion.devservers.decide.tenant import tenant_manifests
 from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
 from neorion.devservers.model.user import DevServerUserSpec
 from neorion.drydock.binaries import ready
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 from neorion.iris.client.result import end_meanings
 from neorion.iris.model import ATTEMPT, JOB, SLICE, TASK, WORKER
 from neorion.iris.model.pending_reason import wait_meanings
@@ -152,7 +152,7 @@ def installations() -> Made:
     present = set(folder.glob("*.yaml"))
     if not ready("kubectl"):
         return Made({}, set())
-    kubectl = Yard.of().shelf.path("kubectl")
+    kubectl = ClusterManager.of().shelf.path("kubectl")
     wanted = {
         folder / f"{overlay.value}.yaml": subprocess.run(
             [kubectl, "kustomize", ROOT / "infra/devservers" / overlay.value],

@@ -16,8 +16,8 @@ from typing import Final
 
 import anyio
 
-from neorion.drydock.binaries import Shelf
-from neorion.drydock.clusters import Yard
+from neorion.drydock.binaries import BinaryCache
+from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.host.processes import CLUSTER_MARK
 from neorion.drydock.slots import CLAIMS
 from neorion.drydock.testing import is_shared, remove_unused
@@ -129,7 +129,7 @@ def _was_of_a_dead_run(folder: Path) -> bool:
 
 
 def _remove_cluster(folder: Path) -> bool:
-    yard = Yard(folder.parent, Shelf.of(), SystemClock())
+    yard = ClusterManager(folder.parent, BinaryCache.of(), SystemClock())
     if is_shared(folder.name):
         return remove_unused(folder.name, yard)
     anyio.run(yard.down, folder.name)

@@ -20,7 +20,7 @@ from neorion.devservers.controllers.devserver import moment
 from neorion.devservers.decide import FINALIZER, Observed, Settings, decide
 from neorion.devservers.model.kube_types import FLAVORS, SERVERS, Body, DevServer, DevServerFlavor
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.layout import LOOPBACK, Door
+from neorion.drydock.layout import LOOPBACK, PortOffset
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.control.apply_hash import DesiredManifest
@@ -115,7 +115,7 @@ async def put(cluster: Cluster, objects: Iterator[Manifest]) -> None:
     pki = cluster.pki
     tls = ssl.create_default_context(cafile=str(pki.certificate("ca")))
     tls.load_cert_chain(pki.certificate("etcd-client"), pki.key("etcd-client"))
-    address = f"https://{LOOPBACK}:{cluster.layout.port(Door.ETCD)}/v3/kv/txn"
+    address = f"https://{LOOPBACK}:{cluster.layout.port(PortOffset.ETCD)}/v3/kv/txn"
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
         while some := [_put(body) for body in islice(objects, _AT_ONCE)]:
             async with session.post(address, json={"success": some}) as response:

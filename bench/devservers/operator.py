@@ -25,8 +25,8 @@ from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.devservers.model import Phase
 from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
-from neorion.drydock.simulated import Group
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.drydock.storage import publish_storage, storage_part
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, ObjectKey, ObjectMeta, condition
@@ -206,8 +206,12 @@ class Stage:
     name: str
     played: bool = False
 
-    def wishes(self, size: int) -> Wishes:
-        return Wishes() if self.played else Wishes(simulated=(Group(size // PODS_PER_NODE + 2),))
+    def wishes(self, size: int) -> ClusterOptions:
+        return (
+            ClusterOptions()
+            if self.played
+            else ClusterOptions(simulated=(SimulatedNodeGroup(size // PODS_PER_NODE + 2),))
+        )
 
 
 WHOLE = Stage("created → all Running")
@@ -216,7 +220,7 @@ WHOLE = Stage("created → all Running")
 async def one_run(name: str, command: Callable[[Cluster], list[str]], size: int, stage: Stage) -> Run:
     run = Run()
     async with (
-        Yard.of().cluster("bench-devservers", stage.wishes(size)) as cluster,
+        ClusterManager.of().cluster("bench-devservers", stage.wishes(size)) as cluster,
         connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api,
         anyio.create_task_group() as group,
     ):

@@ -17,7 +17,7 @@ from bench.devservers.sides import NAMESPACE
 from bench.kit import Report
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.kube.client import connect, read_kubeconfig
 
 ROUNDS = 11
@@ -101,7 +101,7 @@ async def furnish(cluster: Cluster) -> None:
 
 
 async def measure(report: Report) -> None:
-    async with Yard.of().cluster("bench-devservers-paint", Wishes()) as cluster:
+    async with ClusterManager.of().cluster("bench-devservers-paint", ClusterOptions()) as cluster:
         await furnish(cluster)
         await anyio.to_thread.run_sync(compare, report, cluster)
 

@@ -17,7 +17,7 @@ from bench.devservers.sides import built, ours, reference, side, together
 from bench.kit import Report
 from bench.process import cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.core import SERVICE
 
@@ -29,7 +29,7 @@ Furnish = Callable[[Iterator[Manifest]], Iterator[Manifest]]
 async def one_run(name: str, command: Callable[[Cluster], list[str]], furnish: Furnish, size: int) -> Run:
     run = Run()
     async with (
-        Yard.of().cluster("bench-devservers-rest", Wishes()) as cluster,
+        ClusterManager.of().cluster("bench-devservers-rest", ClusterOptions()) as cluster,
         connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api,
         anyio.create_task_group() as group,
     ):

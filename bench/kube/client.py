@@ -13,7 +13,7 @@ import uvloop
 
 from bench.kit import Report
 from bench.peers import Absent, Peer
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 from neorion.keel.kube import MergePatch, ObjectMeta
 from neorion.keel.kube.client import Client, connect, find_cluster
 from neorion.keel.kube.client.decoding import decode
@@ -91,7 +91,7 @@ async def prepare(kubeconfig: Path) -> None:
 
 
 def run(report: Report) -> None:
-    yard = Yard.of()
+    yard = ClusterManager.of()
     try:
         cluster = anyio.run(yard.up, CLUSTER)
         os.environ["BENCH_KUBECONFIG"] = str(cluster.kubeconfig)

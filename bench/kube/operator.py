@@ -25,7 +25,7 @@ from bench.peers import Absent
 from bench.peers.environment import HERE, python_of
 from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Added, MergePatch, Modified, ObjectKey, ObjectMeta, Selector, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
@@ -179,7 +179,7 @@ async def established(api: Client) -> None:
 
 async def measure(report: Report) -> None:
     async with (
-        Yard.of().cluster("bench-kube") as cluster,
+        ClusterManager.of().cluster("bench-kube") as cluster,
         connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api,
     ):
         await prepare(api)

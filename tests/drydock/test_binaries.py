@@ -15,9 +15,9 @@ from aiohttp import web
 from neorion.drydock.binaries import (
     GIVEN,
     PRODUCTS,
+    BinaryCache,
     Product,
     Release,
-    Shelf,
     build,
     product_named,
     product_of,
@@ -57,7 +57,7 @@ def test_every_product_is_pinned_with_the_sums_of_all_it_needs(product: Product)
 
 
 def test_what_a_person_gives_comes_before_what_was_built(tmp_path: Path):
-    shelf = Shelf.of({"XDG_CACHE_HOME": str(tmp_path / "cache"), GIVEN: str(tmp_path / "given")})
+    shelf = BinaryCache.of({"XDG_CACHE_HOME": str(tmp_path / "cache"), GIVEN: str(tmp_path / "given")})
     built = shelf.folder(product_of("etcd")) / "etcd"
     with pytest.raises(NotFound, match="etcd is not built yet"):
         shelf.path("etcd")
@@ -68,7 +68,7 @@ def test_what_a_person_gives_comes_before_what_was_built(tmp_path: Path):
 
 
 def test_what_is_missing_is_named_once(tmp_path: Path):
-    shelf = Shelf(tmp_path)
+    shelf = BinaryCache(tmp_path)
     _program(shelf.folder(product_of("etcd")) / "etcd")
     missing = shelf.missing(["etcd", "kubelet", "kube-apiserver"])
     assert [product.name for product in missing] == ["kubernetes"]
@@ -92,7 +92,7 @@ def test_an_unknown_product_is_answered_with_the_nearest():
 async def test_two_builders_do_the_work_once(tmp_path: Path):
     tools = tmp_path / "tools"
     tools.mkdir()
-    product, shelf, told = _hello(tools), Shelf(tmp_path / "cache"), list[str]()
+    product, shelf, told = _hello(tools), BinaryCache(tmp_path / "cache"), list[str]()
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
             tasks.start_soon(build, product, shelf, told.append)
@@ -107,7 +107,7 @@ async def test_two_builders_do_the_work_once(tmp_path: Path):
 async def test_a_build_that_failed_leaves_nothing_that_looks_built(tmp_path: Path):
     tools = tmp_path / "tools"
     tools.mkdir()
-    product, shelf = _hello(tools), Shelf(tmp_path / "cache")
+    product, shelf = _hello(tools), BinaryCache(tmp_path / "cache")
     (tools / "hello" / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
     with pytest.raises(Terminal, match="undefined: undefined"):
         await build(product, shelf, lambda _: None)
@@ -147,7 +147,7 @@ async def _fetched(files: dict[str, bytes], release: Release, folder: Path) -> P
         there = replace(
             release, address=server + release.address, sums=release.sums and server + release.sums
         )
-        product, shelf = replace(_hello(tools), release=there), Shelf(folder / "cache")
+        product, shelf = replace(_hello(tools), release=there), BinaryCache(folder / "cache")
         try:
             await build(product, shelf, lambda _: None, released=True)
         finally:
@@ -202,5 +202,5 @@ async def test_without_go_it_says_what_to_install(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     product = replace(product_of("etcd"))
     with pytest.raises(Terminal, match="needs Go") as caught:
-        await build(product, Shelf(tmp_path / "cache"), lambda _: None)
+        await build(product, BinaryCache(tmp_path / "cache"), lambda _: None)
     assert "Install Go 1.26" in caught.value.hint

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.binaries import Shelf
+from neorion.drydock.binaries import BinaryCache
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Record, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterRecord
 from neorion.drydock.control import PARTS
-from neorion.drydock.host import UNDO, Ledger, Part, running, start
-from neorion.drydock.layout import Door, Layout
+from neorion.drydock.host import UNDO, Component, UndoLog, running, start
+from neorion.drydock.layout import Layout, PortOffset
 from neorion.drydock.network import SLOTS
 from neorion.drydock.slots import claim_slot, keep_slot
 from neorion.keel.base import Conflict, Invalid, NoCapacity, NotFound, Terminal
@@ -23,13 +23,13 @@ from neorion.keel.clock import SystemClock
 pytestmark = pytest.mark.anyio
 
 
-def _yard(folder: Path) -> Yard:
-    return Yard(folder, Shelf.of(), SystemClock())
+def _yard(folder: Path) -> ClusterManager:
+    return ClusterManager(folder, BinaryCache.of(), SystemClock())
 
 
-def _pretend(yard: Yard, name: str, slot: int) -> None:
+def _pretend(yard: ClusterManager, name: str, slot: int) -> None:
     (yard.folder / name).mkdir(parents=True)
-    yard.save(name, Record(slot))
+    yard.save(name, ClusterRecord(slot))
 
 
 @pytest.mark.usefixtures("cluster")
@@ -55,7 +55,7 @@ async def test_clusters_that_come_at_once_take_different_slots(tmp_path: Path):
         # Each kept in another place, as those of different users.
         folder = tmp_path / f"home{number}" / "cluster"
         folder.mkdir(parents=True)
-        return claim_slot(tmp_path / "claims", folder, Ledger(folder))
+        return claim_slot(tmp_path / "claims", folder, UndoLog(folder))
 
     with ThreadPoolExecutor(8) as pool:
         slots = list(pool.map(claim, range(8)))
@@ -67,24 +67,24 @@ async def test_a_slot_is_claimed_again_after_a_restart_unless_another_has_it(tmp
     first, second = (yard.folder / name for name in ("first", "second"))
     for folder in (first, second):
         folder.mkdir(parents=True)
-    slot = claim_slot(claims, first, Ledger(first))
+    slot = claim_slot(claims, first, UndoLog(first))
     # What a restart leaves of the folder of claims.
     (claims / str(slot)).unlink()
-    keep_slot(claims, first, slot, Ledger(first))
+    keep_slot(claims, first, slot, UndoLog(first))
     assert (claims / str(slot)).readlink() == first
     (claims / str(slot)).unlink()
-    assert claim_slot(claims, second, Ledger(second)) == slot
+    assert claim_slot(claims, second, UndoLog(second)) == slot
     with pytest.raises(Conflict, match="another cluster has the addresses of first") as caught:
-        keep_slot(claims, first, slot, Ledger(first))
+        keep_slot(claims, first, slot, UndoLog(first))
     assert "drydock down --name first" in caught.value.hint
     assert (claims / str(slot)).readlink() == second
 
 
 async def test_a_cluster_whose_slot_is_anothers_goes_without_touching_what_that_one_made(tmp_path: Path):
     claims = tmp_path / "claims"
-    yard = Yard(tmp_path / "yard", Shelf.of(), SystemClock(), claims)
+    yard = ClusterManager(tmp_path / "yard", BinaryCache.of(), SystemClock(), claims)
     _pretend(yard, "first", slot=7)
-    ledger, theirs = Ledger(yard.folder / "first"), tmp_path / "theirs"
+    ledger, theirs = UndoLog(yard.folder / "first"), tmp_path / "theirs"
     ledger.record("claim", f"{claims / '7'} -> {yard.folder / 'first'}")
     ledger.record("folder", str(theirs))
     theirs.mkdir()
@@ -103,7 +103,7 @@ async def test_a_full_machine_says_so_until_a_cluster_is_gone(tmp_path: Path):
     for slot in range(SLOTS):
         (tmp_path / f"c{slot}").mkdir()
         (claims / str(slot)).symlink_to(tmp_path / f"c{slot}")
-    ledger = Ledger(mine)
+    ledger = UndoLog(mine)
     with pytest.raises(NoCapacity, match="room for no more"):
         claim_slot(claims, mine, ledger)
     assert ledger.effects() == []
@@ -118,7 +118,7 @@ async def test_a_full_machine_says_so_until_a_cluster_is_gone(tmp_path: Path):
 
 async def test_undoing_a_claim_leaves_one_that_became_anothers(tmp_path: Path):
     (tmp_path / "0").symlink_to(tmp_path / "theirs")
-    ledger = Ledger(tmp_path)
+    ledger = UndoLog(tmp_path)
     ledger.record("claim", f"{tmp_path / '0'} -> {tmp_path / 'mine'}")
     await ledger.undo_all(UNDO)
     assert (tmp_path / "0").is_symlink()
@@ -126,7 +126,7 @@ async def test_undoing_a_claim_leaves_one_that_became_anothers(tmp_path: Path):
 
 def test_no_two_slots_share_a_port_or_an_address():
     layouts = [Layout(Path("x"), slot) for slot in range(SLOTS)]
-    ports = [layout.port(door) for layout in layouts for door in Door]
+    ports = [layout.port(door) for layout in layouts for door in PortOffset]
     assert len(set(ports)) == len(ports)
     assert max(ports) < 32768
     assert len({layout.addresses.block for layout in layouts}) == SLOTS
@@ -165,7 +165,7 @@ def test_a_cluster_made_of_ready_programs_is_used_with_them(tmp_path: Path):
     ready.mkdir()
     (ready / "kubectl").touch(mode=0o755)
     (yard.folder / "mine").mkdir(parents=True)
-    yard.save("mine", Record(0, binaries=str(ready)))
+    yard.save("mine", ClusterRecord(0, binaries=str(ready)))
     assert yard.find("mine").shelf.path("kubectl") == ready / "kubectl"
 
 
@@ -175,14 +175,14 @@ async def test_removing_what_is_not_there_is_no_error(tmp_path: Path):
 
 
 async def test_processes_of_a_folder_that_was_removed_by_hand_are_ended(tmp_path: Path):
-    start(tmp_path / "gone", Part("waits", ("/bin/sleep", "1000")), tmp_path / "log")
+    start(tmp_path / "gone", Component("waits", ("/bin/sleep", "1000")), tmp_path / "log")
     await _yard(tmp_path).down("gone")
     assert running(tmp_path / "gone") == []
 
 
 def test_the_log_of_each_part_is_shown_by_its_name(tmp_path: Path):
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    yard = Yard.of(env)
+    yard = ClusterManager.of(env)
     _pretend(yard, "mine", 0)
     for path, words in (("logs/etcd.log", "of etcd\n"), ("nodes/node1/log/kubelet.log", "of a kubelet\n")):
         (yard.folder / "mine" / path).parent.mkdir(parents=True)
@@ -199,7 +199,7 @@ def test_the_log_of_each_part_is_shown_by_its_name(tmp_path: Path):
 
 def test_a_cluster_whose_making_was_cut_short_is_shown_and_says_what_to_do(tmp_path: Path):
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    _pretend(Yard.of(env), "half", SLOTS)
+    _pretend(ClusterManager.of(env), "half", SLOTS)
 
     def drydock(*words: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "neorion", "drydock", *words]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 from tests.drydock.traces import traces
 
 NAME = "crash"
@@ -29,7 +29,7 @@ def _drydock(home: Path, *args: str, until: Point | None = None) -> "subprocess.
 
 
 def _killed_and_removed(home: Path, up: Point, down: Point | None, *wishes: str) -> None:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(home)})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(home)})
     killed = _drydock(home, "up", *wishes, until=up)
     layout = next((cluster.layout for cluster in yard.clusters()), None)
     interrupted = _drydock(home, "down", until=down) if down is not None else killed

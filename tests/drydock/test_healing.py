@@ -7,7 +7,7 @@ import pytest
 
 from neorion.drydock.api import Api
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.host import running
 from neorion.drydock.kueue import Manifest, _ensure
 
@@ -38,7 +38,7 @@ class _Interrupted(Exception):
 async def test_up_finishes_an_installation_of_kueue_that_was_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -55,7 +55,7 @@ async def test_up_finishes_an_installation_of_kueue_that_was_broken_off(
         with monkeypatch.context() as broken:
             broken.setattr("neorion.drydock.kueue._ensure", interrupted)
             with pytest.raises(ExceptionGroup):
-                await yard.up("broken", Wishes(kueue=True))
+                await yard.up("broken", ClusterOptions(kueue=True))
         cluster = await yard.up("broken")
         assert running(cluster.layout.folder, "kueue")
         async with cluster.api() as api:

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.drydock.host import Effect, Ledger, Part, alive, end, locked, marked_clusters, running, start
+from neorion.drydock.host import (
+    Component,
+    HostChange,
+    UndoLog,
+    alive,
+    end,
+    locked,
+    marked_clusters,
+    running,
+    start,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +35,7 @@ BEARS = (
 
 
 async def test_a_process_is_found_by_the_cluster_it_belongs_to(tmp_path: Path):
-    pid = start(tmp_path, Part("waits", WAITS), tmp_path / "log")
+    pid = start(tmp_path, Component("waits", WAITS), tmp_path / "log")
     try:
         assert [(process.pid, process.part) for process in running(tmp_path)] == [(pid, "waits")]
         assert running(tmp_path / "other") == []
@@ -38,7 +48,7 @@ async def test_a_process_is_found_by_the_cluster_it_belongs_to(tmp_path: Path):
 
 
 async def test_the_end_of_a_part_is_the_end_of_what_it_started(tmp_path: Path):
-    start(tmp_path, Part("bears", BEARS), tmp_path / "log")
+    start(tmp_path, Component("bears", BEARS), tmp_path / "log")
     with anyio.fail_after(60):
         while len(running(tmp_path, "bears")) < 2:
             await anyio.lowlevel.checkpoint()
@@ -47,8 +57,8 @@ async def test_the_end_of_a_part_is_the_end_of_what_it_started(tmp_path: Path):
 
 
 async def test_ending_one_part_leaves_the_others(tmp_path: Path):
-    start(tmp_path, Part("one", WAITS), tmp_path / "log")
-    two = start(tmp_path, Part("two", WAITS), tmp_path / "log")
+    start(tmp_path, Component("one", WAITS), tmp_path / "log")
+    two = start(tmp_path, Component("two", WAITS), tmp_path / "log")
     await end(tmp_path, "one", signal.SIGTERM)
     assert [process.pid for process in running(tmp_path)] == [two]
     await end(tmp_path)
@@ -56,7 +66,7 @@ async def test_ending_one_part_leaves_the_others(tmp_path: Path):
 
 def test_a_part_says_its_words_into_its_log(tmp_path: Path):
     pid = start(
-        tmp_path, Part("speaks", ("/bin/sh", "-c", 'echo "$WORD"'), {"WORD": "hello"}), tmp_path / "log"
+        tmp_path, Component("speaks", ("/bin/sh", "-c", 'echo "$WORD"'), {"WORD": "hello"}), tmp_path / "log"
     )
     os.waitpid(pid, 0)
     assert (tmp_path / "log").read_text() == "hello\n"
@@ -79,7 +89,7 @@ async def test_only_one_holds_a_folder_and_none_a_removed_one(tmp_path: Path):
 
 
 EFFECTS = st.builds(
-    Effect,
+    HostChange,
     st.sampled_from(["link", "namespace", "folder"]),
     st.text(alphabet="abc /0", min_size=1).map(str.strip),
 ).filter(lambda effect: bool(effect.name))
@@ -87,17 +97,17 @@ EFFECTS = st.builds(
 
 @given(st.lists(EFFECTS, max_size=8), st.integers(0, 8))
 async def test_whatever_was_recorded_is_undone_newest_first_and_once(
-    tmp_path_factory: pytest.TempPathFactory, effects: list[Effect], killed_after: int
+    tmp_path_factory: pytest.TempPathFactory, effects: list[HostChange], killed_after: int
 ):
     """A kill between two undoings loses none of them and repeats one at most."""
-    ledger = Ledger(tmp_path_factory.mktemp("ledger"))
+    ledger = UndoLog(tmp_path_factory.mktemp("ledger"))
     for effect in effects:
         ledger.record(effect.kind, effect.name)
-    undone = list[Effect]()
+    undone = list[HostChange]()
 
     def undo(kind: str):
         async def act(name: str) -> None:
-            undone.append(Effect(kind, name))
+            undone.append(HostChange(kind, name))
             if len(undone) == killed_after:
                 raise KeyboardInterrupt
 
@@ -116,7 +126,7 @@ async def test_whatever_was_recorded_is_undone_newest_first_and_once(
 
 
 async def test_a_full_disk_keeps_nothing_from_being_undone(tmp_path: Path):
-    ledger, undone = Ledger(tmp_path), list[str]()
+    ledger, undone = UndoLog(tmp_path), list[str]()
     for name in ("one", "two", "one", "three"):
         ledger.record("link", name)
 
@@ -134,7 +144,7 @@ async def test_a_full_disk_keeps_nothing_from_being_undone(tmp_path: Path):
 
 
 def test_an_effect_that_cannot_be_written_down_whole_is_not_written_down_at_all(tmp_path: Path):
-    ledger = Ledger(tmp_path)
+    ledger = UndoLog(tmp_path)
     ledger.record("link", "one")
     least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len("link one\nlink t"), most))
@@ -143,4 +153,4 @@ def test_an_effect_that_cannot_be_written_down_whole_is_not_written_down_at_all(
             ledger.record("link", "two")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
-    assert ledger.effects() == [Effect("link", "one")]
+    assert ledger.effects() == [HostChange("link", "one")]

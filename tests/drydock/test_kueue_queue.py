@@ -10,8 +10,8 @@ import pytest
 
 from neorion.capacity.node import marks
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
-from neorion.drydock.simulated import Group
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
@@ -40,9 +40,11 @@ READY = {"name": "machines", "state": "Ready", "message": "there are", "lastTran
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("queue"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("queue"))})
     try:
-        yield anyio.run(yard.up, "queue", Wishes(simulated=(Group(2, "h100x8"),), kueue=True))
+        yield anyio.run(
+            yard.up, "queue", ClusterOptions(simulated=(SimulatedNodeGroup(2, "h100x8"),), kueue=True)
+        )
     finally:
         anyio.run(yard.down, "queue")
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import (
     FAULT,
     MACHINES,
     NODE_POOL,
     POOL,
     Fault,
-    Machine,
     NodePool,
+    PoolNode,
     PoolSpec,
     decide,
 )
@@ -31,7 +31,7 @@ from tests.drydock.workloads import H100, apply, pool, wait
 ON_A_CLUSTER = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(480)]
 
 GIVEN = st.lists(
-    st.builds(Machine, st.uuids().map(str), st.booleans(), st.booleans(), st.booleans()), max_size=6
+    st.builds(PoolNode, st.uuids().map(str), st.booleans(), st.booleans(), st.booleans()), max_size=6
 )
 
 
@@ -49,7 +49,7 @@ POOLS = st.builds(
 
 
 @given(POOLS, GIVEN)
-def test_a_plan_leads_to_the_target_and_never_past_it(pool: NodePool, machines: list[Machine]):
+def test_a_plan_leads_to_the_target_and_never_past_it(pool: NodePool, machines: list[PoolNode]):
     plan = decide(pool, machines, {H100})
     after = len(machines) - len(plan.remove) + plan.order
     busy = {each.name for each in machines if not each.idle and not each.lost}
@@ -80,9 +80,9 @@ def test_machines_that_cannot_be_had_are_not_bought(machines: str, reason: str):
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("cloud"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("cloud"))})
     try:
-        yield anyio.run(yard.up, "cloud", Wishes(coreweave=True))
+        yield anyio.run(yard.up, "cloud", ClusterOptions(coreweave=True))
     finally:
         anyio.run(yard.down, "cloud")
 

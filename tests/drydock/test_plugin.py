@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 
 CONFTEST = """
 import pytest
-from neorion.drydock.simulated import Group
-from neorion.drydock.clusters import Wishes
+from neorion.drydock.simulated import SimulatedNodeGroup
+from neorion.drydock.clusters import ClusterOptions
 
 pytest_plugins = ["neorion.drydock.testing.plugin"]
 
 
 @pytest.fixture(scope="session")
 def cluster_wishes():
-    return Wishes(simulated=(Group(2, "h100x8"),))
+    return ClusterOptions(simulated=(SimulatedNodeGroup(2, "h100x8"),))
 
 
 @pytest.fixture(scope="session")
@@ -72,4 +72,4 @@ def test_a_project_gets_one_cluster_and_each_of_its_tests_a_namespace(tmp_path: 
     done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
     assert "4 passed" in done.stdout, done.stdout
     # Nothing is left of it.
-    assert Yard.of(env).names() == []
+    assert ClusterManager.of(env).names() == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.binaries import Shelf
+from neorion.drydock.binaries import BinaryCache
 from neorion.drydock.host import UNDO
 from neorion.drydock.machine import ask, where
 from neorion.drydock.preflight import PROGRAMS, missing_programs, require_real_nodes
@@ -79,7 +79,7 @@ def poor() -> Generator[Path]:
 def _put_programs(folder: Path) -> None:
     folder.mkdir()
     for program in ("kube-apiserver", "etcd", "kwok"):
-        shutil.copy(Shelf.of().path(program), folder / program)
+        shutil.copy(BinaryCache.of().path(program), folder / program)
     for name in ("kube-controller-manager", "kube-scheduler", "kubectl"):
         (folder / name).symlink_to("kube-apiserver")
 
@@ -103,11 +103,11 @@ def _as_nobody(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 CLAIM = """
 import sys
 from pathlib import Path
-from neorion.drydock.host import Ledger
+from neorion.drydock.host import UndoLog
 from neorion.drydock.slots import claim_slot
 claims, folder = map(Path, sys.argv[1:])
 folder.mkdir()
-print(claim_slot(claims, folder, Ledger(folder)))
+print(claim_slot(claims, folder, UndoLog(folder)))
 """
 
 

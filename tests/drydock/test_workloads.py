@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.simulated import (
     EXIT_CODE,
     LABEL,
     RUNS_FOR,
     TYPES,
-    Group,
+    SimulatedNodeGroup,
     add_simulated,
     guard_simulated,
     machine_type,
@@ -23,12 +23,12 @@ from neorion.drydock.simulated import (
 from neorion.keel.base import Invalid, NotFound
 from tests.drydock.workloads import GPU, apply, job, pod, queue, wait
 
-FLEET = Wishes(simulated=(Group(3, "h100x8"),), kueue=True)
+FLEET = ClusterOptions(simulated=(SimulatedNodeGroup(3, "h100x8"),), kueue=True)
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("fleet"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("fleet"))})
     try:
         yield anyio.run(yard.up, "fleet", FLEET)
     finally:
@@ -84,13 +84,13 @@ async def test_a_job_waits_for_quota_and_then_runs(fleet: Cluster):
 @pytest.mark.needs("drydock")
 @pytest.mark.timeout(480)
 async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
-    await add_simulated(fleet, Group(2, "cpu"))
+    await add_simulated(fleet, SimulatedNodeGroup(2, "cpu"))
     await remove_simulated(fleet, "cpu-0000")
     with pytest.raises(NotFound) as caught:
         await remove_simulated(fleet, "cpu-000")
     assert caught.value.hint == 'did you mean "cpu-0001"?'
     # A free name is taken before a new one.
-    await add_simulated(fleet, Group(1, "cpu"))
+    await add_simulated(fleet, SimulatedNodeGroup(1, "cpu"))
     await guard_simulated(fleet)
     async with fleet.api() as api:
         nodes = (await api.get(f"/api/v1/nodes?labelSelector={LABEL}=cpu"))["items"]
@@ -113,10 +113,10 @@ async def test_nothing_was_written_outside_the_clusters_folder(fleet: Cluster):
 @pytest.mark.parametrize("text", ["", "x", "0", "-1", "5001", "3:", ":cpu", "3:h100"])
 def test_what_does_not_say_how_many_of_what_is_refused(text: str):
     if text == "3:":
-        assert Group.parse(text) == Group(3)
+        assert SimulatedNodeGroup.parse(text) == SimulatedNodeGroup(3)
         return
     with pytest.raises(Invalid):
-        Group.parse(text)
+        SimulatedNodeGroup.parse(text)
 
 
 def test_a_machine_type_is_known_by_both_its_names():

@@ -13,7 +13,7 @@ from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.model import Cost, DevServerStatus
 from neorion.devservers.testing import a_server
 from neorion.devservers.testing.builders import CREATED
-from neorion.drydock.binaries import Shelf
+from neorion.drydock.binaries import BinaryCache
 from neorion.keel.kube.control.metrics import ControlMetrics
 from neorion.keel.telemetry.metrics import Metrics
 from tests.infra.recorded import Series, wrong
@@ -85,7 +85,7 @@ PROOFS: list[tuple[str, dict[str, str], int, int]] = [
 
 @pytest.fixture
 def promtool() -> Path:
-    return Shelf.of().path("promtool")
+    return BinaryCache.of().path("promtool")
 
 
 def rules_file(folder: Path, *expressions: str) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.binaries import Shelf
+from neorion.drydock.binaries import BinaryCache
 from neorion.keel.http.client import Request, fetch
 from neorion.navarch.model import NodeState
 from neorion.navarch.model.gen import navarch_pb as pb
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def promtool() -> Path:
-    return Shelf.of().path("promtool")
+    return BinaryCache.of().path("promtool")
 
 
 async def told(it: Running) -> str:

@@ -12,7 +12,7 @@ import anyio
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.coreweave import FAULT, Fault
-from neorion.drydock.coreweave.simulator import Player
+from neorion.drydock.coreweave.simulator import CoreWeaveSimulator
 from neorion.iris.adapters.platforms.fault_injection import Behaviour
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,
@@ -86,7 +86,7 @@ class KubernetesStage:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        player = Player(
+        player = CoreWeaveSimulator(
             MemoryApi(self.cluster, self.clock, "coreweave"), Duration(0), self.clock, seeded_rng(4)
         )
         coreweave = anyio.CancelScope()

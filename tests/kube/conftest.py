@@ -11,9 +11,9 @@ import pytest
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.control import PROGRAMS
-from neorion.drydock.simulated import Group
+from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.drydock.storage import publish_storage, storage_part
 from neorion.drydock.testing import namespace, shared_cluster
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
@@ -81,7 +81,7 @@ async def furnish(cluster: Cluster) -> None:
 
 async def _furnish_alone(name: str) -> None:
     """Others who share the cluster may be about to."""
-    async with Yard.of().held(name) as cluster:
+    async with ClusterManager.of().held(name) as cluster:
         await furnish(cluster)
 
 
@@ -90,7 +90,9 @@ def fleet() -> Generator[Cluster]:
     """A real control plane with simulated nodes and volumes, one for the whole run."""
     if not ready(*PROGRAMS, "kwok"):
         pytest.skip("the programs of clusters are not built (neorion drydock build)")
-    with shared_cluster(_FLEET, Yard.of(), Wishes(simulated=(Group(4),))) as cluster:
+    with shared_cluster(
+        _FLEET, ClusterManager.of(), ClusterOptions(simulated=(SimulatedNodeGroup(4),))
+    ) as cluster:
         anyio.run(_furnish_alone, cluster.name)
         yield cluster
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from msgspec import structs
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.layout import Door
+from neorion.drydock.layout import PortOffset
 from neorion.drydock.pki import Pki, Subject
 from neorion.keel.base import Conflict, Deadline, Duration, Instant, Retry, Unauthenticated
 from neorion.keel.clock import Clock, SystemClock
@@ -53,7 +53,7 @@ async def client_of(cluster: Cluster) -> AsyncGenerator[Client]:
 
 @asynccontextmanager
 async def over_a_wire(cluster: Cluster) -> AsyncGenerator[tuple[Client, Wire]]:
-    async with wire_to(cluster.layout.port(Door.API)) as wire:
+    async with wire_to(cluster.layout.port(PortOffset.API)) as wire:
         target = structs.replace(read_kubeconfig([cluster.kubeconfig]).cluster(), server=wire.address)
         async with connect(target, "faults/1") as client:
             yield client, wire
@@ -83,7 +83,7 @@ async def _compact(cluster: Cluster, version: str) -> None:
     chain, key = pki.certificate("etcd-client").read_text(), pki.key("etcd-client").read_text()
     etcd = structs.replace(
         read_kubeconfig([cluster.kubeconfig]).cluster(),
-        server=f"https://127.0.0.1:{layout.port(Door.ETCD)}",
+        server=f"https://127.0.0.1:{layout.port(PortOffset.ETCD)}",
         certificate=ClientCertificate(chain, key),
     )
     body = json.dumps({"revision": version, "physical": True}).encode()

@@ -13,7 +13,7 @@ from neorion.capacity.coreweave.nodepools import INTENT, NODE_POOL
 from neorion.capacity.node import marks
 from neorion.capacity.provider import Intent, IntentId, MachineState
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.clock import SystemIds
 from neorion.keel.config import loads
@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeo
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("buying"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("buying"))})
     try:
-        yield anyio.run(yard.up, "buying", Wishes(coreweave=True))
+        yield anyio.run(yard.up, "buying", ClusterOptions(coreweave=True))
     finally:
         anyio.run(yard.down, "buying")
 

@@ -14,7 +14,7 @@ from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import Phase, StopReason
 from neorion.devservers.model.kube_types import BODIES, SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.simulated import Group, ensure_simulated
+from neorion.drydock.simulated import SimulatedNodeGroup, ensure_simulated
 from neorion.drydock.testing import namespace
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock
@@ -209,7 +209,7 @@ async def holder_is(api: Client, where: str, name: str) -> None:
 async def test_a_server_that_is_killed_and_comes_back_finds_an_operator_that_has_missed_nothing(
     own_cluster: Cluster,
 ):
-    await ensure_simulated(own_cluster, Group(2))
+    await ensure_simulated(own_cluster, SimulatedNodeGroup(2))
     await furnish(own_cluster)
     async with (
         connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "people") as people,

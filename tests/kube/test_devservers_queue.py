@@ -10,7 +10,7 @@ import pytest
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.base import Duration
 from neorion.keel.kube import Kind, KubeObject, MergePatch
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
@@ -31,9 +31,9 @@ _GROUP = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "any", "re
 @pytest.fixture(scope="module")
 def queued(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
     """A control plane with Kueue."""
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("queued"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("queued"))})
     try:
-        yield anyio.run(yard.up, "queued", Wishes(kueue=True))
+        yield anyio.run(yard.up, "queued", ClusterOptions(kueue=True))
     finally:
         anyio.run(yard.down, "queued")
 

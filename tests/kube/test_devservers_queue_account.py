@@ -8,7 +8,7 @@ import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.kube import JsonPatch, Kind, KubeObject
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import POD
@@ -32,9 +32,9 @@ TOLERANT = JsonPatch(
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
     """A control plane of its own: guards are the whole cluster's."""
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("named"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("named"))})
     try:
-        yield anyio.run(yard.up, "named", Wishes())
+        yield anyio.run(yard.up, "named", ClusterOptions())
     finally:
         anyio.run(yard.down, "named")
 

@@ -14,7 +14,7 @@ import pytest
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.drydock.testing import namespace
@@ -175,9 +175,9 @@ class _Platform(KubernetesPlatform):
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("platforms"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("platforms"))})
     try:
-        yield anyio.run(yard.up, "platforms", Wishes(coreweave=True))
+        yield anyio.run(yard.up, "platforms", ClusterOptions(coreweave=True))
     finally:
         anyio.run(yard.down, "platforms")
 

@@ -10,9 +10,9 @@ import pytest
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import FAULT
-from neorion.drydock.simulated import Group
+from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.iris.adapters.cluster_file import ClusterFile, kubernetes_settings, scale_groups
 from neorion.iris.adapters.installation import Installer, manifests, names_of
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
@@ -64,9 +64,11 @@ ON_NODES = "kubernetes: { node_selector: { type: kwok } }"
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("slices"))})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path_factory.mktemp("slices"))})
     try:
-        yield anyio.run(yard.up, "slices", Wishes(simulated=(Group(2, "h100x8"),), coreweave=True))
+        yield anyio.run(
+            yard.up, "slices", ClusterOptions(simulated=(SimulatedNodeGroup(2, "h100x8"),), coreweave=True)
+        )
     finally:
         anyio.run(yard.down, "slices")
 

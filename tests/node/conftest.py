@@ -9,7 +9,7 @@ import pytest
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.testing import namespace, shared_cluster
 from tests.node.devservers import Devctl, operated
@@ -23,7 +23,7 @@ _NAME = f"nodes-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()
 def node_cluster() -> Generator[Cluster]:
     if not ready(*PROGRAMS, "kubelet", "coredns"):
         pytest.skip("the cluster's programs are not built (neorion drydock build)")
-    with shared_cluster(_NAME, Yard.of(), Wishes(nodes=2)) as cluster:
+    with shared_cluster(_NAME, ClusterManager.of(), ClusterOptions(nodes=2)) as cluster:
         anyio.run(push_test_image, cluster)
         yield cluster
 

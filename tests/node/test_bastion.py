@@ -14,7 +14,7 @@ import pytest
 
 from neorion.devservers.decide.audit import verify
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
+from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
 from tests.node.devservers import PATIENCE, ROOT, Devctl, operated
 from tests.node.pods import NEEDS
 
@@ -26,7 +26,7 @@ USER = "robin"
 
 async def _push_tools(cluster: Cluster) -> None:
     store = ImageStore.of(cluster.shelf)
-    made = await build(store, Build(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
+    made = await build(store, BuildRequest(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
     await store.push(made, Registry.of(cluster.layout).address)
 
 

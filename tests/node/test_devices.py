@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.devices import RESOURCE, Health, Rack
+from neorion.drydock.devices import RESOURCE, DeviceTable, Health
 from neorion.drydock.host import running
 from neorion.drydock.node import NodeSpec, add, remove
 from neorion.keel.base import NotFound
@@ -27,7 +27,7 @@ async def test_pods_get_devices_whose_health_can_be_flipped(node_cluster: Cluste
         )
         ids, count = seen.split()
         assert count == "2"
-        rack = Rack(node.folder)
+        rack = DeviceTable(node.folder)
         known = [slot.id for slot in rack.slots()]
         assert set(ids.split(",")) < set(known)
 

@@ -11,7 +11,7 @@ import pytest
 
 from neorion.devservers.decide import PROBE, Source, read
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
+from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
 from tests.node.devctl_terminal import LONG_WORK, Person
 from tests.node.devservers import PROGRAM, ROOT, Devctl, operated
 from tests.node.pods import NEEDS
@@ -30,7 +30,7 @@ IMAGES = {"small": "FROM busybox\n", "plain": "FROM debian:bookworm-slim\nUSER 1
 
 async def _give(cluster: Cluster, folder: Path, name: str) -> str:
     store = ImageStore.of(cluster.shelf)
-    made = await build(store, Build(folder, ImageName.parse(name)))
+    made = await build(store, BuildRequest(folder, ImageName.parse(name)))
     await store.push(made, Registry.of(cluster.layout).address)
     return made
 

@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
-from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.images import BUSYBOX, BuildRequest, ImageName, ImageStore, Registry, build, provide
 from tests.node.pods import NEEDS
 
 # The first build of the image fetches its packages.
@@ -57,8 +57,8 @@ class Person:
 async def _give_images(cluster: Cluster) -> None:
     store, registry = ImageStore.of(cluster.shelf), Registry.of(cluster.layout).address
     recipe = ROOT / "infra/docker/devservers-operator/Dockerfile"
-    operator = await build(store, Build(ROOT, ImageName.parse(IMAGE), recipe))
-    tools = await build(store, Build(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
+    operator = await build(store, BuildRequest(ROOT, ImageName.parse(IMAGE), recipe))
+    tools = await build(store, BuildRequest(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
     await provide(store, [BUSYBOX.name])
     for name in (operator, tools, BUSYBOX.name):
         await store.push(name, registry)
@@ -67,9 +67,9 @@ async def _give_images(cluster: Cluster) -> None:
 @pytest.fixture
 def admin() -> Generator[Person]:
     """Of a cluster of two nodes in which nothing is installed."""
-    yard = Yard.of()
+    yard = ClusterManager.of()
     try:
-        cluster = anyio.run(yard.up, NAME, Wishes(nodes=2))
+        cluster = anyio.run(yard.up, NAME, ClusterOptions(nodes=2))
         anyio.run(_give_images, cluster)
         yield Person(cluster, cluster.kubeconfig)
     finally:

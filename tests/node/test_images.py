@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build, load
+from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build, load
 from neorion.keel.base import Invalid, NotFound, Terminal
 from tests.node.pods import MINUTES, NEEDS, Kubectl, pod
 
@@ -19,7 +19,9 @@ async def test_an_image_is_built_and_run(node_cluster: Cluster, kubectl: Kubectl
         "FROM busybox\nCOPY --from=first /ready /ready\nCOPY greeting /greeting\n"
     )
     store = ImageStore.of(node_cluster.shelf)
-    name = await build(store, Build(tmp_path, ImageName.parse(f"ghcr.io/team/{kubectl.namespace}:dev")))
+    name = await build(
+        store, BuildRequest(tmp_path, ImageName.parse(f"ghcr.io/team/{kubectl.namespace}:dev"))
+    )
     await store.push(name, Registry.of(node_cluster.layout).address)
     script = "cat /greeting /ready; exec sleep 100000"
     await kubectl.run(pod("built", script, container={"image": name}))
@@ -43,7 +45,7 @@ async def test_a_base_that_nothing_stands_in_for_is_refused(node_cluster: Cluste
     (tmp_path / "Dockerfile").write_text("FROM pyton:3.11-slim\n")
     store = ImageStore.of(node_cluster.shelf)
     with pytest.raises(NotFound) as refused:
-        await build(store, Build(tmp_path, ImageName.parse("x")))
+        await build(store, BuildRequest(tmp_path, ImageName.parse("x")))
     assert 'did you mean "docker.io/library/python:3.11-slim"?' in refused.value.hint
 
 
@@ -52,9 +54,9 @@ async def test_the_machines_settings_are_there_while_building_and_not_in_the_ima
 ):
     store = ImageStore.of(node_cluster.shelf)
     (tmp_path / "Dockerfile").write_text("FROM busybox\nRUN test -s /etc/ssl/certs/ca-certificates.crt\n")
-    name = await build(store, Build(tmp_path, ImageName.parse("trusting")))
+    name = await build(store, BuildRequest(tmp_path, ImageName.parse("trusting")))
     (tmp_path / "Dockerfile").write_text(
         f"FROM {name}\nCOPY --from={name} /etc/ssl/certs/ca-certificates.crt /found\nRUN test -s /found\n"
     )
     with pytest.raises(Terminal):
-        await build(store, Build(tmp_path, ImageName.parse("leaking")))
+        await build(store, BuildRequest(tmp_path, ImageName.parse("leaking")))

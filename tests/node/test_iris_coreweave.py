@@ -20,9 +20,9 @@ import yaml
 from anyio.streams.text import TextReceiveStream
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
-from neorion.drydock.coreweave import MACHINES, Machines
-from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.coreweave import MACHINES, NodeBacking
+from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
 from tests.node.pods import NEEDS, Kubectl
@@ -50,14 +50,14 @@ print(f'Job result: {{result}}')
 
 @pytest.fixture
 async def cluster() -> AsyncGenerator[Cluster]:
-    yard = Yard.of()
+    yard = ClusterManager.of()
     try:
-        made = await yard.up(NAME, Wishes(networked=True, coreweave=True))
+        made = await yard.up(NAME, ClusterOptions(networked=True, coreweave=True))
         store, registry = ImageStore.of(made.shelf), Registry.of(made.layout).address
         for name in ("controller", "worker"):
             image = ImageName.parse(f"ghcr.io/marin-community/iris-{name}")
             recipe = ROOT / f"infra/docker/iris-{name}/Dockerfile"
-            await store.push(await build(store, Build(ROOT, image, recipe)), registry)
+            await store.push(await build(store, BuildRequest(ROOT, image, recipe)), registry)
         yield made
     finally:
         await yard.down(NAME)
@@ -73,7 +73,7 @@ def cluster_file() -> str:
         "startup_grace_period": "5s",
     }
     pool = file["scale_groups"]["cpu_test"]["slice_template"]["coreweave"]
-    pool["annotations"] = {MACHINES: Machines.REAL.value}
+    pool["annotations"] = {MACHINES: NodeBacking.REAL.value}
     return yaml.safe_dump(file)
 
 
@@ -85,7 +85,7 @@ def manifests() -> list[dict[str, Any]]:
         if one["kind"] == "ConfigMap":
             one["data"]["config.yaml"] = cluster_file()
         if one["kind"] == "NodePool":
-            one["metadata"]["annotations"] = {MACHINES: Machines.REAL.value}
+            one["metadata"]["annotations"] = {MACHINES: NodeBacking.REAL.value}
     return found
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.drydock.clusters import Wishes, Yard
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.node import add, bring_up
 from neorion.drydock.status import status_of
 from tests.node.pods import MINUTES, NEEDS
@@ -27,10 +27,10 @@ def dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_controllers_follow_it_nodes_return_to_it_and_status_names_what_died(
     tmp_path: Path,
 ):
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
     try:
         before = await yard.up("late")
-        cluster = await yard.up("late", Wishes(networked=True))
+        cluster = await yard.up("late", ClusterOptions(networked=True))
         assert cluster.layout.server != before.layout.server
         manager = next(part for part in cluster.control_plane() if part.name == "kube-controller-manager")
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}

@@ -8,8 +8,8 @@ import anyio
 import pytest
 from anyio.streams.text import TextReceiveStream
 
-from neorion.drydock.binaries import Shelf
-from neorion.drydock.clusters import Yard
+from neorion.drydock.binaries import BinaryCache
+from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.host import running
 from neorion.drydock.machine import Cgroups, ask
 from neorion.keel.clock import SystemClock
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
 
 _UP = """
 import sys, anyio
-from neorion.drydock.clusters import Wishes, Yard
-anyio.run(Yard.of().up, "killed", Wishes(nodes=2), lambda words: print(words, flush=True))
+from neorion.drydock.clusters import ClusterOptions, ClusterManager
+anyio.run(ClusterManager.of().up, "killed", ClusterOptions(nodes=2), lambda words: print(words, flush=True))
 print("done", flush=True)
 """
 
@@ -51,7 +51,7 @@ async def _traces(bridge: str) -> list[str]:
 async def test_down_leaves_nothing_of_a_cluster_whose_maker_was_killed(moment: str, tmp_path: Path):
     """Beside another cluster, which must not notice."""
     await _killed_at(moment, tmp_path)
-    yard = Yard(tmp_path / "neorion/drydock", Shelf.of(), SystemClock())
+    yard = ClusterManager(tmp_path / "neorion/drydock", BinaryCache.of(), SystemClock())
     bridge = yard.find("killed").layout.addresses.bridge
     assert await _traces(bridge)
     await yard.down("killed")

@@ -21,8 +21,8 @@ from anyio import to_thread
 from moto.server import ThreadedMotoServer
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
-from neorion.drydock.images import BUSYBOX, Build, ImageName, ImageStore, Registry, build, provide
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.images import BUSYBOX, BuildRequest, ImageName, ImageStore, Registry, build, provide
 from neorion.drydock.node import NodeSpec, add, nodes, remove
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
@@ -110,9 +110,9 @@ class Cloud:
 
 @pytest.fixture
 async def cluster() -> AsyncGenerator[Cluster]:
-    yard = Yard.of()
+    yard = ClusterManager.of()
     try:
-        made = await yard.up(NAME, Wishes(nodes=1))
+        made = await yard.up(NAME, ClusterOptions(nodes=1))
         await _give_images(made)
         yield made
     finally:
@@ -125,7 +125,7 @@ async def _give_images(cluster: Cluster) -> None:
     names = [BUSYBOX.name]
     for name in ("control-plane", "node"):
         recipe = ROOT / f"infra/docker/navarch-{name}/Dockerfile"
-        names.append(await build(store, Build(ROOT, ImageName.parse(f"navarch/{name}"), recipe)))
+        names.append(await build(store, BuildRequest(ROOT, ImageName.parse(f"navarch/{name}"), recipe)))
     for name in names:
         await store.push(name, registry)
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.coreweave import MACHINES, POOL, Fault, Machines, start_coreweave
+from neorion.drydock.coreweave import MACHINES, POOL, Fault, NodeBacking, start_coreweave
 from neorion.drydock.host import running
 from neorion.drydock.node import nodes
 from neorion.keel.base import Duration
@@ -37,7 +37,7 @@ def _machines(cluster: Cluster) -> list[str]:
 
 async def _apply(cluster: Cluster, fault: str = "") -> None:
     body = pool("solid", fault, targetNodes=1, nodeTaints=[msgspec.to_builtins(ALONE)])
-    body["metadata"]["annotations"][MACHINES] = Machines.REAL
+    body["metadata"]["annotations"][MACHINES] = NodeBacking.REAL
     await apply(cluster, body)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Yard
+from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.coreweave import POOL
 from neorion.drydock.machine import ask
 from neorion.keel.clock import SystemClock
@@ -65,7 +65,7 @@ async def test_real_and_simulated_nodes_with_kueue_and_node_pools_come_work_and_
     tmp_path: Path,
 ):
     wishes = ("--nodes", "2", "--simulated", "100:h100x8", "--with", "kueue,coreweave")
-    yard = Yard.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+    yard = ClusterManager.of({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
     try:
         await _drydock(tmp_path, "up", "--name", "whole", *wishes)
         cluster = yard.find("whole")

@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 
 from neorion.drydock.api import Api
-from neorion.drydock.binaries import Shelf, Tell, hush
+from neorion.drydock.binaries import BinaryCache, Tell, hush
 from neorion.drydock.control import (
     api_server,
     controller_manager,
@@ -21,8 +21,8 @@ from neorion.drydock.control import (
     make_identities,
     scheduler,
 )
-from neorion.drydock.host import Ledger, Part, end, running, start
-from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.host import Component, UndoLog, end, running, start
+from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
 from neorion.drydock.machine import ask
 from neorion.drydock.network import reaching_clusters
 from neorion.drydock.pki import Pki
@@ -53,14 +53,14 @@ class Cluster:
     """A cluster of this machine, whether all of it runs or not."""
 
     layout: Layout
-    shelf: Shelf
+    shelf: BinaryCache
     clock: Clock
     pki: Pki = field(init=False)
-    ledger: Ledger = field(init=False)
+    ledger: UndoLog = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pki", Pki(self.layout.pki, self.clock))
-        object.__setattr__(self, "ledger", Ledger(self.layout.folder))
+        object.__setattr__(self, "ledger", UndoLog(self.layout.folder))
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class Cluster:
         async with kube.connect(server, "drydock", self.clock) as client:
             yield Api(client.transport)
 
-    def control_plane(self) -> list[Part]:
+    def control_plane(self) -> list[Component]:
         layout, pki, shelf = self.layout, self.pki, self.shelf
         return [
             etcd(layout, pki, shelf),
@@ -106,7 +106,7 @@ class Cluster:
         store, server, *_ = self.control_plane()
         tell("starting etcd")
         await self.ensure(store)
-        await self.reachable(store, self.layout.port(Door.ETCD))
+        await self.reachable(store, self.layout.port(PortOffset.ETCD))
         tell("starting the API server")
         await self.ensure(server)
         async with self.api() as api:
@@ -125,7 +125,7 @@ class Cluster:
             for thing in NEEDED_BY_PODS:
                 await self.until(clients[0], partial(api.get, f"/api/v1/namespaces/default/{thing}"))
 
-    async def ensure(self, part: Part) -> None:
+    async def ensure(self, part: Component) -> None:
         """Runs exactly this command line: one that runs with other flags is started anew."""
         found = [process for process in running(self.layout.folder, part.name) if process.argv == part.argv]
         if not found:
@@ -147,7 +147,7 @@ class Cluster:
         own = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
         return {**reaching_clusters(env), **own}
 
-    async def reachable(self, part: Part, port: int) -> None:
+    async def reachable(self, part: Component, port: int) -> None:
         """Returns when somebody listens."""
 
         async def connect() -> None:
@@ -156,14 +156,14 @@ class Cluster:
 
         await self.until(part, connect)
 
-    async def answers(self, part: Part, port: int) -> None:
+    async def answers(self, part: Component, port: int) -> None:
         """Returns when it says of itself that it is ready."""
         async with kube.connect(
             kube.ClusterConfig(f"http://{LOOPBACK}:{port}"), "drydock", self.clock
         ) as client:
             await self.until(part, lambda: client.transport.once(HttpRequest("GET", "/readyz")))
 
-    async def until(self, part: Part, works: Callable[[], Awaitable[object]]) -> None:
+    async def until(self, part: Component, works: Callable[[], Awaitable[object]]) -> None:
         """Tries until it works, as long as the part lives."""
         missed = 0
         with anyio.move_on_after(_START_MOST.seconds):
@@ -188,7 +188,7 @@ class Cluster:
                 hint=f"Go on: neorion drydock up --name {self.name}; or remove it: neorion drydock down --name {self.name}",
             )
 
-    def _ended(self, part: Part) -> Terminal:
+    def _ended(self, part: Component) -> Terminal:
         log = self.layout.log(part.name)
         words = log.read_text(errors="replace")[-_LAST_WORDS_CHARS:].strip() if log.exists() else ""
         return Terminal(

@@ -8,7 +8,7 @@ import anyio
 from neorion.drydock.binaries import Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
-from neorion.drydock.host import Part
+from neorion.drydock.host import Component
 from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
 from neorion.drydock.network import raise_bridge
 from neorion.drydock.storage import publish_storage, storage_part
@@ -38,7 +38,7 @@ async def fit_out(cluster: Cluster, tell: Tell = hush) -> None:
 
 async def _serve_images(cluster: Cluster) -> None:
     registry = Registry.of(cluster.layout)
-    await _serve(cluster, Part("registry", registry.command()), registry.address)
+    await _serve(cluster, Component("registry", registry.command()), registry.address)
     store = ImageStore.of(cluster.shelf)
     await provide(store, [PAUSE.name])
     await store.push(PAUSE.name, registry.address)
@@ -58,7 +58,7 @@ async def _serve_volumes(cluster: Cluster) -> None:
     await cluster.ensure(storage_part(cluster.layout, cluster.pki))
 
 
-async def _serve(cluster: Cluster, part: Part, address: str) -> None:
+async def _serve(cluster: Cluster, part: Component, address: str) -> None:
     await cluster.ensure(part)
     await cluster.until(part, _connection(*address.split(":")))
 

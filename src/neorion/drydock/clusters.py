@@ -13,17 +13,17 @@ import msgspec
 from anyio import to_thread
 
 from neorion.drydock.addons import ADDONS, resume_addons
-from neorion.drydock.binaries import Shelf, Tell, build_missing, hush
+from neorion.drydock.binaries import BinaryCache, Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.cluster_addons import fit_out, lay_network
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.coreweave import resume_coreweave, start_coreweave
 from neorion.drydock.dns import DNS_PROGRAMS
-from neorion.drydock.host import UNDO, Ledger, end, locked
+from neorion.drydock.host import UNDO, UndoLog, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, state_folder
 from neorion.drydock.node import ensure_nodes
-from neorion.drydock.simulated import Group, ensure_simulated, guard_simulated, resume_player
+from neorion.drydock.simulated import SimulatedNodeGroup, ensure_simulated, guard_simulated, resume_player
 from neorion.drydock.slots import CLAIMS, claim_slot, is_anothers, keep_slot
 from neorion.keel.base import Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
@@ -32,7 +32,7 @@ _RECORD: Final = "cluster.json"
 DEFAULT_NAME: Final = "drydock"
 
 
-class Record(msgspec.Struct, frozen=True):
+class ClusterRecord(msgspec.Struct, frozen=True):
     """What cannot be derived from a cluster's name."""
 
     slot: int
@@ -42,10 +42,10 @@ class Record(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ClusterOptions:
     """What a cluster is to have beside its control plane. What it has beyond that stays."""
 
-    simulated: tuple[Group, ...] = ()
+    simulated: tuple[SimulatedNodeGroup, ...] = ()
     # Real ones.
     nodes: int = 0
     # Ready for real nodes, even without any yet.
@@ -69,23 +69,23 @@ class Wishes:
         return [*PROGRAMS, *simulated, *real, *(["kueue"] if self.kueue else []), *added]
 
 
-NOTHING_MORE: Final = Wishes()
+NOTHING_MORE: Final = ClusterOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Yard:
+class ClusterManager:
     """Where clusters are kept: one folder each."""
 
     folder: Path
-    shelf: Shelf
+    shelf: BinaryCache
     clock: Clock
     claims: Path = CLAIMS
 
     @classmethod
-    def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "Yard":
+    def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "ClusterManager":
         """The user's own."""
         env = os.environ if env is None else env
-        return cls(state_folder(env), Shelf.of(env, binaries), SystemClock())
+        return cls(state_folder(env), BinaryCache.of(env, binaries), SystemClock())
 
     def names(self) -> list[str]:
         """Of all of which there is anything, also of those that never came to be."""
@@ -112,7 +112,9 @@ class Yard:
         async with locked(self.folder / name):
             yield self.find(name)
 
-    async def up(self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE, tell: Tell = hush) -> Cluster:
+    async def up(
+        self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NOTHING_MORE, tell: Tell = hush
+    ) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
         _require_name(name)
         known = self._record(name)
@@ -133,12 +135,12 @@ class Yard:
             await resume_addons(cluster, wishes.addons, tell)
             return cluster
 
-    def _placed(self, name: str) -> Record:
+    def _placed(self, name: str) -> ClusterRecord:
         """What is known of it, with its slot claimed."""
         folder, record = self.folder / name, self._record(name)
-        ledger = Ledger(folder)
+        ledger = UndoLog(folder)
         if record is None:
-            return Record(claim_slot(self.claims, folder, ledger))
+            return ClusterRecord(claim_slot(self.claims, folder, ledger))
         keep_slot(self.claims, folder, record.slot, ledger)
         return record
 
@@ -150,7 +152,7 @@ class Yard:
         if not known.layout.networked:
             # The API server moves to the bridge, and whoever speaks to it learns its address only at the beginning.
             await end(layout.folder)
-            self.save(name, Record(layout.slot, networked=True, binaries=str(known.shelf.given or "")))
+            self.save(name, ClusterRecord(layout.slot, networked=True, binaries=str(known.shelf.given or "")))
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
         """Leaves nothing of a cluster, however far it came. Safe to repeat."""
@@ -163,7 +165,7 @@ class Yard:
             return
         async with locked(folder):
             await end(folder)
-            ledger, record = Ledger(folder), self._record(name)
+            ledger, record = UndoLog(folder), self._record(name)
             if record is not None and is_anothers(self.claims, folder, record.slot):
                 ledger.forget_all_but("claim")
             await ledger.undo_all(UNDO)
@@ -171,7 +173,7 @@ class Yard:
 
     @asynccontextmanager
     async def cluster(
-        self, name: str = DEFAULT_NAME, wishes: Wishes = NOTHING_MORE
+        self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NOTHING_MORE
     ) -> AsyncGenerator[Cluster]:
         """A cluster for as long as the context lasts."""
         try:
@@ -179,14 +181,14 @@ class Yard:
         finally:
             await self.down(name)
 
-    def save(self, name: str, record: Record) -> None:
+    def save(self, name: str, record: ClusterRecord) -> None:
         partial = self.folder / name / f"{_RECORD}.part"
         partial.write_bytes(msgspec.json.encode(record))
         partial.replace(self.folder / name / _RECORD)
 
-    def _record(self, name: str) -> Record | None:
+    def _record(self, name: str) -> ClusterRecord | None:
         try:
-            return msgspec.json.decode((self.folder / name / _RECORD).read_bytes(), type=Record)
+            return msgspec.json.decode((self.folder / name / _RECORD).read_bytes(), type=ClusterRecord)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -198,13 +200,13 @@ def _require_name(name: str) -> None:
         )
 
 
-async def _give_nodes(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+async def _give_nodes(cluster: Cluster, wishes: ClusterOptions, tell: Tell) -> None:
     if cluster.layout.networked:
         await fit_out(cluster, tell)
         await ensure_nodes(cluster, wishes.nodes, tell)
 
 
-async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+async def _give_simulated(cluster: Cluster, wishes: ClusterOptions, tell: Tell) -> None:
     await resume_player(cluster, tell)
     if cluster.layout.networked:
         await guard_simulated(cluster)
@@ -218,7 +220,7 @@ async def _give_simulated(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
         await resume_coreweave(cluster)
 
 
-async def _give_kueue(cluster: Cluster, wishes: Wishes, tell: Tell) -> None:
+async def _give_kueue(cluster: Cluster, wishes: ClusterOptions, tell: Tell) -> None:
     if wishes.kueue:
         tell("starting Kueue")
         await start_kueue(cluster, tell)

@@ -12,8 +12,8 @@ import anyio
 from neorion.drydock.api import Api
 from neorion.drydock.binaries import Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part, running
-from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.host import Component, running
+from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
 from neorion.drydock.pki import Subject, rsa_key
 from neorion.keel.base import Conflict, Retry
 
@@ -118,8 +118,8 @@ async def _start(cluster: Cluster) -> None:
     # Written again: the server's address may have changed.
     cluster.pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
     await cluster.ensure(part)
-    await cluster.answers(part, layout.port(Door.KUEUE_HEALTH))
-    await cluster.reachable(part, layout.port(Door.KUEUE_WEBHOOK))
+    await cluster.answers(part, layout.port(PortOffset.KUEUE_HEALTH))
+    await cluster.reachable(part, layout.port(PortOffset.KUEUE_WEBHOOK))
 
 
 async def resume_kueue(cluster: Cluster, tell: Tell = hush) -> None:
@@ -128,7 +128,7 @@ async def resume_kueue(cluster: Cluster, tell: Tell = hush) -> None:
         await start_kueue(cluster, tell)
 
 
-def _part(cluster: Cluster) -> Part:
+def _part(cluster: Cluster) -> Component:
     layout = cluster.layout
     flags = {
         "config": layout.data("kueue.json"),
@@ -136,7 +136,7 @@ def _part(cluster: Cluster) -> Part:
         "kubeconfig": layout.kubeconfig_of("kueue"),
         "zap-log-level": "error",
     }
-    return Part(
+    return Component(
         _WHO, (str(cluster.shelf.path("kueue")), *(f"--{flag}={value}" for flag, value in flags.items()))
     )
 
@@ -182,11 +182,11 @@ def _configuration(layout: Layout) -> Manifest:
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "namespace": _NAMESPACE,
-        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{layout.port(Door.KUEUE_HEALTH)}"},
-        "metrics": {"bindAddress": f"{LOOPBACK}:{layout.port(Door.KUEUE_METRICS)}"},
+        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{layout.port(PortOffset.KUEUE_HEALTH)}"},
+        "metrics": {"bindAddress": f"{LOOPBACK}:{layout.port(PortOffset.KUEUE_METRICS)}"},
         "webhook": {
             "host": LOOPBACK,
-            "port": layout.port(Door.KUEUE_WEBHOOK),
+            "port": layout.port(PortOffset.KUEUE_WEBHOOK),
             "certDir": str(_certificates(layout)),
         },
         "leaderElection": {"leaderElect": False},
@@ -222,5 +222,5 @@ def _manifests(objects: list[Manifest], cluster: Cluster) -> Iterator[Manifest]:
 def _client(cluster: Cluster) -> Callable[[Manifest], Manifest]:
     """Kueue would write its authority into each of these itself, one after the other."""
     authority = b64encode(cluster.pki.certificate("kueue-ca").read_bytes()).decode()
-    address = f"https://{LOOPBACK}:{cluster.layout.port(Door.KUEUE_WEBHOOK)}"
+    address = f"https://{LOOPBACK}:{cluster.layout.port(PortOffset.KUEUE_WEBHOOK)}"
     return lambda asked: {"url": f"{address}{asked['service']['path']}", "caBundle": authority}

@@ -16,7 +16,7 @@ _LINKS: Final = Path("/sys/class/net")
 LOOPBACK: Final = "127.0.0.1"
 
 
-class Door(IntEnum):
+class PortOffset(IntEnum):
     """Who listens where, counted from a cluster's first port."""
 
     ETCD = 0
@@ -67,7 +67,7 @@ class Layout:
 
     @property
     def server(self) -> str:
-        return f"https://{self.address}:{self.port(Door.API)}"
+        return f"https://{self.address}:{self.port(PortOffset.API)}"
 
     @property
     def pki(self) -> Path:
@@ -82,7 +82,7 @@ class Layout:
         """The administrator's."""
         return self.folder / "kubeconfig"
 
-    def port(self, door: Door) -> int:
+    def port(self, door: PortOffset) -> int:
         return _FIRST_PORT + self.slot * _PORTS_EACH + door
 
     def kubeconfig_of(self, who: str) -> Path:
@@ -101,7 +101,7 @@ class Layout:
 
 def slot_is_free(slot: int) -> bool:
     """Whether its ports and its bridge are nobody's: other users of this machine keep their own list of clusters."""
-    ports = (_FIRST_PORT + slot * _PORTS_EACH + door for door in Door)
+    ports = (_FIRST_PORT + slot * _PORTS_EACH + door for door in PortOffset)
     return not (_LINKS / Addresses(slot).bridge).exists() and all(map(_is_free, ports))
 
 

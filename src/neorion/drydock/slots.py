@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from neorion.drydock.host import Ledger
+from neorion.drydock.host import UndoLog
 from neorion.drydock.layout import slot_is_free
 from neorion.drydock.network import SLOTS
 from neorion.keel.base import Conflict, NoCapacity
@@ -14,7 +14,7 @@ from neorion.keel.base import Conflict, NoCapacity
 CLAIMS: Final = Path(tempfile.gettempdir()) / "neorion-drydock"
 
 
-def claim_slot(claims: Path, folder: Path, ledger: Ledger) -> int:
+def claim_slot(claims: Path, folder: Path, ledger: UndoLog) -> int:
     """Takes a free slot for the cluster in `folder`, until the ledger is undone."""
     for slot in range(SLOTS):
         link = claims / str(slot)
@@ -31,7 +31,7 @@ def claim_slot(claims: Path, folder: Path, ledger: Ledger) -> int:
     )
 
 
-def keep_slot(claims: Path, folder: Path, slot: int, ledger: Ledger) -> None:
+def keep_slot(claims: Path, folder: Path, slot: int, ledger: UndoLog) -> None:
     """Claims the slot that a cluster has had all along: where claims are kept does not outlive a restart of the machine."""
     link = claims / str(slot)
     if _points_to(link, folder):

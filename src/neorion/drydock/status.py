@@ -9,7 +9,7 @@ import anyio
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.cluster_addons import FITTED
 from neorion.drydock.control import PARTS
-from neorion.drydock.host import Running, running
+from neorion.drydock.host import RunningComponent, running
 from neorion.drydock.node import nodes
 from neorion.keel.base import Duration, Error, Quantity
 
@@ -18,7 +18,7 @@ _ANSWER_MOST: Final = Duration.of(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class NodeCounts:
     """How many there are, and how many of them are Ready."""
 
     ready: int
@@ -29,20 +29,20 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ClusterStatus:
     """`nodes` is None where the API server does not answer; `memory` is what all processes of the cluster hold."""
 
     name: str
     server: str
     running: tuple[str, ...]
     missing: tuple[str, ...]
-    nodes: Nodes | None
+    nodes: NodeCounts | None
     memory: Quantity
     kubeconfig: str
     folder: str
 
 
-async def status_of(cluster: Cluster) -> Status:
+async def status_of(cluster: Cluster) -> ClusterStatus:
     found = running(cluster.layout.folder)
     parts = {process.part for process in found}
     wanted = [*PARTS]
@@ -50,7 +50,7 @@ async def status_of(cluster: Cluster) -> Status:
     wanted += ["coreweave"] if cluster.layout.kubeconfig_of("coreweave").exists() else []
     wanted += FITTED if cluster.layout.networked else []
     wanted += [node.part for node in nodes(cluster.layout)]
-    return Status(
+    return ClusterStatus(
         name=cluster.name,
         server=cluster.layout.server,
         running=tuple(sorted(parts)),
@@ -62,7 +62,7 @@ async def status_of(cluster: Cluster) -> Status:
     )
 
 
-async def _nodes(cluster: Cluster) -> Nodes | None:
+async def _nodes(cluster: Cluster) -> NodeCounts | None:
     with anyio.move_on_after(_ANSWER_MOST.seconds):
         try:
             async with cluster.api() as api:
@@ -71,11 +71,11 @@ async def _nodes(cluster: Cluster) -> Nodes | None:
             return None
         conditions = [node["status"].get("conditions", []) for node in listed]
         ready = [any(c["type"] == "Ready" and c["status"] == "True" for c in each) for each in conditions]
-        return Nodes(sum(ready), len(ready))
+        return NodeCounts(sum(ready), len(ready))
     return None
 
 
-def _share_kib(process: Running) -> int:
+def _share_kib(process: RunningComponent) -> int:
     """Its fair share: pages that several processes use are counted once among them."""
     try:
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()

@@ -9,7 +9,7 @@ import anyio
 from neorion.capacity.coreweave import CoreWeaveProvider
 from neorion.capacity.provider import Intent, IntentId
 from neorion.drydock.coreweave import FAULT, Fault
-from neorion.drydock.coreweave.simulator import Player
+from neorion.drydock.coreweave.simulator import CoreWeaveSimulator
 from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.kube import ALL, Kind, ListResult, Manifest, Selector
@@ -74,7 +74,7 @@ class NodePoolRig:
 async def node_pools() -> AsyncGenerator[NodePoolRig]:
     clock = SystemClock()
     cluster = MemoryCluster(clock)
-    player = Player(MemoryApi(cluster, clock, "coreweave"), Duration(0), clock, system_rng())
+    player = CoreWeaveSimulator(MemoryApi(cluster, clock, "coreweave"), Duration(0), clock, system_rng())
     stopping = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(player.operator.run, stopping)

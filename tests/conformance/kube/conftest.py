@@ -18,8 +18,8 @@ from neorion.conformance.model import CheckResult, Run, builtin_profile
 from neorion.conformance.ports import Recorder
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import Wishes, Yard
-from neorion.drydock.simulated import Group
+from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.drydock.testing import shared_cluster
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 Change = Callable[[Kind[Any], Json], Json]
 
 _NAME = f"conf-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
-_WISHES = Wishes((Group(1, "h100x8"),), kueue=True)
+_WISHES = ClusterOptions((SimulatedNodeGroup(1, "h100x8"),), kueue=True)
 OPTIONS = Options(builtin_profile("nvidia"), window=Duration.of(seconds=2), patience=Duration.of(seconds=20))
 
 
@@ -38,7 +38,7 @@ OPTIONS = Options(builtin_profile("nvidia"), window=Duration.of(seconds=2), pati
 def platform() -> Generator[Cluster]:
     if not ready(*_WISHES.programs):
         pytest.skip("the programs of clusters are not built (neorion drydock build)")
-    with shared_cluster(_NAME, Yard.of(), _WISHES) as cluster:
+    with shared_cluster(_NAME, ClusterManager.of(), _WISHES) as cluster:
         yield cluster
 
 

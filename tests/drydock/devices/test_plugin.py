@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from neorion.drydock.devices import RESOURCE, Health, Rack
+from neorion.drydock.devices import RESOURCE, DeviceTable, Health
 from neorion.drydock.devices.gen.deviceplugin_pb import (
     AllocateRequest,
     AllocateResponse,
@@ -75,7 +75,7 @@ class _Kubelet:
 
 
 async def test_a_kubelet_hears_of_devices_of_each_change_and_again_after_its_restart(tmp_path: Path):
-    rack = Rack(tmp_path)
+    rack = DeviceTable(tmp_path)
     rack.fill(3)
     plugin = Plugin(rack, SystemClock(), tmp_path)
     kubelet = _Kubelet(tmp_path)

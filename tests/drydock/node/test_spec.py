@@ -2,11 +2,11 @@
 
 import pytest
 
-from neorion.drydock.node import Effect, NodeSpec, Taint
-from neorion.drydock.node.spec import MEMORY_SPARE, Machine, reserved
+from neorion.drydock.node import NodeSpec, Taint, TaintEffect
+from neorion.drydock.node.spec import MEMORY_SPARE, HostCapacity, reserved
 from neorion.keel.base import Invalid, Quantity
 
-MACHINE = Machine(Quantity.of(8), Quantity.parse("32Gi"))
+MACHINE = HostCapacity(Quantity.of(8), Quantity.parse("32Gi"))
 
 
 def test_what_is_not_offered_is_kept_back():
@@ -41,8 +41,8 @@ def test_what_cannot_be_is_refused(spec: NodeSpec, code: str):
 @pytest.mark.parametrize(
     ("text", "taint"),
     [
-        ("gpu=yes:NoSchedule", Taint("gpu", Effect.NO_SCHEDULE, "yes")),
-        ("nvidia.com/gpu:NoExecute", Taint("nvidia.com/gpu", Effect.NO_EXECUTE)),
+        ("gpu=yes:NoSchedule", Taint("gpu", TaintEffect.NO_SCHEDULE, "yes")),
+        ("nvidia.com/gpu:NoExecute", Taint("nvidia.com/gpu", TaintEffect.NO_EXECUTE)),
     ],
 )
 def test_taints_are_written_as_everywhere(text: str, taint: Taint):

@@ -4,7 +4,7 @@ import pytest
 
 from neorion.drydock.storage.volumes import (
     CLASS,
-    Volume,
+    PersistentVolume,
     VolumeSpec,
     VolumeStatus,
     is_left,
@@ -55,7 +55,7 @@ def test_a_claim_that_is_being_deleted_gets_none():
     ],
 )
 def test_only_volumes_of_our_class_whose_claim_is_gone_go(phase: str, of_class: str, left: bool):  # noqa: FBT001 -- a column of the table
-    assert is_left(Volume(spec=VolumeSpec(of_class), status=VolumeStatus(phase))) is left
+    assert is_left(PersistentVolume(spec=VolumeSpec(of_class), status=VolumeStatus(phase))) is left
 
 
 def test_the_volume_is_bound_to_its_claim_and_to_no_other_of_its_name():

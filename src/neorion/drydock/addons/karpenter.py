@@ -6,8 +6,8 @@ from typing import Any, Final
 from neorion.drydock.addons.definitions import publish_definitions
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part
-from neorion.drydock.layout import Door
+from neorion.drydock.host import Component
+from neorion.drydock.layout import PortOffset
 from neorion.drydock.pki import Subject
 from neorion.drydock.simulated import TYPES, start_player
 
@@ -35,7 +35,7 @@ async def start(cluster: Cluster) -> None:
         for path, body in _pool():
             await api.apply(path, body)
         await cluster.ensure(_part(cluster))
-    await cluster.reachable(_part(cluster), layout.port(Door.KARPENTER_HEALTH))
+    await cluster.reachable(_part(cluster), layout.port(PortOffset.KARPENTER_HEALTH))
 
 
 def _pool() -> list[tuple[str, Object]]:
@@ -71,18 +71,18 @@ def _pool() -> list[tuple[str, Object]]:
     ]
 
 
-def _part(cluster: Cluster) -> Part:
+def _part(cluster: Cluster) -> Component:
     layout = cluster.layout
     env = {
         "KUBECONFIG": str(layout.kubeconfig_of(NAME)),
         "SYSTEM_NAMESPACE": _NAMESPACE,
         "DISABLE_LEADER_ELECTION": "true",
-        "METRICS_PORT": str(layout.port(Door.KARPENTER_METRICS)),
-        "HEALTH_PROBE_PORT": str(layout.port(Door.KARPENTER_HEALTH)),
+        "METRICS_PORT": str(layout.port(PortOffset.KARPENTER_METRICS)),
+        "HEALTH_PROBE_PORT": str(layout.port(PortOffset.KARPENTER_HEALTH)),
         "INSTANCE_TYPES_FILE_PATH": str(layout.data("karpenter-types.json")),
         "LOG_LEVEL": "error",
     }
-    return Part(NAME, (str(cluster.shelf.path(NAME)),), env)
+    return Component(NAME, (str(cluster.shelf.path(NAME)),), env)
 
 
 def _instance_types() -> list[dict[str, Any]]:

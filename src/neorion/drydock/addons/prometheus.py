@@ -8,8 +8,8 @@ from typing import Final
 
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part
-from neorion.drydock.layout import Door
+from neorion.drydock.host import Component
+from neorion.drydock.layout import PortOffset
 from neorion.drydock.pki import Subject
 from neorion.keel.kube import client as kube
 from neorion.keel.kube.client.transport import HttpRequest
@@ -25,7 +25,7 @@ _ANNOTATION: Final = "__meta_kubernetes_pod_annotation_prometheus_io"
 async def start(cluster: Cluster) -> None:
     """Returns when it answers."""
     layout = cluster.layout
-    host, port = str(layout.addresses.host), layout.port(Door.PROMETHEUS)
+    host, port = str(layout.addresses.host), layout.port(PortOffset.PROMETHEUS)
     cluster.pki.issue(NAME, Subject(f"drydock:{NAME}"))
     cluster.pki.kubeconfig(layout.kubeconfig_of(NAME), NAME, layout.server)
     config = layout.data("prometheus.json")
@@ -40,7 +40,7 @@ async def start(cluster: Cluster) -> None:
         "web.listen-address": f"{host}:{port}",
         "log.level": "warn",
     }
-    part = Part(
+    part = Component(
         NAME, (str(cluster.shelf.path(NAME)), *(f"--{flag}={value}" for flag, value in flags.items()))
     )
     await cluster.ensure(part)

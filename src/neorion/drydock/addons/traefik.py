@@ -6,7 +6,7 @@ from typing import Final
 from neorion.drydock.addons.definitions import publish_definitions
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part
+from neorion.drydock.host import Component
 from neorion.drydock.pki import Subject
 from neorion.keel.base import Retry
 
@@ -34,7 +34,7 @@ async def start(cluster: Cluster) -> None:
         "log.level": "ERROR",
     }
     argv = (str(program), *(f"--{flag}={value}" for flag, value in flags.items()))
-    part = Part(NAME, argv, {"KUBECONFIG": str(layout.kubeconfig_of(NAME))})
+    part = Component(NAME, argv, {"KUBECONFIG": str(layout.kubeconfig_of(NAME))})
     body: Object = {
         "apiVersion": f"{_GROUP}/v1",
         "kind": "GatewayClass",

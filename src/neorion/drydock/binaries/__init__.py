@@ -3,7 +3,7 @@
 Starting them is not done here.
 """
 
-from neorion.drydock.binaries.binary_cache import GIVEN, Shelf, cache_folder, ready
+from neorion.drydock.binaries.binary_cache import GIVEN, BinaryCache, cache_folder, ready
 from neorion.drydock.binaries.build import build, build_missing
 from neorion.drydock.binaries.products import PRODUCTS, Product, Release, product_named, product_of
 from neorion.drydock.binaries.subprocesses import Tell, call, hush
@@ -11,9 +11,9 @@ from neorion.drydock.binaries.subprocesses import Tell, call, hush
 __all__ = [
     "GIVEN",
     "PRODUCTS",
+    "BinaryCache",
     "Product",
     "Release",
-    "Shelf",
     "Tell",
     "build",
     "build_missing",

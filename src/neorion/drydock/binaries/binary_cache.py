@@ -19,20 +19,20 @@ def cache_folder(env: Mapping[str, str]) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class BinaryCache:
     """Programs by name: a person's own first, then those built into the cache."""
 
     cache: Path
     given: Path | None = None
 
     @classmethod
-    def of(cls, env: Mapping[str, str] | None = None, given: Path | None = None) -> "Shelf":
+    def of(cls, env: Mapping[str, str] | None = None, given: Path | None = None) -> "BinaryCache":
         env = os.environ if env is None else env
         named = env.get(GIVEN)
         given = given or (Path(named) if named else None)
         return cls(cache_folder(env), given.absolute() if given else None)
 
-    def with_given(self, folder: str) -> "Shelf":
+    def with_given(self, folder: str) -> "BinaryCache":
         """The same with a folder of ready programs, unless there is one already."""
         return replace(self, given=Path(folder)) if folder and self.given is None else self
 
@@ -64,4 +64,4 @@ class Shelf:
 
 def ready(*programs: str) -> bool:
     """Whether these programs can be run now, without building anything."""
-    return not Shelf.of().missing(programs)
+    return not BinaryCache.of().missing(programs)

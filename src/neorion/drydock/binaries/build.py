@@ -13,7 +13,7 @@ import anyio
 import yaml
 from anyio import to_thread
 
-from neorion.drydock.binaries.binary_cache import Shelf
+from neorion.drydock.binaries.binary_cache import BinaryCache
 from neorion.drydock.binaries.go_toolchain import find_go
 from neorion.drydock.binaries.products import Product, product_of
 from neorion.drydock.binaries.subprocesses import Tell, call, hush
@@ -25,13 +25,13 @@ _DEFINITIONS: Final = {
 }
 
 
-async def build_missing(shelf: Shelf, programs: Iterable[str], tell: Tell) -> None:
+async def build_missing(shelf: BinaryCache, programs: Iterable[str], tell: Tell) -> None:
     """Builds what these programs need and is not built yet."""
     for product in shelf.missing(programs):
         await build(product, shelf, tell)
 
 
-async def build(product: Product, shelf: Shelf, tell: Tell, *, released: bool = False) -> None:
+async def build(product: Product, shelf: BinaryCache, tell: Tell, *, released: bool = False) -> None:
     """Builds what is not there yet; `tell` hears each package that is compiled. Two builders do the work once.
 
     With `released`, what its makers have released is fetched instead.
@@ -53,7 +53,7 @@ async def build(product: Product, shelf: Shelf, tell: Tell, *, released: bool = 
         partial.replace(target)
 
 
-async def _compile(product: Product, folder: Path, shelf: Shelf, tell: Tell) -> None:
+async def _compile(product: Product, folder: Path, shelf: BinaryCache, tell: Tell) -> None:
     tell(f"{product.name} {product.version}")
     go = await find_go(shelf.cache)
     stamps = " ".join(f"-X {name}={value}" for name, value in product.stamp(product.version).items())
@@ -67,7 +67,7 @@ async def _compile(product: Product, folder: Path, shelf: Shelf, tell: Tell) -> 
         (folder / name).symlink_to(first)
 
 
-async def _extras(product: Product, folder: Path, shelf: Shelf) -> None:
+async def _extras(product: Product, folder: Path, shelf: BinaryCache) -> None:
     """Objects come from the same module as their program, so that the two always fit."""
     if product.name in _DEFINITIONS:
         await _definitions(product, folder, shelf)
@@ -81,7 +81,7 @@ async def _extras(product: Product, folder: Path, shelf: Shelf) -> None:
     (folder / "manifests.json").write_text(json.dumps(list(objects)))
 
 
-async def _definitions(product: Product, folder: Path, shelf: Shelf) -> None:
+async def _definitions(product: Product, folder: Path, shelf: BinaryCache) -> None:
     module, *parts = _DEFINITIONS[product.name]
     source = await _module_folder(product, module, shelf)
     paths = [path for part in parts for path in sorted((source / part).glob("*.yaml"))]
@@ -90,7 +90,7 @@ async def _definitions(product: Product, folder: Path, shelf: Shelf) -> None:
     (folder / "manifests.json").write_text(json.dumps(kept))
 
 
-async def _module_folder(product: Product, module: str, shelf: Shelf) -> Path:
+async def _module_folder(product: Product, module: str, shelf: BinaryCache) -> Path:
     go = await find_go(shelf.cache)
     found = await anyio.run_process(
         [str(go), "list", "-C", str(product.source), "-m", "-f", "{{.Dir}}", module]

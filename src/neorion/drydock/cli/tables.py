@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from neorion.drydock.status import Status
+from neorion.drydock.status import ClusterStatus
 from neorion.keel.cli.kit import Column, Table, Tone
 
-STATUS: Final[Table[Status]] = Table(
+STATUS: Final[Table[ClusterStatus]] = Table(
     (
         Column("NAME", lambda it: it.name),
         Column("SERVER", lambda it: it.server),

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from neorion.drydock.binaries import Shelf
-from neorion.drydock.host import Part
-from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.binaries import BinaryCache
+from neorion.drydock.host import Component
+from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
 from neorion.drydock.pki import Pki
 
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
@@ -19,13 +19,13 @@ _TOLERATION: Final = "5"
 EMPTY_LARGE_LOGS: Final = 'find "$0" -maxdepth 1 -name "*.log" -size +16M -exec truncate --size 0 {} +'
 
 
-def _part(name: str, shelf: Shelf, flags: Mapping[str, object]) -> Part:
-    return Part(name, (str(shelf.path(name)), *(f"--{flag}={value}" for flag, value in flags.items())))
+def _part(name: str, shelf: BinaryCache, flags: Mapping[str, object]) -> Component:
+    return Component(name, (str(shelf.path(name)), *(f"--{flag}={value}" for flag, value in flags.items())))
 
 
-def etcd(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
-    client = f"https://{LOOPBACK}:{layout.port(Door.ETCD)}"
-    peer = f"https://{LOOPBACK}:{layout.port(Door.ETCD_PEER)}"
+def etcd(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
+    client = f"https://{LOOPBACK}:{layout.port(PortOffset.ETCD)}"
+    peer = f"https://{LOOPBACK}:{layout.port(PortOffset.ETCD_PEER)}"
     authority, certificate, key = pki.certificate("ca"), pki.certificate("etcd"), pki.key("etcd")
     return _part(
         "etcd",
@@ -53,19 +53,19 @@ def etcd(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
     )
 
 
-def api_server(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
+def api_server(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
     return _part(
         "kube-apiserver",
         shelf,
         {
-            "etcd-servers": f"https://{LOOPBACK}:{layout.port(Door.ETCD)}",
+            "etcd-servers": f"https://{LOOPBACK}:{layout.port(PortOffset.ETCD)}",
             "etcd-cafile": pki.certificate("ca"),
             "etcd-certfile": pki.certificate("etcd-client"),
             "etcd-keyfile": pki.key("etcd-client"),
             "bind-address": layout.address,
             # As an endpoint of the Service "kubernetes" a loopback address would be refused, reached or not.
             "advertise-address": layout.addresses.host,
-            "secure-port": layout.port(Door.API),
+            "secure-port": layout.port(PortOffset.API),
             "cert-dir": layout.data("kube-apiserver"),
             "tls-cert-file": pki.certificate("apiserver"),
             "tls-private-key-file": pki.key("apiserver"),
@@ -102,13 +102,13 @@ def _aggregation(pki: Pki) -> dict[str, object]:
     }
 
 
-def controller_manager(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
+def controller_manager(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
     return _part(
         "kube-controller-manager",
         shelf,
         {
             **_as_client(layout, "controller-manager"),
-            "secure-port": layout.port(Door.CONTROLLER_MANAGER),
+            "secure-port": layout.port(PortOffset.CONTROLLER_MANAGER),
             "service-account-private-key-file": pki.key("service-accounts"),
             "use-service-account-credentials": "true",
             "root-ca-file": pki.certificate("ca"),
@@ -124,11 +124,11 @@ def controller_manager(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
     )
 
 
-def scheduler(layout: Layout, shelf: Shelf) -> Part:
+def scheduler(layout: Layout, shelf: BinaryCache) -> Component:
     return _part(
         "kube-scheduler",
         shelf,
-        {**_as_client(layout, "scheduler"), "secure-port": layout.port(Door.SCHEDULER)},
+        {**_as_client(layout, "scheduler"), "secure-port": layout.port(PortOffset.SCHEDULER)},
     )
 
 
@@ -145,6 +145,6 @@ def _as_client(layout: Layout, who: str) -> dict[str, object]:
     }
 
 
-def log_keeper(layout: Layout) -> Part:
+def log_keeper(layout: Layout) -> Component:
     argv = ("/bin/sh", "-c", f"while sleep 300; do {EMPTY_LARGE_LOGS}; done", str(layout.logs))
-    return Part("log-keeper", argv, {"PATH": "/usr/bin:/bin"})
+    return Component("log-keeper", argv, {"PATH": "/usr/bin:/bin"})

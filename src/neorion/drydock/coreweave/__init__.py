@@ -4,14 +4,14 @@ Knows no system that uses NodePools, and buys nothing.
 """
 
 from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
-from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
+from neorion.drydock.coreweave.decide import Fault, NodePoolPlan, PoolCondition, PoolNode, decide, fault_of
 from neorion.drydock.coreweave.deploy import resume_coreweave, start_coreweave
 from neorion.drydock.coreweave.nodepool_types import (
     FAULT,
     MACHINES,
     NODE_POOL,
     POOL,
-    Machines,
+    NodeBacking,
     NodePool,
     PoolSpec,
     PoolStatus,
@@ -25,13 +25,13 @@ __all__ = [
     "POOL",
     "VERSION",
     "Fault",
-    "Machine",
-    "Machines",
+    "NodeBacking",
     "NodePool",
-    "Plan",
+    "NodePoolPlan",
+    "PoolCondition",
+    "PoolNode",
     "PoolSpec",
     "PoolStatus",
-    "Verdict",
     "decide",
     "definition",
     "fault_of",

@@ -3,13 +3,13 @@
 import sys
 from pathlib import Path
 
-from neorion.drydock.binaries import Shelf
-from neorion.drydock.clusters import Yard
+from neorion.drydock.binaries import BinaryCache
+from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.coreweave.deploy import WHO
 from neorion.drydock.coreweave.rate_limit import refusing
-from neorion.drydock.coreweave.real_nodes import RealMachines
-from neorion.drydock.coreweave.simulator import Player
-from neorion.drydock.layout import Door
+from neorion.drydock.coreweave.real_nodes import RealNodeProvisioner
+from neorion.drydock.coreweave.simulator import CoreWeaveSimulator
+from neorion.drydock.layout import PortOffset
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import connect, read_kubeconfig
@@ -21,10 +21,10 @@ def main() -> None:
     setup(LogFormat.JSON)
     folder, boot = Path(sys.argv[1]), Duration.of(seconds=float(sys.argv[2]))
     clock = SystemClock()
-    yard = Yard(folder.parent, Shelf.of(), clock)
-    real = RealMachines(lambda: yard.find(folder.name), clock)
+    yard = ClusterManager(folder.parent, BinaryCache.of(), clock)
+    real = RealNodeProvisioner(lambda: yard.find(folder.name), clock)
     cluster = yard.find(folder.name)
-    kubeconfig, port = cluster.layout.kubeconfig_of(WHO), cluster.layout.port(Door.COREWEAVE_WEBHOOK)
+    kubeconfig, port = cluster.layout.kubeconfig_of(WHO), cluster.layout.port(PortOffset.COREWEAVE_WEBHOOK)
 
     async def run(crew: Supervisor) -> None:
         async with (
@@ -32,7 +32,7 @@ def main() -> None:
             connect(read_kubeconfig([kubeconfig]).cluster(), "drydock-coreweave") as api,
         ):
             await real.sweep(api)
-            await Player(api, boot, clock, system_rng(), real).operator.run(crew.stopping)
+            await CoreWeaveSimulator(api, boot, clock, system_rng(), real).operator.run(crew.stopping)
 
     run_process(run)
 

@@ -8,8 +8,8 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.coreweave.crd import GROUP, VERSION, definition
 from neorion.drydock.coreweave.rate_limit import limiting
 from neorion.drydock.coreweave.simulator import BOOT
-from neorion.drydock.host import Part
-from neorion.drydock.layout import LOOPBACK, Door
+from neorion.drydock.host import Component
+from neorion.drydock.layout import LOOPBACK, PortOffset
 from neorion.drydock.pki import Subject
 from neorion.drydock.simulated import start_player
 from neorion.keel.base import Duration
@@ -31,7 +31,7 @@ async def start_coreweave(cluster: Cluster, boot: Duration = BOOT) -> None:
     cluster.pki.issue(WHO, Subject("drydock-coreweave", ("system:masters",), (LOOPBACK,)))
     cluster.pki.kubeconfig(layout.kubeconfig_of(WHO), WHO, layout.server)
     crd = definition()
-    hook = limiting(layout.port(Door.COREWEAVE_WEBHOOK), cluster.pki.certificate("ca"))
+    hook = limiting(layout.port(PortOffset.COREWEAVE_WEBHOOK), cluster.pki.certificate("ca"))
     argv = (
         sys.executable,
         # Not from the current folder.
@@ -41,7 +41,7 @@ async def start_coreweave(cluster: Cluster, boot: Duration = BOOT) -> None:
         str(layout.folder),
         str(boot.seconds),
     )
-    part = Part(WHO, argv)
+    part = Component(WHO, argv)
     async with cluster.api() as api:
         await api.apply(_path("apiextensions.k8s.io/v1/customresourcedefinitions", crd), crd)
         await api.apply(_path("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", hook), hook)

@@ -10,14 +10,14 @@ from neorion.keel.kube import Condition, Kind, KubeObject, KubeStruct
 
 # On a pool: what is to go wrong with it, one word of `Fault`; and how long its nodes boot.
 FAULT: Final = "drydock.neorion.dev/fault"
-# On a pool and its nodes: what their machines are, one word of `Machines`; simulated unless it says otherwise.
+# On a pool and its nodes: what their machines are, one word of `NodeBacking`; simulated unless it says otherwise.
 MACHINES: Final = "drydock.neorion.dev/machines"
 POOL: Final = "compute.coreweave.com/node-pool"
 # NVL72: a rack is 18 machines of four GPUs.
 RACK_NODES: Final = 18
 
 
-class Machines(StrEnum):
+class NodeBacking(StrEnum):
     """What stands behind a pool's nodes."""
 
     SIMULATED = "simulated"
@@ -66,7 +66,7 @@ class NodePool(KubeObject, frozen=True):
 
     @property
     def machines(self) -> str:
-        return self.meta.annotations.get(MACHINES) or Machines.SIMULATED
+        return self.meta.annotations.get(MACHINES) or NodeBacking.SIMULATED
 
 
 NODE_POOL: Final = Kind(NodePool, "NodePool", "nodepools", GROUP, VERSION, namespaced=False)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.coreweave.nodepool_types import MACHINES, POOL, Machines
+from neorion.drydock.coreweave.nodepool_types import MACHINES, POOL, NodeBacking
 from neorion.drydock.node import NodeSpec, add, nodes, remove
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.keel.base import Conflict, Duration, NotFound
@@ -17,7 +17,7 @@ from neorion.keel.kube.core import NODE, Node
 _GPUS: Final = "nvidia.com/gpu.count"
 
 
-class RealMachines:
+class RealNodeProvisioner:
     """One wheel, for Nodes. `find` is the cluster as it is now: it may have got its network since."""
 
     def __init__(self, find: Callable[[], Cluster], clock: Clock) -> None:
@@ -55,7 +55,7 @@ class RealMachines:
 
     async def _reconcile(self, key: ObjectKey, node: Node | None) -> Duration | None:
         # A kubelet whose Node was taken away may put up another one, which is nobody's.
-        if node is None or node.meta.annotations.get(MACHINES) != Machines.REAL:
+        if node is None or node.meta.annotations.get(MACHINES) != NodeBacking.REAL:
             if key.name in self.names():
                 await self._remove(key.name)
             return None

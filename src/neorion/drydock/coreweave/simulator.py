@@ -2,9 +2,16 @@
 
 from typing import Any, Final
 
-from neorion.drydock.coreweave.decide import Fault, Machine, Plan, Verdict, decide, fault_of
-from neorion.drydock.coreweave.nodepool_types import MACHINES, NODE_POOL, POOL, Machines, NodePool, PoolStatus
-from neorion.drydock.coreweave.real_nodes import RealMachines
+from neorion.drydock.coreweave.decide import Fault, NodePoolPlan, PoolCondition, PoolNode, decide, fault_of
+from neorion.drydock.coreweave.nodepool_types import (
+    MACHINES,
+    NODE_POOL,
+    POOL,
+    NodeBacking,
+    NodePool,
+    PoolStatus,
+)
+from neorion.drydock.coreweave.real_nodes import RealNodeProvisioner
 from neorion.drydock.simulated import BOOT_TIME, PLAYED, SILENCE, TYPES, machine_type
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
@@ -31,14 +38,14 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _BOOTING: Final = {"type": "Ready", "status": "False", "reason": "Booting"}
 
 
-class Player:
+class CoreWeaveSimulator:
     """One wheel, for pools; a change of a node or of what runs on it turns it for the pool of that node.
 
     Real machines have a wheel of their own.
     """
 
     def __init__(
-        self, api: KubeApi, boot: Duration, clock: Clock, rng: Rng, real: RealMachines | None = None
+        self, api: KubeApi, boot: Duration, clock: Clock, rng: Rng, real: RealNodeProvisioner | None = None
     ) -> None:
         self._api = api
         self._boot = boot
@@ -88,21 +95,21 @@ class Player:
         return None
 
     async def _silence(self, pool: NodePool, name: str) -> None:
-        if pool.machines == Machines.REAL and self._real is not None:
+        if pool.machines == NodeBacking.REAL and self._real is not None:
             await self._real.lose(name)
         else:
             await self._api.patch(LEASE, name, MergePatch(SILENCE), "kube-node-lease")
 
-    def _machine(self, node: Node) -> Machine:
+    def _machine(self, node: Node) -> PoolNode:
         ready = condition(node.status.conditions, "Ready")
-        return Machine(
+        return PoolNode(
             name=node.meta.name,
             ready=ready is not None and ready.holds,
             idle=not any(map(_is_work, self._pods_on.get(node.meta.name))),
             lost=_LOST in node.meta.annotations,
         )
 
-    async def _report(self, pool: NodePool, plan: Plan, machines: list[Machine]) -> None:
+    async def _report(self, pool: NodePool, plan: NodePoolPlan, machines: list[PoolNode]) -> None:
         staying = [each for each in machines if each.name not in plan.remove]
         current = sum(each.ready for each in staying)
         conditions = tuple(self._condition(pool, verdict) for verdict in plan.verdicts)
@@ -117,7 +124,7 @@ class Player:
         )
         await self._applier.write_status(NODE_POOL, pool, status)
 
-    def _condition(self, pool: NodePool, verdict: Verdict) -> Condition:
+    def _condition(self, pool: NodePool, verdict: PoolCondition) -> Condition:
         """As it was, unless it has turned; a turn is told as an Event too."""
         status = "True" if verdict.holds else "False"
         before = condition(pool.status.conditions, verdict.type)
@@ -137,8 +144,8 @@ class Player:
             "uid": meta.uid,
         }
         number = int(name.rpartition("-")[2])
-        if pool.machines == Machines.REAL:
-            marks = {MACHINES: Machines.REAL}
+        if pool.machines == NodeBacking.REAL:
+            marks = {MACHINES: NodeBacking.REAL}
             status: dict[str, Any] = {"conditions": [_BOOTING]}
         else:
             marks = {PLAYED: "fake"}

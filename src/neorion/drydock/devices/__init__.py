@@ -3,6 +3,6 @@
 The plugin itself runs as a process of the node; what a GPU can do is nobody's business here.
 """
 
-from neorion.drydock.devices.device_state import RESOURCE, Health, Rack, Slot
+from neorion.drydock.devices.device_state import RESOURCE, Device, DeviceTable, Health
 
-__all__ = ["RESOURCE", "Health", "Rack", "Slot"]
+__all__ = ["RESOURCE", "Device", "DeviceTable", "Health"]

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from neorion.drydock.devices.device_state import Rack
+from neorion.drydock.devices.device_state import DeviceTable
 from neorion.drydock.devices.plugin import Plugin
 from neorion.keel.clock import SystemClock
 from neorion.keel.run import Supervisor, run_process
@@ -12,7 +12,7 @@ from neorion.keel.telemetry.setup import LogFormat, setup
 
 def main() -> None:
     setup(LogFormat.JSON)
-    plugin = Plugin(Rack(Path(sys.argv[1])), SystemClock())
+    plugin = Plugin(DeviceTable(Path(sys.argv[1])), SystemClock())
 
     async def run(crew: Supervisor) -> None:
         crew.spawn("listen", plugin.listen)

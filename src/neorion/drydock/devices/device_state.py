@@ -24,14 +24,14 @@ class Health(StrEnum):
     UNHEALTHY = "Unhealthy"
 
 
-class Slot(msgspec.Struct, frozen=True):
+class Device(msgspec.Struct, frozen=True):
     """One device. Its id is as long as a real GPU's, and always the same for the same place in the same node."""
 
     id: str
     health: Health = Health.HEALTHY
 
 
-class Rack:
+class DeviceTable:
     """The devices in a node's folder. Whoever changes them wakes the plugin through a pipe; the wake carries no data."""
 
     def __init__(self, node: Path) -> None:
@@ -41,9 +41,9 @@ class Rack:
     def wake(self) -> Path:
         return self._node / _WAKE
 
-    def slots(self) -> list[Slot]:
+    def slots(self) -> list[Device]:
         try:
-            return msgspec.json.decode((self._node / _FILE).read_bytes(), type=list[Slot])
+            return msgspec.json.decode((self._node / _FILE).read_bytes(), type=list[Device])
         except FileNotFoundError:
             return []
 
@@ -53,7 +53,7 @@ class Rack:
         ids = [f"GPU-{uuid.uuid5(uuid.NAMESPACE_URL, f'{self._node}/{index}')}" for index in range(count)]
         if not self.wake.exists():
             os.mkfifo(self.wake, 0o600)
-        self._save([known.get(each, Slot(each)) for each in ids])
+        self._save([known.get(each, Device(each)) for each in ids])
 
     async def mark(self, index: int, health: Health) -> None:
         """Flips the device in one place; its kubelet hears of it at once."""
@@ -66,10 +66,10 @@ class Rack:
                     f"Node {self._node.name} has no device {index}.",
                     hint=did_you_mean(str(index), places) or "Add a node with devices: --gpus 8.",
                 )
-            slots[index] = Slot(slots[index].id, health)
+            slots[index] = Device(slots[index].id, health)
             self._save(slots)
 
-    def _save(self, slots: list[Slot]) -> None:
+    def _save(self, slots: list[Device]) -> None:
         partial = self._node / f"{_FILE}.part"
         partial.write_bytes(msgspec.json.encode(slots))
         partial.replace(self._node / _FILE)

@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from neorion.drydock.devices.device_state import RESOURCE, Rack
+from neorion.drydock.devices.device_state import RESOURCE, DeviceTable
 from neorion.drydock.devices.gen.deviceplugin_pb import (
     AllocateRequest,
     AllocateResponse,
@@ -36,7 +36,7 @@ _AGAIN: Final = Duration.of(ms=200)
 class Plugin:
     """One session after the other: a kubelet that restarts forgets its plugins and removes their sockets."""
 
-    def __init__(self, rack: Rack, clock: Clock, sockets: Path = SOCKETS) -> None:
+    def __init__(self, rack: DeviceTable, clock: Clock, sockets: Path = SOCKETS) -> None:
         self._rack = rack
         self._clock = clock
         self._sockets = sockets

@@ -3,9 +3,9 @@
 from typing import Final
 
 from neorion.drydock.api import Api, Object
-from neorion.drydock.binaries import Shelf
-from neorion.drydock.host import Part
-from neorion.drydock.layout import LOOPBACK, Door, Layout
+from neorion.drydock.binaries import BinaryCache
+from neorion.drydock.host import Component
+from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
 from neorion.drydock.pki import Pki, Subject
 
 DNS_PROGRAMS: Final = ("coredns",)
@@ -28,18 +28,18 @@ _COREFILE: Final = """\
 """
 
 
-def dns_part(layout: Layout, pki: Pki, shelf: Shelf) -> Part:
+def dns_part(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
     """Writes its configuration and returns what to run."""
     pki.issue(_WHO, Subject("system:coredns"))
     kubeconfig = layout.kubeconfig_of(_WHO)
     pki.kubeconfig(kubeconfig, _WHO, layout.server)
     corefile = layout.data(_WHO) / "Corefile"
     corefile.parent.mkdir(parents=True, exist_ok=True)
-    health = f"{LOOPBACK}:{layout.port(Door.DNS_HEALTH)}"
+    health = f"{LOOPBACK}:{layout.port(PortOffset.DNS_HEALTH)}"
     corefile.write_text(
         _COREFILE.format(port=_PORT, host=layout.addresses.host, health=health, kubeconfig=kubeconfig)
     )
-    return Part(_WHO, (str(shelf.path(_WHO)), "-conf", str(corefile)))
+    return Component(_WHO, (str(shelf.path(_WHO)), "-conf", str(corefile)))
 
 
 async def publish_dns(layout: Layout, api: Api) -> None:

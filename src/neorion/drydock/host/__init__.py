@@ -4,17 +4,25 @@ Knows nothing of Kubernetes.
 """
 
 from neorion.drydock.host.locks import locked
-from neorion.drydock.host.processes import Part, Running, alive, end, marked_clusters, running, start
+from neorion.drydock.host.processes import (
+    Component,
+    RunningComponent,
+    alive,
+    end,
+    marked_clusters,
+    running,
+    start,
+)
 from neorion.drydock.host.undo import UNDO
-from neorion.drydock.host.undo_log import Effect, Ledger, Undo
+from neorion.drydock.host.undo_log import HostChange, Undo, UndoLog
 
 __all__ = [
     "UNDO",
-    "Effect",
-    "Ledger",
-    "Part",
-    "Running",
+    "Component",
+    "HostChange",
+    "RunningComponent",
     "Undo",
+    "UndoLog",
     "alive",
     "end",
     "locked",

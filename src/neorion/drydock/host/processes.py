@@ -26,7 +26,7 @@ _BETWEEN_LOOKS_S: Final = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Component:
     """One process that belongs to a cluster. `env` adds to what it inherits."""
 
     name: str
@@ -35,7 +35,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningComponent:
     """A live process of a cluster: a part itself, or one that a part started."""
 
     pid: int
@@ -43,7 +43,7 @@ class Running:
     argv: tuple[str, ...]
 
 
-def start(cluster: Path, part: Part, log: Path) -> int:
+def start(cluster: Path, part: Component, log: Path) -> int:
     """Starts a part in a session of its own, so that it outlives us; its words go to `log`."""
     marks = {CLUSTER_MARK: str(cluster), PART_MARK: part.name}
     write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -56,7 +56,7 @@ def start(cluster: Path, part: Part, log: Path) -> int:
     return os.posix_spawn(part.argv[0], list(part.argv), env, file_actions=files, setsid=True)
 
 
-def running(cluster: Path, part: str | None = None) -> list[Running]:
+def running(cluster: Path, part: str | None = None) -> list[RunningComponent]:
     """The live processes of a cluster, or those of one part of it."""
     return [
         process for process, folder in _marked() if folder == str(cluster) and part in (None, process.part)
@@ -82,7 +82,7 @@ async def end(cluster: Path, part: str | None = None, by: signal.Signals = signa
             await _end(process, str(cluster), by)
 
 
-async def _end(process: Running, cluster: str, by: signal.Signals) -> None:
+async def _end(process: RunningComponent, cluster: str, by: signal.Signals) -> None:
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -99,14 +99,17 @@ async def _end(process: Running, cluster: str, by: signal.Signals) -> None:
     alive(process.pid)
 
 
-def _marked() -> Iterator[tuple[Running, str]]:
+def _marked() -> Iterator[tuple[RunningComponent, str]]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
         marks = _marks(int(entry.name))
         if CLUSTER_MARK in marks:
             argv = _strings(entry / "cmdline")
-            yield Running(int(entry.name), marks.get(PART_MARK, ""), tuple(argv)), marks[CLUSTER_MARK]
+            yield (
+                RunningComponent(int(entry.name), marks.get(PART_MARK, ""), tuple(argv)),
+                marks[CLUSTER_MARK],
+            )
 
 
 def _marks(pid: int) -> dict[str, str]:

@@ -13,14 +13,14 @@ _NAME: Final = "effects"
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class HostChange:
     """One change: which kind, and the name that its undoing needs."""
 
     kind: str
     name: str
 
 
-class Ledger:
+class UndoLog:
     """One line for each effect, oldest first. Not synced: what a power cut takes from the disk it takes from the kernel too."""
 
     def __init__(self, folder: Path) -> None:
@@ -41,17 +41,17 @@ class Ledger:
 
     def forget(self, kind: str, name: str) -> None:
         """After the effect was undone."""
-        self._write([effect for effect in self.effects() if effect != Effect(kind, name)])
+        self._write([effect for effect in self.effects() if effect != HostChange(kind, name)])
 
     def forget_all_but(self, kind: str) -> None:
         """What is called as these effects are is somebody else's now."""
         self._write([effect for effect in self.effects() if effect.kind == kind])
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[HostChange]:
         if not self._path.exists():
             return []
         lines = (line.split(" ", 1) for line in self._path.read_text().splitlines())
-        return list(dict.fromkeys(Effect(kind, name) for kind, name in lines))
+        return list(dict.fromkeys(HostChange(kind, name) for kind, name in lines))
 
     async def undo_all(self, undo: Mapping[str, Undo]) -> None:
         """Newest first. Each must bear to be undone again: a kill may come between the undoing and the forgetting."""
@@ -59,12 +59,12 @@ class Ledger:
             await undo[effect.kind](effect.name)
             self._cut(effect)
 
-    def _cut(self, newest: Effect) -> None:
+    def _cut(self, newest: HostChange) -> None:
         """Needs no room, which a full disk does not have. All behind the first line of the newest effect repeats older ones."""
         line = f"\n{newest.kind} {newest.name}\n".encode()
         os.truncate(self._path, (b"\n" + self._path.read_bytes()).index(line))
 
-    def _write(self, effects: list[Effect]) -> None:
+    def _write(self, effects: list[HostChange]) -> None:
         partial = self._path.with_suffix(".part")
         partial.write_text("".join(f"{effect.kind} {effect.name}\n" for effect in effects))
         partial.replace(self._path)

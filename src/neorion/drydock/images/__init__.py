@@ -3,8 +3,8 @@
 Nothing is fetched from an image registry. What pulls the images belongs to `node`.
 """
 
-from neorion.drydock.images.base_images import BUSYBOX, PAUSE, STAND_INS, StandIn, provide
-from neorion.drydock.images.build import Build, build
+from neorion.drydock.images.base_images import BUSYBOX, PAUSE, STAND_INS, BaseImage, provide
+from neorion.drydock.images.build import BuildRequest, build
 from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.load import load
 from neorion.drydock.images.registry import Registry
@@ -14,11 +14,11 @@ __all__ = [
     "BUSYBOX",
     "PAUSE",
     "STAND_INS",
-    "Build",
+    "BaseImage",
+    "BuildRequest",
     "ImageName",
     "ImageStore",
     "Registry",
-    "StandIn",
     "build",
     "load",
     "provide",

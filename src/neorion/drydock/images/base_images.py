@@ -22,7 +22,7 @@ _LEAVE_OUT: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SingleBinaryImage:
     """An image of one program of this machine, in /bin, with the libraries it needs and nothing else.
 
     A program `of_many_names` is called by each name that it lists.
@@ -64,7 +64,7 @@ async def _libraries(program: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Debian:
+class DebianImage:
     """A small Debian with these packages; `last` are shell lines that finish it, with the new root in $1."""
 
     packages: tuple[str, ...] = ()
@@ -83,10 +83,10 @@ class Debian:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
+class BaseImage:
     """What it is made of, and the names of the images it plays, in full."""
 
-    recipe: Program | Debian
+    recipe: SingleBinaryImage | DebianImage
     names: tuple[str, ...]
     config: tuple[str, ...] = ()
 
@@ -100,21 +100,21 @@ def _hub(*names: str) -> tuple[str, ...]:
 
 
 # catatonit -P sleeps for ever and buries the dead of its pod, which is all a pause container is for.
-PAUSE: Final = StandIn(
-    Program("catatonit"), ("localhost/pause:1",), ("--entrypoint", '["/bin/catatonit", "-P"]')
+PAUSE: Final = BaseImage(
+    SingleBinaryImage("catatonit"), ("localhost/pause:1",), ("--entrypoint", '["/bin/catatonit", "-P"]')
 )
-BUSYBOX: Final = StandIn(
-    Program("busybox", of_many_names=True),
+BUSYBOX: Final = BaseImage(
+    SingleBinaryImage("busybox", of_many_names=True),
     _hub("busybox", "busybox:1", "busybox:1.35", "busybox:1.36"),
     ("--cmd", "sh"),
 )
-_DEBIAN: Final = StandIn(
-    Debian(("ca-certificates",)),
+_DEBIAN: Final = BaseImage(
+    DebianImage(("ca-certificates",)),
     _hub("debian:bookworm-slim", "debian:bookworm", "debian:12-slim", "debian:12", "debian"),
     ("--cmd", "bash"),
 )
-_PYTHON: Final = StandIn(
-    Debian(
+_PYTHON: Final = BaseImage(
+    DebianImage(
         ("ca-certificates", "curl", "iproute2", "procps", "python3", "python3-pip", "python3-venv"),
         (
             # The original's Python belongs to the user of the image, not to a package manager.
@@ -145,7 +145,7 @@ async def provide(store: ImageStore, names: Sequence[str]) -> None:
             )
 
 
-async def _make(store: ImageStore, stand_in: StandIn) -> None:
+async def _make(store: ImageStore, stand_in: BaseImage) -> None:
     """Once for each recipe: the image also carries its recipe's digest as a name."""
     made = f"localhost/stand-in/{ImageName.parse(stand_in.name).path.rpartition('/')[2]}:{stand_in.recipe.digest()}"
     if await store.has(made):

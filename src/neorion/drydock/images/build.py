@@ -19,7 +19,7 @@ _PIP_CONFIG: Final = Path("/etc/pip.conf")
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class BuildRequest:
     """What to build: a folder, its Dockerfile, and what the image shall be called."""
 
     context: Path
@@ -32,7 +32,7 @@ class Build:
         return self.dockerfile or self.context / "Dockerfile"
 
 
-async def build(store: ImageStore, order: Build) -> str:
+async def build(store: ImageStore, order: BuildRequest) -> str:
     """Builds into the store and returns the image's full name. Base images are stand-ins or earlier builds."""
     if not order.recipe.is_file():
         raise NotFound(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from neorion.drydock.layout import Door, Layout
+from neorion.drydock.layout import Layout, PortOffset
 from neorion.drydock.machine import where
 
 _PROGRAM: Final = "docker-registry"
@@ -20,7 +20,7 @@ class Registry:
 
     @classmethod
     def of(cls, layout: Layout) -> Self:
-        return cls(f"{layout.addresses.host}:{layout.port(Door.REGISTRY)}", layout.data("registry"))
+        return cls(f"{layout.addresses.host}:{layout.port(PortOffset.REGISTRY)}", layout.data("registry"))
 
     def command(self) -> tuple[str, ...]:
         """Writes its configuration and returns what to run."""

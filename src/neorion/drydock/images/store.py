@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import msgspec
 
-from neorion.drydock.binaries import Shelf
+from neorion.drydock.binaries import BinaryCache
 from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.machine import ask
 from neorion.drydock.network import reaching_clusters
@@ -39,7 +39,7 @@ class ImageStore:
     folder: Path
 
     @classmethod
-    def of(cls, shelf: Shelf) -> Self:
+    def of(cls, shelf: BinaryCache) -> Self:
         return cls(shelf.cache / "images")
 
     async def buildah(self, *words: str | Path) -> str:

@@ -5,13 +5,13 @@ The network they hang on, the images they pull and the devices they offer have r
 
 from neorion.drydock.node.lifecycle import add, bring_up, ensure_nodes, init_pid, nodes_up, remove
 from neorion.drydock.node.record import Node, cluster_cgroup, find, nodes
-from neorion.drydock.node.spec import Effect, NodeSpec, Taint
+from neorion.drydock.node.spec import NodeSpec, Taint, TaintEffect
 
 __all__ = [
-    "Effect",
     "Node",
     "NodeSpec",
     "Taint",
+    "TaintEffect",
     "add",
     "bring_up",
     "cluster_cgroup",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from neorion.drydock.images import PAUSE, Registry
 from neorion.drydock.node.record import Node
-from neorion.drydock.node.spec import MEMORY_SPARE, Machine, reserved
+from neorion.drydock.node.spec import MEMORY_SPARE, HostCapacity, reserved
 from neorion.drydock.pki import Pki
 from neorion.keel.base import NotFound
 
@@ -55,7 +55,7 @@ def _kubelet(node: Node, pki: Pki) -> dict[str, Any]:
         "cgroupsPerQOS": True,
         "enforceNodeAllocatable": [],
         "failSwapOn": False,
-        "systemReserved": reserved(node.spec, Machine.this()),
+        "systemReserved": reserved(node.spec, HostCapacity.this()),
         "maxPods": node.spec.pods,
         "serializeImagePulls": False,
         # All nodes share the machine's disk: what fills it is not theirs to judge.

@@ -13,14 +13,14 @@ from anyio import to_thread
 from neorion.drydock.api import Api, Object
 from neorion.drydock.binaries import Tell, hush
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.devices import RESOURCE, Rack
-from neorion.drydock.host import Part, running, start
+from neorion.drydock.devices import RESOURCE, DeviceTable
+from neorion.drydock.host import Component, running, start
 from neorion.drydock.images import Registry
 from neorion.drydock.machine import Cgroups, raise_inotify_limit
 from neorion.drydock.network import is_plugged, plug, route_services, unplug
 from neorion.drydock.node.config import write_config
 from neorion.drydock.node.record import Node, claim, find, nodes
-from neorion.drydock.node.spec import PLAIN, Machine, NodeSpec, reserved
+from neorion.drydock.node.spec import PLAIN, HostCapacity, NodeSpec, reserved
 from neorion.drydock.pki import Subject
 from neorion.keel.base import Conflict, NotFound, Retry, Terminal
 
@@ -31,7 +31,7 @@ _OUR_NETWORK: Final = Path("/proc/self/ns/net")
 async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = hush) -> Node:
     """Makes a node and returns when it is Ready. The cluster must be fitted out."""
     # Refused before anything is made.
-    reserved(spec, Machine.this())
+    reserved(spec, HostCapacity.this())
     node = await claim(cluster.layout, name, spec)
     await bring_up(cluster, node, tell)
     return node
@@ -48,7 +48,7 @@ async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
     tell(f"starting node {node.name}")
     _make_identity(cluster, node)
     if node.spec.gpus:
-        Rack(node.folder).fill(node.spec.gpus)
+        DeviceTable(node.folder).fill(node.spec.gpus)
     write_config(node, cluster.pki, Registry.of(cluster.layout), cluster.layout.server)
     async with cluster.api() as api:
         await _register(api, node)
@@ -163,7 +163,7 @@ async def _has_own_network(pid: int) -> None:
         )
 
 
-def _part(cluster: Cluster, node: Node) -> Part:
+def _part(cluster: Cluster, node: Node) -> Component:
     entries = Cgroups().entries(f"{node.cgroup}/system")
     env = {
         "DRYDOCK_NODE": node.name,
@@ -174,7 +174,7 @@ def _part(cluster: Cluster, node: Node) -> Part:
         "DRYDOCK_PROGRAMS": str(cluster.shelf.path("kubelet").parent),
         "DRYDOCK_DEVICES": sys.executable if node.spec.gpus else "",
     }
-    return Part(node.part, ("/bin/sh", str(_BOOT)), env)
+    return Component(node.part, ("/bin/sh", str(_BOOT)), env)
 
 
 async def _is_ready(api: Api, node: Node) -> None:

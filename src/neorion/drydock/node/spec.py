@@ -19,7 +19,7 @@ GPUS_MAX: Final = 64
 MEMORY_SPARE: Final = Quantity.parse("100Mi")
 
 
-class Effect(StrEnum):
+class TaintEffect(StrEnum):
     """What a taint does to pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
@@ -31,7 +31,7 @@ class Taint(msgspec.Struct, frozen=True):
     """What keeps pods off a node."""
 
     key: str
-    effect: Effect
+    effect: TaintEffect
     value: str = ""
 
     @classmethod
@@ -39,13 +39,13 @@ class Taint(msgspec.Struct, frozen=True):
         """Kubernetes' form: "nvidia.com/gpu=present:NoSchedule"; the value may be missing."""
         pair, _, effect = text.rpartition(":")
         key, _, value = pair.partition("=")
-        if not key or effect not in list(Effect):
+        if not key or effect not in list(TaintEffect):
             raise Invalid(
                 "node.bad_taint",
                 f'"{text[:100]}" is no taint.',
-                hint=f'Write "key=value:NoSchedule". {did_you_mean(effect, list(Effect))}'.strip(),
+                hint=f'Write "key=value:NoSchedule". {did_you_mean(effect, list(TaintEffect))}'.strip(),
             )
-        return cls(key, Effect(effect), value)
+        return cls(key, TaintEffect(effect), value)
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
@@ -63,19 +63,19 @@ PLAIN: Final = NodeSpec()
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class HostCapacity:
     """What there is to divide."""
 
     cpus: Quantity
     memory: Quantity
 
     @classmethod
-    def this(cls) -> "Machine":
+    def this(cls) -> "HostCapacity":
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return cls(Quantity.of(os.cpu_count() or 1), Quantity.of(memory))
 
 
-def reserved(spec: NodeSpec, machine: Machine) -> dict[str, str]:
+def reserved(spec: NodeSpec, machine: HostCapacity) -> dict[str, str]:
     """What the kubelet must keep back so that the node offers what was asked for; also the check of the request."""
     if not 1 <= spec.pods <= PODS_MAX or not 0 <= spec.gpus <= GPUS_MAX:
         raise Invalid(

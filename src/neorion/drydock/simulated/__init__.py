@@ -16,7 +16,7 @@ from neorion.drydock.simulated.nodes import (
     start_player,
 )
 from neorion.drydock.simulated.stages import BOOT_TIME, EXIT_CODE, RUNS_FOR
-from neorion.drydock.simulated.types import COUNT_MAX, TYPES, Group, MachineType, machine_type
+from neorion.drydock.simulated.types import COUNT_MAX, TYPES, MachineType, SimulatedNodeGroup, machine_type
 
 __all__ = [
     "BOOT_TIME",
@@ -27,8 +27,8 @@ __all__ = [
     "RUNS_FOR",
     "SILENCE",
     "TYPES",
-    "Group",
     "MachineType",
+    "SimulatedNodeGroup",
     "add_simulated",
     "ensure_simulated",
     "guard_simulated",

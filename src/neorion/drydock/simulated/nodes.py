@@ -8,11 +8,11 @@ import anyio
 from neorion.drydock.api import Api, Object
 from neorion.drydock.binaries import Tell, build_missing, hush
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part
+from neorion.drydock.host import Component
 from neorion.drydock.layout import Layout
 from neorion.drydock.pki import Subject
 from neorion.drydock.simulated.stages import stages
-from neorion.drydock.simulated.types import Group, machine_type
+from neorion.drydock.simulated.types import SimulatedNodeGroup, machine_type
 from neorion.keel.base import Deadline, Duration, NotFound, did_you_mean
 
 # The type of a simulated node, and how KWOK knows that it is its own.
@@ -35,7 +35,7 @@ def _networks(layout: Layout) -> tuple[IPv4Network, IPv4Network]:
     return nodes, pods
 
 
-def _player(cluster: Cluster) -> Part:
+def _player(cluster: Cluster) -> Component:
     layout = cluster.layout
     flags = {
         "kubeconfig": layout.kubeconfig_of("kwok"),
@@ -47,7 +47,7 @@ def _player(cluster: Cluster) -> Part:
         "v": "WARN",
     }
     program = str(cluster.shelf.path("kwok"))
-    return Part("kwok", (program, *(f"--{flag}={value}" for flag, value in flags.items())))
+    return Component("kwok", (program, *(f"--{flag}={value}" for flag, value in flags.items())))
 
 
 async def start_player(cluster: Cluster, tell: Tell = hush) -> None:
@@ -68,16 +68,16 @@ async def resume_player(cluster: Cluster, tell: Tell = hush) -> None:
         await start_player(cluster, tell)
 
 
-async def ensure_simulated(cluster: Cluster, group: Group) -> None:
+async def ensure_simulated(cluster: Cluster, group: SimulatedNodeGroup) -> None:
     """Adds as many as are missing."""
     async with cluster.api() as api:
         there = await api.get(f"/api/v1/nodes?labelSelector={LABEL}={group.type}")
     missing = group.count - len(there["items"])
     if missing > 0:
-        await add_simulated(cluster, Group(missing, group.type))
+        await add_simulated(cluster, SimulatedNodeGroup(missing, group.type))
 
 
-async def add_simulated(cluster: Cluster, group: Group, tell: Tell = hush) -> None:
+async def add_simulated(cluster: Cluster, group: SimulatedNodeGroup, tell: Tell = hush) -> None:
     """Adds nodes and returns when all of them are Ready."""
     await start_player(cluster, tell)
     async with cluster.api() as api:
@@ -133,11 +133,11 @@ async def _names(api: Api) -> set[str]:
     return {node["metadata"]["name"] for node in (await api.get("/api/v1/nodes"))["items"]}
 
 
-def _name(group: Group, number: int) -> str:
+def _name(group: SimulatedNodeGroup, number: int) -> str:
     return f"{group.type}-{number:04d}"
 
 
-def _node(layout: Layout, group: Group, number: int, place: int) -> Object:
+def _node(layout: Layout, group: SimulatedNodeGroup, number: int, place: int) -> Object:
     kind, name = machine_type(group.type), _name(group, number)
     # From the second on: the first address is the network's own.
     address = str(_networks(layout)[0][1 + place])

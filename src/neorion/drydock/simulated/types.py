@@ -77,14 +77,14 @@ def machine_type(name: str) -> MachineType:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SimulatedNodeGroup:
     """Simulated nodes of one type: what `100:h100x8` says."""
 
     count: int
     type: str = DEFAULT_TYPE
 
     @classmethod
-    def parse(cls, text: str) -> "Group":
+    def parse(cls, text: str) -> "SimulatedNodeGroup":
         count, _, kind = text.partition(":")
         if not (count.isdecimal() and 0 < int(count) <= COUNT_MAX):
             raise Invalid(

@@ -4,7 +4,7 @@ import sys
 from typing import Final
 
 from neorion.drydock.api import Api, Object
-from neorion.drydock.host import Part
+from neorion.drydock.host import Component
 from neorion.drydock.layout import Layout
 from neorion.drydock.pki import Pki, Subject
 from neorion.drydock.storage.volumes import CLASS, PROVISIONER
@@ -13,12 +13,14 @@ _WHO: Final = "storage"
 _USER: Final = "drydock:storage"
 
 
-def storage_part(layout: Layout, pki: Pki) -> Part:
+def storage_part(layout: Layout, pki: Pki) -> Component:
     pki.issue(_WHO, Subject(_USER))
     kubeconfig = layout.kubeconfig_of(_WHO)
     pki.kubeconfig(kubeconfig, _WHO, layout.server)
     folder = layout.folder / "volumes"
-    return Part(_WHO, (sys.executable, "-P", "-m", "neorion.drydock.storage", str(kubeconfig), str(folder)))
+    return Component(
+        _WHO, (sys.executable, "-P", "-m", "neorion.drydock.storage", str(kubeconfig), str(folder))
+    )
 
 
 async def publish_storage(api: Api) -> None:

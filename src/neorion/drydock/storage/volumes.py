@@ -22,14 +22,14 @@ class VolumeStatus(KubeStruct, frozen=True):
     phase: str = ""
 
 
-class Volume(KubeObject, frozen=True):
+class PersistentVolume(KubeObject, frozen=True):
     """A PersistentVolume."""
 
     spec: VolumeSpec = VolumeSpec()
     status: VolumeStatus = VolumeStatus()
 
 
-VOLUME: Final = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
+VOLUME: Final = Kind(PersistentVolume, "PersistentVolume", "persistentvolumes", namespaced=False)
 
 
 def wants_volume(claim: PersistentVolumeClaim) -> bool:
@@ -37,7 +37,7 @@ def wants_volume(claim: PersistentVolumeClaim) -> bool:
     return spec.storage_class_name == CLASS and not spec.volume_name and claim.meta.deleted is None
 
 
-def is_left(volume: Volume) -> bool:
+def is_left(volume: PersistentVolume) -> bool:
     """Whether its claim is gone. The class says that the data goes too."""
     released = volume.status.phase == "Released" and volume.meta.deleted is None
     return released and volume.spec.storage_class_name == CLASS

@@ -11,25 +11,25 @@ from anyio.from_thread import start_blocking_portal
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import NOTHING_MORE, Wishes, Yard
+from neorion.drydock.clusters import NOTHING_MORE, ClusterManager, ClusterOptions
 from neorion.drydock.testing.namespaces import namespace
 from neorion.drydock.testing.shared import shared_cluster
 
 
 @pytest.fixture(scope="session")
-def cluster_wishes() -> Wishes:
+def cluster_wishes() -> ClusterOptions:
     """What the cluster is to have beside its control plane: a project that wants nodes says so by a fixture of this name."""
     return NOTHING_MORE
 
 
 @pytest.fixture(scope="session")
-def cluster(cluster_wishes: Wishes, pytestconfig: pytest.Config) -> Generator[Cluster]:
+def cluster(cluster_wishes: ClusterOptions, pytestconfig: pytest.Config) -> Generator[Cluster]:
     """A real cluster, one for the whole run and all of its processes. Tests keep to a `kube_namespace` of their own."""
     if not ready(*cluster_wishes.programs):
         pytest.skip("the programs of clusters are not built (neorion drydock build)")
     # Of this checkout: two of them may be tested at the same time.
     name = f"test-{hashlib.sha256(str(pytestconfig.rootpath).encode()).hexdigest()[:8]}"
-    with shared_cluster(name, Yard.of(), cluster_wishes) as shared:
+    with shared_cluster(name, ClusterManager.of(), cluster_wishes) as shared:
         yield shared
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import anyio
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import NOTHING_MORE, Wishes, Yard
+from neorion.drydock.clusters import NOTHING_MORE, ClusterManager, ClusterOptions
 
 
 @contextmanager
-def shared_cluster(name: str, yard: Yard, wishes: Wishes = NOTHING_MORE) -> Generator[Cluster]:
+def shared_cluster(
+    name: str, yard: ClusterManager, wishes: ClusterOptions = NOTHING_MORE
+) -> Generator[Cluster]:
     """The first to come makes the cluster, the last to leave removes it.
 
     Who uses it holds a lock that the kernel releases even when a process is killed, so a cluster that nobody could
@@ -39,7 +41,7 @@ def is_shared(name: str) -> bool:
     return _lock(name, "gate").exists()
 
 
-def remove_unused(name: str, yard: Yard) -> bool:
+def remove_unused(name: str, yard: ClusterManager) -> bool:
     """Removes a shared cluster that no live process uses. Whether it did."""
     with _lock(name, "gate").open("w") as gate, _lock(name, "users").open("w") as users:
         # Whoever holds the gate makes the cluster, or removes it.

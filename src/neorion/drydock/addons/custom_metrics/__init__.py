@@ -10,8 +10,8 @@ from typing import Final
 from neorion.drydock.addons.service import NAMESPACE, publish_service
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.host import Part
-from neorion.drydock.layout import Door
+from neorion.drydock.host import Component
+from neorion.drydock.layout import PortOffset
 from neorion.drydock.pki import Subject
 
 NAME: Final = "custom-metrics"
@@ -26,7 +26,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 async def start(cluster: Cluster) -> None:
     """Returns when the API server serves the metrics."""
-    host, port = str(cluster.layout.addresses.host), cluster.layout.port(Door.CUSTOM_METRICS)
+    host, port = str(cluster.layout.addresses.host), cluster.layout.port(PortOffset.CUSTOM_METRICS)
     service = f"{NAME}.{NAMESPACE}.svc"
     cluster.pki.issue(NAME, Subject(f"drydock:{NAME}", hosts=[service, host]))
     cluster.pki.kubeconfig(cluster.layout.kubeconfig_of(NAME), NAME, cluster.layout.server)
@@ -34,7 +34,7 @@ async def start(cluster: Cluster) -> None:
     async with cluster.api() as api:
         for path, body in _rights():
             await api.apply(path, body)
-        part = Part(NAME, (sys.executable, "-P", "-m", __name__, str(cluster.layout.folder)))
+        part = Component(NAME, (sys.executable, "-P", "-m", __name__, str(cluster.layout.folder)))
         await cluster.ensure(part)
         bundle = b64encode(cluster.pki.certificate("ca").read_bytes()).decode()
         name = f"{VERSION}.{GROUP}"

@@ -44,18 +44,20 @@ def up_command(
     require_extras()
     from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
     from neorion.drydock.cli.tables import STATUS  # noqa: PLC0415 -- as above
-    from neorion.drydock.clusters import Wishes, Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager, ClusterOptions  # noqa: PLC0415 -- as above
     from neorion.drydock.preflight import require_real_nodes  # noqa: PLC0415 -- as above
-    from neorion.drydock.simulated import Group  # noqa: PLC0415 -- as above
+    from neorion.drydock.simulated import SimulatedNodeGroup  # noqa: PLC0415 -- as above
     from neorion.drydock.status import status_of  # noqa: PLC0415 -- as above
 
     chosen = _chosen(extras)
-    groups = tuple(map(Group.parse, simulated))
+    groups = tuple(map(SimulatedNodeGroup.parse, simulated))
     addons = tuple(name for name in _ADDONS if name in chosen)
-    wishes = Wishes(groups, nodes, kueue="kueue" in chosen, coreweave="coreweave" in chosen, addons=addons)
+    wishes = ClusterOptions(
+        groups, nodes, kueue="kueue" in chosen, coreweave="coreweave" in chosen, addons=addons
+    )
     if wishes.needs_network:
         require_real_nodes(out.env, os.geteuid())
-    yard = Yard.of(out.env, binaries)
+    yard = ClusterManager.of(out.env, binaries)
 
     async def up(tell: Callable[[str], None]) -> None:
         cluster = await yard.up(name, wishes, tell)
@@ -74,9 +76,9 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
     require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
 
-    yard = Yard.of(out.env)
+    yard = ClusterManager.of(out.env)
     for each in yard.names() if every else [name]:
         there = each in yard.names()
         if dry_run:
@@ -102,7 +104,7 @@ def build_command(out: Output, products: tuple[str, ...], *, released: bool) -> 
     """
     from neorion.drydock.binaries import (  # noqa: PLC0415 -- the help does not need it
         PRODUCTS,
-        Shelf,
+        BinaryCache,
         build,
         product_named,
     )
@@ -110,7 +112,7 @@ def build_command(out: Output, products: tuple[str, ...], *, released: bool) -> 
 
     if released:
         require_extras()
-    shelf = Shelf.of(out.env)
+    shelf = BinaryCache.of(out.env)
     every = [product for product in PRODUCTS if product.release is not None or not released]
     chosen = [product_named(each) for each in products] or every
 

@@ -27,9 +27,9 @@ def build_image_command(out: Output, context: Path, *, tag: str, dockerfile: Pat
     require_extras()
     from neorion.drydock.cli.commands.image_impl import give_build  # noqa: PLC0415 -- as above
     from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
 
-    cluster = Yard.of(out.env).find(name)
+    cluster = ClusterManager.of(out.env).find(name)
     names = run(out, f"image {tag}", lambda tell: give_build(cluster, context, tag, dockerfile))  # noqa: ARG005 -- buildah tells nothing
     out.text("".join(f"{each}\n" for each in names))
 
@@ -45,8 +45,8 @@ def load_image_command(out: Output, archive: Path, name: str) -> None:
     require_extras()
     from neorion.drydock.cli.commands.image_impl import give_archive  # noqa: PLC0415 -- as above
     from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
 
-    cluster = Yard.of(out.env).find(name)
+    cluster = ClusterManager.of(out.env).find(name)
     names = run(out, f"images of {archive.name}", lambda tell: give_archive(cluster, archive))  # noqa: ARG005 -- as above
     out.text("".join(f"{each}\n" for each in names))

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.images import Build, ImageName, ImageStore, Registry, build, load
+from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build, load
 from neorion.keel.base import Conflict
 
 
 async def give_build(cluster: Cluster, context: Path, tag: str, dockerfile: Path | None) -> list[str]:
-    order = Build(context, ImageName.parse(tag), dockerfile)
+    order = BuildRequest(context, ImageName.parse(tag), dockerfile)
 
     async def make(store: ImageStore) -> list[str]:
         return [await build(store, order)]

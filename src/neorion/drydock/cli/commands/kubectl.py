@@ -12,9 +12,9 @@ from neorion.keel.cli.kit import Output
 def kubeconfig_command(out: Output, name: str) -> None:
     """Print where a cluster's kubeconfig is."""
     require_extras()
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- the help does not need it
 
-    out.text(f"{Yard.of(out.env).find(name).kubeconfig}\n")
+    out.text(f"{ClusterManager.of(out.env).find(name).kubeconfig}\n")
 
 
 @click.command(
@@ -34,8 +34,8 @@ def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
     require_extras()
     import subprocess  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
 
-    cluster = Yard.of(out.env).find(name)
+    cluster = ClusterManager.of(out.env).find(name)
     env = cluster.kubectl_env(out.env)
     return subprocess.run([str(cluster.shelf.path("kubectl")), *args], env=env, check=False).returncode  # noqa: S603 -- that is the command

@@ -43,13 +43,13 @@ def add_command(
 
 def _add_simulated(out: Output, name: str, text: str) -> None:
     from neorion.drydock.cli.session import run  # noqa: PLC0415 -- the help does not need it
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
-    from neorion.drydock.simulated import Group, add_simulated  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
+    from neorion.drydock.simulated import SimulatedNodeGroup, add_simulated  # noqa: PLC0415 -- as above
 
-    group = Group.parse(text)
+    group = SimulatedNodeGroup.parse(text)
 
     async def add(tell: Callable[[str], None]) -> None:
-        async with Yard.of(out.env).held(name) as cluster:
+        async with ClusterManager.of(out.env).held(name) as cluster:
             await add_simulated(cluster, group, tell)
 
     run(out, f"{group.count} simulated nodes", add)
@@ -59,7 +59,7 @@ def _add_real(out: Output, name: str, node_name: str, gpus: int, size: str) -> N
     import os  # noqa: PLC0415 -- the help does not need it
 
     from neorion.drydock.cli.session import run  # noqa: PLC0415 -- as above
-    from neorion.drydock.clusters import Wishes, Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager, ClusterOptions  # noqa: PLC0415 -- as above
     from neorion.drydock.node import NodeSpec  # noqa: PLC0415 -- as above
     from neorion.drydock.node import add as add_node  # noqa: PLC0415 -- as above
     from neorion.drydock.preflight import require_real_nodes  # noqa: PLC0415 -- as above
@@ -67,11 +67,11 @@ def _add_real(out: Output, name: str, node_name: str, gpus: int, size: str) -> N
     cpus, _, memory = size.partition(":")
     spec = NodeSpec(gpus=gpus, cpus=cpus, memory=memory)
     require_real_nodes(out.env, os.geteuid())
-    yard = Yard.of(out.env)
+    yard = ClusterManager.of(out.env)
     yard.find(name)
 
     async def add(tell: Callable[[str], None]) -> None:
-        await yard.up(name, Wishes(networked=True), tell)
+        await yard.up(name, ClusterOptions(networked=True), tell)
         async with yard.held(name) as cluster:
             await add_node(cluster, node_name, spec, tell)
 
@@ -86,12 +86,12 @@ def remove_command(out: Output, node_name: str, name: str) -> None:
     require_extras()
     import anyio  # noqa: PLC0415 -- the help does not need it
 
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
     from neorion.drydock.node import nodes, remove  # noqa: PLC0415 -- as above
     from neorion.drydock.simulated import remove_simulated  # noqa: PLC0415 -- as above
 
     async def go() -> None:
-        async with Yard.of(out.env).held(name) as cluster:
+        async with ClusterManager.of(out.env).held(name) as cluster:
             if node_name in {each.name for each in nodes(cluster.layout)}:
                 await remove(cluster, node_name)
             else:

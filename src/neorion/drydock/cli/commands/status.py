@@ -15,10 +15,10 @@ def status_command(out: Output, name: str | None) -> None:
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.drydock.cli.tables import STATUS  # noqa: PLC0415 -- as above
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- as above
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
     from neorion.drydock.status import status_of  # noqa: PLC0415 -- as above
 
-    yard = Yard.of(out.env)
+    yard = ClusterManager.of(out.env)
     if name is not None:
         out.show_one(anyio.run(status_of, yard.find(name)), STATUS)
     else:
@@ -34,10 +34,10 @@ def logs_command(out: Output, part: str, name: str) -> None:
     PART is one that `status -o json` names, as in etcd; of a real node its programs, as in node1/kubelet.
     """
     require_extras()
-    from neorion.drydock.clusters import Yard  # noqa: PLC0415 -- the help does not need it
+    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- the help does not need it
     from neorion.keel.base import NotFound, did_you_mean  # noqa: PLC0415 -- as above
 
-    layout = Yard.of(out.env).find(name).layout
+    layout = ClusterManager.of(out.env).find(name).layout
     logs = {path.stem: path for path in layout.logs.glob("*.log")}
     logs |= {f"{path.parents[1].name}/{path.stem}": path for path in layout.folder.glob("nodes/*/log/*.log")}
     if part not in logs:
