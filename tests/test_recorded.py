@@ -13,16 +13,16 @@ from msgspec import json, msgpack
 
 from neorion.drydock.host import UndoLog
 from neorion.drydock.host.undo_log import HostChange
-from neorion.iris.adapters.platforms.local.slice_store import Records
+from neorion.iris.adapters.platforms.local.slice_store import SliceStore
 from neorion.iris.adapters.runtimes.process import protocol, result_file
-from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal as EndsOfAttempts
+from neorion.iris.adapters.runtimes.process.forkserver.exit_log import ExitLog as EndsOfAttempts
 from neorion.iris.app.controller import SCHEMA
 from neorion.iris.client import Args, AsyncIrisClient, IrisClient, Job
-from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import AttemptId, JobId, SliceId, StopCause, WorkerId
 from neorion.iris.model import record as iris_record
-from neorion.iris.model.spec import Band, Call
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.model.spec import FunctionCall, PriorityBand
+from neorion.iris.ports import ExitKind, Phase
 from neorion.iris.state import attempts_of, deeds_before, load
 from neorion.iris.state.codec import decode, encode
 from neorion.keel.base import Instant, NoCapacity
@@ -45,7 +45,7 @@ IRIS_TABLES: dict[str, type[Any]] = {
     "attempt": iris_record.Attempt,
     "worker": iris_record.Worker,
     "slice": iris_record.Slice,
-    "audit": iris_record.Deed,
+    "audit": iris_record.AuditEntry,
 }
 NAVARCH_TABLES: dict[str, type[Any]] = {
     "node": navarch_record.Node,
@@ -82,13 +82,13 @@ async def navarch_store(folder: Path) -> AsyncGenerator[Store]:
 
 async def test_a_controller_starts_from_an_old_store(tmp_path: Path):
     async with iris_store(tmp_path) as store:
-        deck = Deck.over(store, SystemClock(), SystemIds(), system_rng())
+        deck = ControllerContext.over(store, SystemClock(), SystemIds(), system_rng())
         await load(store, deck.book)
         job, child = deck.book.jobs[JobId("job-1")], deck.book.jobs[JobId("job-2")]
         assert (job.spec.name, job.spec.entry, job.spec.band) == (
             "/ada/call",
-            Call(iris_record.Digest("f" * 64)),
-            Band.PRODUCTION,
+            FunctionCall(iris_record.Digest("f" * 64)),
+            PriorityBand.PRODUCTION,
         )
         assert (child.parent, child.ending.code) == ("job-1", 3)
         first, second = await attempts_of(store, "job-1", 0)
@@ -138,12 +138,12 @@ def test_an_old_fork_server_and_a_new_worker_understand_each_other():
     assert [type(one).__struct_config__.tag for one in requests] == ["Start", "Stop", "Forget", "Renew"]
     assert protocol.frame(requests[:3]) + protocol.frame(requests[3:]) == read("forkserver.requests")
     done, told, replaced = protocol.reports().feed(read("forkserver.reports"))
-    assert isinstance(done, protocol.Done)
+    assert isinstance(done, protocol.Reply)
     assert done.refusal is protocol.Refusal.NO_DISK
-    assert isinstance(told, protocol.Told)
-    assert told.states[0].ended == protocol.Ended(EndKind.EXIT, 3, "three", True, 7, 9)
+    assert isinstance(told, protocol.StatusUpdate)
+    assert told.states[0].ended == protocol.ExitInfo(ExitKind.EXIT, 3, "three", True, 7, 9)
     assert told.states[1].phase is next(iter(Phase))
-    assert isinstance(replaced, protocol.Replaced)
+    assert isinstance(replaced, protocol.ConnectionReplaced)
     assert protocol.frame([done, told, replaced]) == read("forkserver.reports")
     (job,) = protocol.jobs().feed(read("forkserver.jobs"))
     assert (job.argv, job.pool) == (["echo", "ä"], "warm")
@@ -153,7 +153,7 @@ def test_the_ends_that_an_old_fork_server_wrote_down_are_known(tmp_path: Path):
     path = tmp_path / "ends"
     path.write_bytes(read("forkserver.journal"))
     ends = EndsOfAttempts(path).ends
-    assert ends["attempt-1"] == protocol.Ended(EndKind.EXIT, 3, "three", True, 7, 9)
+    assert ends["attempt-1"] == protocol.ExitInfo(ExitKind.EXIT, 3, "three", True, 7, 9)
     assert path.read_bytes() == read("forkserver.journal")
 
 
@@ -176,7 +176,7 @@ def test_old_results_are_still_loaded():
 
 def test_the_slices_of_an_old_controller_are_found_again(tmp_path: Path):
     shutil.copytree(RECORDED / "slices", tmp_path / "slices")
-    records = Records(tmp_path / "slices")
+    records = SliceStore(tmp_path / "slices")
     (found,) = records.all()
     assert (found.order.token, found.order.shape.cpu_milli, found.created) == ("a token", 4000, WHEN)
     assert [birth.pid for birth in found.births] == [7, 9]

@@ -11,11 +11,11 @@ import anyio
 from bench.kit import Report
 from neorion.iris.app.controller import SCHEMA
 from neorion.iris.controllers.admission import submit
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.lifecycle import Lives
-from neorion.iris.model import Digest, EndKind, JobId, JobName, JobSpec, Resources, SliceId, WorkerId
-from neorion.iris.model.record import Ending, Worker
-from neorion.iris.model.spec import Call
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.model import Digest, ExitKind, JobId, JobName, JobSpec, Resources, SliceId, WorkerId
+from neorion.iris.model.record import Outcome, Worker
+from neorion.iris.model.spec import FunctionCall
 from neorion.iris.state import load
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.run import Supervisor
@@ -53,10 +53,12 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
-def _fill(deck: Deck, lives: Lives, workers: list[WorkerId], number: int, tasks: int) -> JobId:
+def _fill(
+    deck: ControllerContext, lives: LifecycleManager, workers: list[WorkerId], number: int, tasks: int
+) -> JobId:
     """A job whose tasks all run."""
     spec = JobSpec(
-        JobName(f"/ada/job-{number}"), Call(Digest("f" * 64)), Resources(1000, 2**30), replicas=tasks
+        JobName(f"/ada/job-{number}"), FunctionCall(Digest("f" * 64)), Resources(1000, 2**30), replicas=tasks
     )
     job, _ = submit(deck, spec, f"key-{number}", Digest(f"{number:064x}"))
     for index in range(tasks):
@@ -64,14 +66,14 @@ def _fill(deck: Deck, lives: Lives, workers: list[WorkerId], number: int, tasks:
     return job.id
 
 
-def _finish(deck: Deck, lives: Lives, job: JobId) -> None:
+def _finish(deck: ControllerContext, lives: LifecycleManager, job: JobId) -> None:
     for task in list(deck.book.tasks[job]):
         # Another text each time, as it comes from the wire.
-        ending = Ending(result=Digest(f"{task.index % 7:064x}"), result_bytes=40)
-        lives.end(deck.book.attempts[task.attempt], EndKind.EXIT, ending)
+        ending = Outcome(result=Digest(f"{task.index % 7:064x}"), result_bytes=40)
+        lives.end(deck.book.attempts[task.attempt], ExitKind.EXIT, ending)
 
 
-def _worker(deck: Deck, number: int) -> WorkerId:
+def _worker(deck: ControllerContext, number: int) -> WorkerId:
     worker = Worker(
         deck.ids.new(WorkerId), SliceId(f"slice-{number}"), "host", Resources(), {}, deck.clock.now()
     )
@@ -85,12 +87,12 @@ async def _main(verb: str, folder: str, *counts: str) -> None:
         open_store(Path(folder) / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Supervisor() as crew,
     ):
-        deck = Deck.over(store, clock, SystemIds(), system_rng())
+        deck = ControllerContext.over(store, clock, SystemIds(), system_rng())
         crew.spawn("iris.journal", deck.journal.run)
         before = _resident()
         if verb == "fill":
             finished, live, tasks = map(int, counts)
-            lives = Lives(deck)
+            lives = LifecycleManager(deck)
             workers = [_worker(deck, number) for number in range(WORKERS)]
             for number in range((finished + live) // tasks):
                 job = _fill(deck, lives, workers, number, tasks)

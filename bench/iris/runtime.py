@@ -14,8 +14,8 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 
 from bench.kit import Report
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources
-from neorion.iris.ports import Order
+from neorion.iris.model import AttemptId, Command, Digest, FunctionCall, Resources, TaskEnvironment
+from neorion.iris.ports import AttemptSpec
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds
 
@@ -50,13 +50,13 @@ class Bench:
 
     root: Path
 
-    def order(self, *, command: bool = False, pool: str = "", memory: int = 0) -> Order:
-        entry = Command(("true",)) if command else Call(Digest("any"))
+    def order(self, *, command: bool = False, pool: str = "", memory: int = 0) -> AttemptSpec:
+        entry = Command(("true",)) if command else FunctionCall(Digest("any"))
         function = None if command else self.root / "function"
-        return Order(
+        return AttemptSpec(
             IDS.new(AttemptId),
             entry,
-            Environment(),
+            TaskEnvironment(),
             (),
             Resources(memory=memory),
             function=function,

@@ -5,16 +5,16 @@ import time
 from collections.abc import Callable, Sequence
 
 from bench.kit import Report
-from neorion.iris.decide import HOLD_AFTER, Demand, autoscale, schedule
+from neorion.iris.decide import HOLD_AFTER, UnmetDemand, autoscale, schedule
 from neorion.iris.model import (
     AttemptId,
-    Band,
     ClusterView,
     Constraint,
     GroupView,
     JobId,
     JobView,
     Placement,
+    PriorityBand,
     Resources,
     RunningView,
     SliceId,
@@ -50,7 +50,7 @@ def jobs(count: int, tasks: int, shapes: Sequence[Resources], where: Sequence[Pl
         JobView(
             JobId(f"job-{n:06}"),
             f"user-{n % 20}",
-            Band.INTERACTIVE,
+            PriorityBand.INTERACTIVE,
             shapes[n % len(shapes)],
             where[n % len(where)],
             Instant(NOW.ns - HOLD_AFTER.ns + 1 + n),
@@ -60,7 +60,9 @@ def jobs(count: int, tasks: int, shapes: Sequence[Resources], where: Sequence[Pl
     ]
 
 
-def running(there: Sequence[WorkerView], each: int, holds: Resources, band: Band) -> list[RunningView]:
+def running(
+    there: Sequence[WorkerView], each: int, holds: Resources, band: PriorityBand
+) -> list[RunningView]:
     return [
         RunningView(
             AttemptId(f"attempt-{at.id}-{n}"),
@@ -92,12 +94,16 @@ PICKY = [
 
 def full(count: int) -> ClusterView:
     there = workers(count, Resources())
-    return ClusterView(there, jobs(10_000, 1, SHAPES, ANYWHERE), running(there, 10, SMALL, Band.INTERACTIVE))
+    return ClusterView(
+        there, jobs(10_000, 1, SHAPES, ANYWHERE), running(there, 10, SMALL, PriorityBand.INTERACTIVE)
+    )
 
 
 def pushing(count: int) -> ClusterView:
     there = workers(count, Resources())
-    return ClusterView(there, jobs(10_000, 1, SHAPES, ANYWHERE), running(there, 10, SMALL, Band.BATCH))
+    return ClusterView(
+        there, jobs(10_000, 1, SHAPES, ANYWHERE), running(there, 10, SMALL, PriorityBand.BATCH)
+    )
 
 
 CASES: dict[str, Callable[[], ClusterView]] = {
@@ -205,7 +211,7 @@ def run(report: Report) -> None:
         view = make()
         report.alone(f"schedule, {name}", "ms", lambda view=view: timed(lambda: schedule(view, NOW)), ROUNDS)
     demand = [
-        Demand(job.id, job.resources, job.placement, 1, Instant(0))
+        UnmetDemand(job.id, job.resources, job.placement, 1, Instant(0))
         for job in jobs(10_000, 1, SHAPES, ANYWHERE)
     ]
     groups = [GroupView(f"group-{n}", n, 0, WorkerShape(H100, {}, 4, 100)) for n in range(5)]

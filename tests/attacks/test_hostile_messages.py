@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.abc import ByteStream
 
-from neorion.iris.controllers.log_store import PARTS_MAX, LogShelf
+from neorion.iris.controllers.log_store import PARTS_MAX, LogStore
 from neorion.iris.model import AttemptId, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Error, Invalid, Terminal
@@ -28,7 +28,7 @@ JOB, ATTEMPT = JobId("job-1"), AttemptId("attempt-1")
 
 @pytest.mark.attack("log-chunks")
 async def test_a_log_full_of_gaps_is_a_few_files(tmp_path: Path) -> None:
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     for number in range(5_000):
         shelf.append(JOB, ATTEMPT, 2 * number, b"x", gap=True)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -150,6 +150,6 @@ def test_the_addresses_of_schedulers_are_allowed() -> None:
 
 @pytest.mark.attack("foreign-reader")
 def test_logs_are_their_owners_alone(tmp_path: Path) -> None:
-    LogShelf(tmp_path / "logs").append(JOB, ATTEMPT, 0, b"secret")
+    LogStore(tmp_path / "logs").append(JOB, ATTEMPT, 0, b"secret")
     files = [path for path in (tmp_path / "logs").rglob("*") if path.is_file()]
     assert [path.stat().st_mode & 0o777 for path in files] == [0o600]

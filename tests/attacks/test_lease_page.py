@@ -61,9 +61,9 @@ async def test_a_task_that_forges_the_lease_ends_no_other(runtime: ProcessRuntim
 
 FORK = """
 import os, sys
-from neorion.iris.adapters.runtimes.process.forkserver.supervisor import Lease
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import SharedLease
 from tests.attacks.test_lease_page import forging
-lease = Lease()
+lease = SharedLease()
 if sys.argv[1] == "hidden":
     lease.hide_from_children()
 child = os.fork()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from neorion.iris.adapters.blobs import open_blobs
-from neorion.iris.adapters.blobs.bucket import ObjectBlobs
+from neorion.iris.adapters.blobs.bucket import BucketBlobs
 from neorion.iris.model import Digest
-from neorion.iris.ports import BlobFiles
+from neorion.iris.ports import BlobBackend
 from neorion.keel.base import Invalid
 from tests import gcs
 from tests.bucket import BUCKET, s3
@@ -38,12 +38,12 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 
 @pytest.fixture(params=["folder", "memory", "s3", "gs"])
-def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobFiles:
+def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobBackend:
     match request.param:
         case "folder":
             return open_blobs(f"file://{tmp_path}/blobs", tmp_path)
         case "memory":
-            return ObjectBlobs(MemoryStore(), "memory")
+            return BucketBlobs(MemoryStore(), "memory")
         case place:
             found = request.getfixturevalue("bucket" if place == "s3" else "google")
             for name, value in found.items():
@@ -53,7 +53,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=100_000))
-def test_what_is_put_is_got(files: BlobFiles, body: bytes):
+def test_what_is_put_is_got(files: BlobBackend, body: bytes):
     async def there_and_back() -> bytes | None:
         await files.put(digest(body), body)
         return await files.get(digest(body))
@@ -61,17 +61,17 @@ def test_what_is_put_is_got(files: BlobFiles, body: bytes):
     assert anyio.run(there_and_back) == body
 
 
-async def test_what_was_never_put_is_not_there(files: BlobFiles):
+async def test_what_was_never_put_is_not_there(files: BlobBackend):
     assert await files.get(digest(b"never")) is None
 
 
-async def test_the_same_again_is_no_error(files: BlobFiles):
+async def test_the_same_again_is_no_error(files: BlobBackend):
     for _ in range(2):
         await files.put(digest(b"again"), b"again")
     assert await files.get(digest(b"again")) == b"again"
 
 
-async def test_the_same_from_many_at_once_is_no_error(files: BlobFiles):
+async def test_the_same_from_many_at_once_is_no_error(files: BlobBackend):
     body = b"x" * 1_000_000
     async with anyio.create_task_group() as group:
         for _ in range(20):
@@ -79,7 +79,7 @@ async def test_the_same_from_many_at_once_is_no_error(files: BlobFiles):
     assert await files.get(digest(body)) == body
 
 
-async def test_what_is_deleted_is_gone_and_may_be_deleted_again(files: BlobFiles):
+async def test_what_is_deleted_is_gone_and_may_be_deleted_again(files: BlobBackend):
     await files.put(digest(b"short"), b"short")
     for _ in range(2):
         await files.delete(digest(b"short"))
@@ -89,14 +89,14 @@ async def test_what_is_deleted_is_gone_and_may_be_deleted_again(files: BlobFiles
 
 
 @pytest.mark.parametrize("name", ["", "../../etc/passwd", "a" * 63, "A" * 64, "a" * 64 + "\n"])
-async def test_a_name_that_is_no_hash_is_refused(files: BlobFiles, name: str):
+async def test_a_name_that_is_no_hash_is_refused(files: BlobBackend, name: str):
     for call in (files.put(Digest(name), b""), files.get(Digest(name)), files.delete(Digest(name))):
         with pytest.raises(Invalid) as refused:
             await call
         assert refused.value.code == "iris.blob_name"
 
 
-async def test_a_file_is_taken_whatever_its_size(files: BlobFiles, tmp_path: Path):
+async def test_a_file_is_taken_whatever_its_size(files: BlobBackend, tmp_path: Path):
     # More than one part of a multipart upload has.
     body = bytes(range(256)) * 50_000
     source = tmp_path / "source"
@@ -106,7 +106,7 @@ async def test_a_file_is_taken_whatever_its_size(files: BlobFiles, tmp_path: Pat
     assert await files.get(digest(body)) == body
 
 
-async def test_parts_are_parts_of_the_whole(files: BlobFiles):
+async def test_parts_are_parts_of_the_whole(files: BlobBackend):
     body = bytes(range(256))
     await files.put(digest(body), body)
     wanted = [(0, 10), (250, 10), (256, 10), (1000, 10), (0, 0), (3, 1000)]

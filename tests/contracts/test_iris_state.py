@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.app.controller import SCHEMA
-from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
-    Cause,
     Command,
     Digest,
     JobId,
@@ -20,10 +19,11 @@ from neorion.iris.model import (
     JobState,
     Resources,
     SliceId,
+    TaskReason,
     TaskState,
     WorkerId,
 )
-from neorion.iris.model.record import Attempt, Ending, Job, Slice, Task, Worker
+from neorion.iris.model.record import Attempt, Job, Outcome, Slice, Task, Worker
 from neorion.iris.state import attempts_of, attempts_of_job, load
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
@@ -57,7 +57,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @asynccontextmanager
-async def controller(place: Place) -> AsyncGenerator[tuple[Deck, Store]]:
+async def controller(place: Place) -> AsyncGenerator[tuple[ControllerContext, Store]]:
     """One life of a controller: it has read what the one before it wrote."""
     clock, rng = SystemClock(), system_rng()
     lane = InlineExecutor() if isinstance(place, MemoryDisk) else None
@@ -65,7 +65,7 @@ async def controller(place: Place) -> AsyncGenerator[tuple[Deck, Store]]:
         open_store(place, migrations=migrations_in(SCHEMA), clock=clock, lane=lane) as store,
         Supervisor() as crew,
     ):
-        deck = Deck.over(store, clock, SystemIds(), rng)
+        deck = ControllerContext.over(store, clock, SystemIds(), rng)
         await load(store, deck.book)
         crew.spawn("journal", deck.journal.run)
         yield deck, store
@@ -79,11 +79,11 @@ def job(name: str, replicas: int = 1) -> Job:
 
 
 def attempt(name: str, of: str, index: int, number: int, state: AttemptState) -> Attempt:
-    ending = Ending(Cause.EXIT_CODE, 3, "three", Digest("a" * 64), 5) if state.ended else Ending()
+    ending = Outcome(TaskReason.EXIT_CODE, 3, "three", Digest("a" * 64), 5) if state.ended else Outcome()
     return Attempt(AttemptId(name), JobId(of), index, number, WorkerId("w"), WHEN, state, ending=ending)
 
 
-def fill(deck: Deck) -> None:
+def fill(deck: ControllerContext) -> None:
     book = deck.book
     book.put_worker(Worker(WorkerId("w"), SliceId("s"), "host", RESOURCES, {"zone": "ü"}, WHEN))
     book.put_slice(Slice(SliceId("s"), "group", WHEN))

@@ -10,10 +10,10 @@ from typing import Protocol
 import anyio
 import pytest
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings
 from neorion.iris.model import Resources, SliceId, SliceState
-from neorion.iris.ports import Platform, SliceOrder, SliceSeen
+from neorion.iris.ports import Platform, SliceRequest, SliceStatus
 from neorion.iris.testing.memory_platform import MemoryPlatform
 from neorion.keel.base import Duration, Invalid, NoCapacity, NotFound, QuotaExceeded
 from tests.iris.kubernetes_stage import KubernetesStage
@@ -40,7 +40,7 @@ class Stage(Protocol):
     def clock(self) -> ManualClock: ...
 
     def open(
-        self, behaviours: Mapping[str, Behaviour] | None = None
+        self, behaviours: Mapping[str, FaultProfile] | None = None
     ) -> AbstractAsyncContextManager[Breakable]: ...
 
 
@@ -51,7 +51,7 @@ class MemoryStage:
 
     @asynccontextmanager
     async def open(
-        self, behaviours: Mapping[str, Behaviour] | None = None
+        self, behaviours: Mapping[str, FaultProfile] | None = None
     ) -> AsyncGenerator[Breakable, None]:
         for group, behaviour in (behaviours or {}).items():
             self._cloud.behave(group, behaviour)
@@ -67,7 +67,7 @@ class LocalStage:
         # Held open, so that no stand-in waits for somebody to hear it.
         self._ear = os.open(self._fifo, os.O_RDWR)
 
-    def open(self, behaviours: Mapping[str, Behaviour] | None = None) -> LocalPlatform:
+    def open(self, behaviours: Mapping[str, FaultProfile] | None = None) -> LocalPlatform:
         variables = {"PATH": os.environ["PATH"]}
         settings = LocalSettings(self._folder / "state", "here:1", variables, behaviours or {})
         command = [sys.executable, "-ISE", str(STANDIN), "serve", str(self._fifo)]
@@ -107,8 +107,8 @@ async def buying(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
         yield one
 
 
-def order(name: str = "a", group: str = "h100", machines: int = 1) -> SliceOrder:
-    return SliceOrder(
+def order(name: str = "a", group: str = "h100", machines: int = 1) -> SliceRequest:
+    return SliceRequest(
         id=SliceId.made_of(name),
         group=group,
         machines=machines,
@@ -119,7 +119,7 @@ def order(name: str = "a", group: str = "h100", machines: int = 1) -> SliceOrder
     )
 
 
-async def until(changes: AsyncIterator[SliceSeen], piece: SliceId, state: SliceState) -> SliceSeen:
+async def until(changes: AsyncIterator[SliceStatus], piece: SliceId, state: SliceState) -> SliceStatus:
     with anyio.fail_after(PATIENCE_S):
         async for seen in changes:
             if seen.id == piece and seen.state is state:
@@ -127,7 +127,7 @@ async def until(changes: AsyncIterator[SliceSeen], piece: SliceId, state: SliceS
     pytest.fail(f"the platform closed before {piece} was {state}")
 
 
-async def until_gone(platform: Platform, changes: AsyncIterator[SliceSeen], piece: SliceId) -> None:
+async def until_gone(platform: Platform, changes: AsyncIterator[SliceStatus], piece: SliceId) -> None:
     """A change is a reason to look again; the last one of a slice comes when it is gone."""
     while piece in [seen.id for seen in await platform.list_all_slices()]:
         await until(changes, piece, SliceState.DELETING)
@@ -144,7 +144,7 @@ async def test_a_slice_is_creating_and_then_has_all_its_machines(stage: Stage):
 
 
 async def test_a_slice_asked_for_twice_is_made_once(stage: Stage):
-    async with stage.open({"h100": Behaviour(quota=1)}) as platform:
+    async with stage.open({"h100": FaultProfile(quota=1)}) as platform:
         changes = platform.changes()
         await platform.create_slice(order())
         await platform.create_slice(order())
@@ -194,7 +194,7 @@ async def test_a_terminated_slice_is_deleting_and_then_gone(stage: Stage):
 
 
 async def test_a_slice_boots_when_its_delay_is_over_and_not_before(stage: Stage):
-    async with stage.open({"h100": Behaviour(boot_delay=SECOND * 30)}) as platform:
+    async with stage.open({"h100": FaultProfile(boot_delay=SECOND * 30)}) as platform:
         changes = platform.changes()
         await platform.create_slice(order())
         stage.clock.advance(SECOND * 29)
@@ -204,7 +204,7 @@ async def test_a_slice_boots_when_its_delay_is_over_and_not_before(stage: Stage)
 
 
 async def test_a_slice_that_is_stuck_never_boots_and_can_be_terminated(stage: Stage):
-    async with stage.open({"h100": Behaviour(stuck=1)}) as platform:
+    async with stage.open({"h100": FaultProfile(stuck=1)}) as platform:
         changes = platform.changes()
         await platform.create_slice(order("a"))
         await platform.create_slice(order("b"))
@@ -227,7 +227,7 @@ async def test_a_lost_machine_is_told_and_fails_its_slice(stage: Stage):
 
 
 async def test_a_machine_is_lost_after_the_time_it_was_given(stage: Stage):
-    fate = Behaviour(boot_delay=SECOND, lost_after=SECOND * 10)
+    fate = FaultProfile(boot_delay=SECOND, lost_after=SECOND * 10)
     async with stage.open({"h100": fate}) as platform:
         changes = platform.changes()
         await platform.create_slice(order())
@@ -238,7 +238,7 @@ async def test_a_machine_is_lost_after_the_time_it_was_given(stage: Stage):
 
 
 async def test_quota_is_refused_by_its_scope_and_comes_back_with_a_slice_that_goes(stage: Stage):
-    async with stage.open({"h100": Behaviour(quota=1)}) as platform:
+    async with stage.open({"h100": FaultProfile(quota=1)}) as platform:
         changes = platform.changes()
         await platform.create_slice(order("a"))
         with pytest.raises(QuotaExceeded) as full:
@@ -251,7 +251,7 @@ async def test_quota_is_refused_by_its_scope_and_comes_back_with_a_slice_that_go
 
 
 async def test_capacity_that_is_missing_is_refused_and_may_be_there_the_next_time(buying: Stage):
-    async with buying.open({"h100": Behaviour(no_capacity=2)}) as platform:
+    async with buying.open({"h100": FaultProfile(no_capacity=2)}) as platform:
         for _ in range(2):
             with pytest.raises(NoCapacity) as none:
                 await platform.create_slice(order())
@@ -276,7 +276,7 @@ async def test_a_next_controller_finds_the_slices_and_hears_of_them(stage: Stage
 
 
 async def test_a_next_controller_boots_what_the_last_one_asked_for(stage: Stage):
-    slow = {"h100": Behaviour(boot_delay=SECOND * 30)}
+    slow = {"h100": FaultProfile(boot_delay=SECOND * 30)}
     async with stage.open(slow) as platform:
         await platform.create_slice(order())
     stage.clock.advance(SECOND * 20)
@@ -288,7 +288,7 @@ async def test_a_next_controller_boots_what_the_last_one_asked_for(stage: Stage)
 
 
 async def test_a_next_controller_leaves_stuck_what_was_stuck(stage: Stage):
-    async with stage.open({"h100": Behaviour(stuck=1)}) as platform:
+    async with stage.open({"h100": FaultProfile(stuck=1)}) as platform:
         await platform.create_slice(order("a"))
     async with stage.open() as platform:
         changes = platform.changes()
@@ -298,7 +298,7 @@ async def test_a_next_controller_leaves_stuck_what_was_stuck(stage: Stage):
 
 
 async def test_shutdown_leaves_nothing(stage: Stage):
-    async with stage.open({"cpu": Behaviour(boot_delay=SECOND)}) as platform:
+    async with stage.open({"cpu": FaultProfile(boot_delay=SECOND)}) as platform:
         changes = platform.changes()
         for name, group in (("a", "h100"), ("b", "h100"), ("c", "cpu")):
             await platform.create_slice(order(name, group))

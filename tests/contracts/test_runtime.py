@@ -14,9 +14,9 @@ import pytest
 
 from neorion.iris.adapters.runtimes.process import result_file
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources
-from neorion.iris.ports import End, EndKind, Order, Phase, Runtime
-from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
+from neorion.iris.model import AttemptId, Command, Digest, FunctionCall, Resources, TaskEnvironment
+from neorion.iris.ports import AttemptExit, AttemptSpec, ExitKind, Phase, Runtime
+from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
 from neorion.iris.testing.runtime_waits import ended, reaches, said
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import SystemClock, SystemIds
@@ -48,18 +48,26 @@ class Rig:
     words: Words
     root: Path
 
-    def command(self, argv: tuple[str, ...]) -> Order:
-        return Order(IDS.new(AttemptId), Command(argv), Environment(), (), Resources())
+    def command(self, argv: tuple[str, ...]) -> AttemptSpec:
+        return AttemptSpec(IDS.new(AttemptId), Command(argv), TaskEnvironment(), (), Resources())
 
-    def call(self, function: Callable[..., object], *args: object, **kwargs: object) -> Order:
+    def call(self, function: Callable[..., object], *args: object, **kwargs: object) -> AttemptSpec:
         attempt = IDS.new(AttemptId)
         code, given = self.root / f"{attempt}.function", self.root / f"{attempt}.input"
         code.write_bytes(cloudpickle.dumps(function))
         given.write_bytes(pickle.dumps((args, kwargs)))
-        return Order(attempt, Call(Digest("any")), Environment(), (), Resources(), function=code, input=given)
+        return AttemptSpec(
+            attempt,
+            FunctionCall(Digest("any")),
+            TaskEnvironment(),
+            (),
+            Resources(),
+            function=code,
+            input=given,
+        )
 
 
-def log_of(runtime: Runtime, order: Order) -> str:
+def log_of(runtime: Runtime, order: AttemptSpec) -> str:
     return Path(runtime.log(order.attempt)).read_text(encoding="utf-8")
 
 
@@ -84,25 +92,27 @@ IN_PROCESSES = Words(
 )
 
 
-MEANINGS: dict[str, Callable[[str], Fate]] = {
-    "exit": lambda code: Fate(end=End(EndKind.EXIT, int(code))),
-    "signal": lambda number: Fate(end=End(EndKind.SIGNAL, int(number))),
-    "say": lambda text: Fate(greeting=text.encode()),
-    "wait": lambda _: Fate(run_s=math.inf, greeting=b"ready\n"),
-    "deaf": lambda _: Fate(run_s=math.inf, greeting=b"ready\n", deaf=True),
+MEANINGS: dict[str, Callable[[str], ScriptedOutcome]] = {
+    "exit": lambda code: ScriptedOutcome(end=AttemptExit(ExitKind.EXIT, int(code))),
+    "signal": lambda number: ScriptedOutcome(end=AttemptExit(ExitKind.SIGNAL, int(number))),
+    "say": lambda text: ScriptedOutcome(greeting=text.encode()),
+    "wait": lambda _: ScriptedOutcome(run_s=math.inf, greeting=b"ready\n"),
+    "deaf": lambda _: ScriptedOutcome(run_s=math.inf, greeting=b"ready\n", deaf=True),
 }
 
 
-def fate_of(order: Order) -> Fate:
+def fate_of(order: AttemptSpec) -> ScriptedOutcome:
     if not isinstance(order.entry, Command):
         return _called(order)
     word, *rest = order.entry.argv
     if word not in MEANINGS:
-        return Fate(end=End(EndKind.NOT_STARTED, 127, f'There is no program "{word}" on this worker.'))
+        return ScriptedOutcome(
+            end=AttemptExit(ExitKind.NOT_STARTED, 127, f'There is no program "{word}" on this worker.')
+        )
     return MEANINGS[word](" ".join(rest))
 
 
-def _called(order: Order) -> Fate:
+def _called(order: AttemptSpec) -> ScriptedOutcome:
     assert order.function is not None
     assert order.input is not None
     function = pickle.loads(Path(order.function).read_bytes())  # noqa: S301 -- made above
@@ -114,7 +124,7 @@ def _called(order: Order) -> Fate:
     except Exception as error:  # noqa: BLE001 -- the caller's to see
         result_file.write_error(str(result), error, flush=False)
         code = 1
-    return Fate(end=End(EndKind.EXIT, code), value=result.read_bytes())
+    return ScriptedOutcome(end=AttemptExit(ExitKind.EXIT, code), value=result.read_bytes())
 
 
 @pytest.fixture(params=["memory", "process"])
@@ -149,7 +159,7 @@ async def test_a_call_ends_well_and_its_value_can_be_read(rig: Rig, runtime: Run
     end = await ended(runtime, order.attempt)
     assert end.well
     assert end.result is not None
-    assert result_file.read_head(end.result).status is result_file.Status.VALUE
+    assert result_file.read_head(end.result).status is result_file.ResultStatus.VALUE
     assert result_file.load(end.result) == {"sum": 42}
 
 
@@ -160,7 +170,7 @@ async def test_an_error_comes_back_as_itself_with_its_traceback(rig: Rig, runtim
     order = rig.call(fails)
     await runtime.start(order)
     end = await ended(runtime, order.attempt)
-    assert (end.kind, end.code) == (EndKind.EXIT, 1)
+    assert (end.kind, end.code) == (ExitKind.EXIT, 1)
     assert end.result is not None
     assert "in fails" in result_file.read_head(end.result).text
     with pytest.raises(KeyError, match="nowhere") as caught:
@@ -173,21 +183,21 @@ async def test_an_exit_code_is_told(rig: Rig, runtime: Runtime, code: int):
     order = rig.command(rig.words.exits(code))
     await runtime.start(order)
     end = await ended(runtime, order.attempt)
-    assert (end.kind, end.code, end.well) == (EndKind.EXIT, code, code == 0)
+    assert (end.kind, end.code, end.well) == (ExitKind.EXIT, code, code == 0)
 
 
 async def test_a_signal_is_told_from_an_exit_code(rig: Rig, runtime: Runtime):
     order = rig.command(rig.words.dies_of(signal.SIGKILL))
     await runtime.start(order)
     end = await ended(runtime, order.attempt)
-    assert (end.kind, end.code) == (EndKind.SIGNAL, signal.SIGKILL)
+    assert (end.kind, end.code) == (ExitKind.SIGNAL, signal.SIGKILL)
 
 
 async def test_a_program_that_is_not_there_was_never_started(rig: Rig, runtime: Runtime):
     order = rig.command(("no-such-program-anywhere",))
     await runtime.start(order)
     end = await ended(runtime, order.attempt)
-    assert (end.kind, end.code) == (EndKind.NOT_STARTED, 127)
+    assert (end.kind, end.code) == (ExitKind.NOT_STARTED, 127)
     assert "no-such-program-anywhere" in end.message
 
 
@@ -206,7 +216,7 @@ async def test_a_task_that_heeds_the_signal_ends_before_the_grace_is_over(rig: R
     await runtime.start(order)
     await said(runtime, order.attempt, "ready")
     await runtime.stop(order.attempt, LONG)
-    assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+    assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
 
 
 async def test_a_task_that_traps_the_signal_ends_after_the_grace(rig: Rig, runtime: Runtime):
@@ -215,7 +225,7 @@ async def test_a_task_that_traps_the_signal_ends_after_the_grace(rig: Rig, runti
     await said(runtime, order.attempt, "ready")
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, MOMENT)
-        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
 
 
 async def test_stopping_what_has_ended_changes_nothing(rig: Rig, runtime: Runtime):
@@ -231,7 +241,7 @@ async def test_an_attempt_stopped_at_once_never_ends_otherwise(rig: Rig, runtime
     async with anyio.create_task_group() as group:
         group.start_soon(runtime.start, order)
         group.start_soon(_stop_when_known, runtime, order.attempt)
-    assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+    assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
 
 
 async def _stop_when_known(runtime: Runtime, attempt: AttemptId) -> None:
@@ -243,7 +253,7 @@ async def test_a_run_limit_ends_a_task(rig: Rig, runtime: Runtime):
     order = replace(rig.command(rig.words.is_deaf), run_limit=Duration.of(ms=300))
     with anyio.fail_after(60):
         await runtime.start(order)
-        assert (await ended(runtime, order.attempt)).kind is EndKind.TIMED_OUT
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.TIMED_OUT
 
 
 async def test_the_next_life_of_the_worker_finds_what_runs_and_what_has_ended(rig: Rig):
@@ -260,7 +270,7 @@ async def test_the_next_life_of_the_worker_finds_what_runs_and_what_has_ended(ri
         assert found[on.attempt].phase is Phase.RUNNING
         await second.start(on)
         await second.stop(on.attempt, LONG)
-        assert (await ended(second, on.attempt)).kind is EndKind.STOPPED
+        assert (await ended(second, on.attempt)).kind is ExitKind.STOPPED
         assert log_of(second, on) == "ready\n"
 
 
@@ -282,7 +292,7 @@ async def test_when_the_lease_is_over_every_task_is_lost(rig: Rig, runtime: Runt
         await said(runtime, order.attempt, "ready")
     with anyio.fail_after(60):
         await runtime.renew(MOMENT)
-        assert {(await ended(runtime, order.attempt)).kind for order in orders} == {EndKind.LOST}
+        assert {(await ended(runtime, order.attempt)).kind for order in orders} == {ExitKind.LOST}
 
 
 async def test_without_a_lease_nothing_starts(rig: Rig):

@@ -13,7 +13,7 @@ import anyio
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.coreweave.simulator import CoreWeaveSimulator
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,
     KubernetesPlatform,
@@ -73,7 +73,7 @@ class KubernetesStage:
         self._pools = pools
         # Ends the simulator: what it said last of pools stays.
         self.stop_coreweave: Callable[[], None] = lambda: None
-        self._behaviours: dict[str, Behaviour] = {}
+        self._behaviours: dict[str, FaultProfile] = {}
         self._stuck: set[str] = set()
         self._lost: set[str] = set()
         self._api = MemoryApi(self.cluster, self.clock, "kubelet")
@@ -106,7 +106,7 @@ class KubernetesStage:
     @asynccontextmanager
     async def open(
         self,
-        behaviours: Mapping[str, Behaviour] | None = None,
+        behaviours: Mapping[str, FaultProfile] | None = None,
         settings: Callable[[KubernetesSettings], KubernetesSettings] = lambda usual: usual,
     ) -> AsyncGenerator[Breakable, None]:
         self._behaviours |= behaviours or {}
@@ -136,7 +136,7 @@ class KubernetesStage:
         """As a ResourceQuota or CoreWeave would."""
         labels = body["metadata"]["labels"]
         group, piece = labels[GROUP], labels[SLICE]
-        now = self._behaviours.get(group, Behaviour())
+        now = self._behaviours.get(group, FaultProfile())
         kind = NODE_POOL if self._pools else POD
         there = {
             entry.body["metadata"]["labels"][SLICE]
@@ -170,7 +170,7 @@ class KubernetesStage:
             await self._api.delete(POD, pod.meta.name, NAMESPACE, DeleteOptions(grace=Duration(0)))
             return None
         piece = pod.meta.labels[SLICE]
-        behaviour = self._behaviours.get(pod.meta.labels[GROUP], Behaviour())
+        behaviour = self._behaviours.get(pod.meta.labels[GROUP], FaultProfile())
         age = self.clock.now().since(instant(pod.meta.created or ""))
         if not pod.spec.node_name:
             if piece in self._stuck:

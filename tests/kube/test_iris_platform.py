@@ -18,7 +18,7 @@ from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import FAULT, Fault
 from neorion.drydock.simulated import BOOT_TIME
 from neorion.drydock.testing import namespace
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import (
     GroupTemplate,
     KubernetesPlatform,
@@ -49,7 +49,7 @@ class RealStage:
         self.clock.moved = self._look_again
         self.api = api
         self.namespace = namespace
-        self._behaviours: dict[str, Behaviour] = {}
+        self._behaviours: dict[str, FaultProfile] = {}
         self._ordered: dict[str, Instant] = {}
         self._stuck: set[str] = set()
         self._lost: set[str] = set()
@@ -74,7 +74,7 @@ class RealStage:
 
     @asynccontextmanager
     async def open(
-        self, behaviours: Mapping[str, Behaviour] | None = None
+        self, behaviours: Mapping[str, FaultProfile] | None = None
     ) -> AsyncGenerator[Breakable, None]:
         self._behaviours |= behaviours or {}
         template = GroupTemplate(PoolTemplate("gd-8xh100ib-i128"))
@@ -98,7 +98,7 @@ class RealStage:
         """What the simulator is to do with a new pool, when there are so many of its group."""
         labels, notes = body["metadata"]["labels"], body["metadata"]["annotations"]
         group, piece = labels[GROUP], labels[SLICE]
-        now = self._behaviours.get(group, Behaviour())
+        now = self._behaviours.get(group, FaultProfile())
         self._ordered[piece] = self.clock.now()
         if now.quota is not None and there >= now.quota:
             notes[FAULT] = Fault.QUOTA.value
@@ -120,7 +120,7 @@ class RealStage:
         piece = node.meta.labels[SLICE] if node is not None else ""
         if node is None or piece in self._stuck or piece not in self._ordered:
             return None
-        behaviour = self._behaviours.get(node.meta.labels[GROUP], Behaviour())
+        behaviour = self._behaviours.get(node.meta.labels[GROUP], FaultProfile())
         age = self.clock.now().since(self._ordered[piece])
         if not behaviour.boot_delay - age and node.meta.annotations.get(BOOT_TIME) == NEVER:
             patch = MergePatch({"metadata": {"annotations": {BOOT_TIME: "0s"}}})

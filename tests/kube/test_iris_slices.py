@@ -17,10 +17,10 @@ from neorion.iris.adapters.cluster_file import ClusterFile, kubernetes_settings,
 from neorion.iris.adapters.installation import Installer, manifests, names_of
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
 from neorion.iris.app.cluster import cluster as run_iris
-from neorion.iris.cli.exit_status import Why, why
+from neorion.iris.cli.exit_status import JobExplanation, why
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model import SliceId, SliceState
-from neorion.iris.ports import SliceOrder
+from neorion.iris.ports import SliceRequest
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
@@ -112,9 +112,9 @@ async def platform(cloud: Cluster, api: Client, template: str) -> AsyncGenerator
         await made.shutdown()
 
 
-def order(file: ClusterFile) -> SliceOrder:
+def order(file: ClusterFile) -> SliceRequest:
     (group,) = scale_groups(file)
-    return SliceOrder(
+    return SliceRequest(
         SystemIds().new(SliceId), group.name, group.machines, group.shape, (), "here:1", "s3cret"
     )
 
@@ -142,7 +142,7 @@ async def test_a_job_says_why_its_slice_cannot_be_had_and_no_pool_is_left(
     assert await left(api) == []
 
 
-async def _told(client: AsyncIrisClient, job: str, code: str) -> Why:
+async def _told(client: AsyncIrisClient, job: str, code: str) -> JobExplanation:
     told = why(await client.get(job))
     with anyio.fail_after(PATIENCE_S):
         while told.code != code:

@@ -6,8 +6,8 @@ import pytest
 
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.ports import Order
-from neorion.iris.worker import Worker
+from neorion.iris.ports import AttemptSpec
+from neorion.iris.worker import WorkerDaemon
 from neorion.iris.worker.history import AttemptHistory
 
 
@@ -23,10 +23,10 @@ def obey_an_order_that_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def look_for_the_end_only_before_the_files_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """The attempt ends, is reported and is removed from the runtime while its order waits for files."""
-    prepare, ended = Worker._order, AttemptHistory.ended
+    prepare, ended = WorkerDaemon._order, AttemptHistory.ended
     late: dict[AttemptId, None] = {}
 
-    async def order(worker: Any, attempt: AttemptId, start: pb.Start) -> Order:
+    async def order(worker: Any, attempt: AttemptId, start: pb.Start) -> AttemptSpec:
         if not ended(worker._history, attempt):
             late[attempt] = None
         return await prepare(worker, attempt, start)
@@ -34,6 +34,6 @@ def look_for_the_end_only_before_the_files_are_fetched(monkeypatch: pytest.Monke
     def ended_before(history: AttemptHistory, attempt: AttemptId) -> bool:
         return attempt not in late and ended(history, attempt)
 
-    monkeypatch.setattr(Worker, "_order", order)
+    monkeypatch.setattr(WorkerDaemon, "_order", order)
     monkeypatch.setattr(AttemptHistory, "ended", ended_before)
     monkeypatch.setattr(AttemptHistory, "starting", never)

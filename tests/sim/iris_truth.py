@@ -7,8 +7,8 @@ from typing import Any
 
 from neorion.iris.model import AttemptId, AttemptState, JobId, TaskState
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.ports import Order
-from neorion.iris.serve.services import Desk
+from neorion.iris.ports import AttemptSpec
+from neorion.iris.serve.services import ControllerServices
 from neorion.iris.testing.memory_runtime import MemoryRuntime
 from neorion.keel.base import Finding, Severity
 from neorion.keel.sim import Host
@@ -26,7 +26,7 @@ class Machine:
     runtime: MemoryRuntime
     frozen: bool = False
 
-    def running(self) -> list[Order]:
+    def running(self) -> list[AttemptSpec]:
         return self.runtime.running() if self.engine.up and not self.frozen else []
 
 
@@ -52,7 +52,7 @@ class Truth:
         if before != job:
             self.break_law("two_jobs", key, f"the same submission is {before} and {job}")
 
-    def began(self, order: Order) -> None:
+    def began(self, order: AttemptSpec) -> None:
         """An attempt's program starts: it must be the only one of its task, and it must never have run before."""
         if order.attempt in self.begun:
             self.break_law("ran_twice", order.attempt, "the same attempt began twice")
@@ -89,7 +89,7 @@ class Truth:
                 if value.decode() != task.attempt:
                     self.break_law("stale_value", task.attempt, f"its task has the value {value!r}")
 
-    def inspect(self, desk: Desk) -> None:
+    def inspect(self, desk: ControllerServices) -> None:
         """The controller's own book, whole."""
         book = desk.deck.book
         for worker in book.workers:
@@ -104,7 +104,7 @@ class Truth:
                 if pending not in (0, job.spec.replicas):
                     self.break_law("half_a_gang", job.id, f"{pending} of {job.spec.replicas} wait")
 
-    def _inspect_drained(self, desk: Desk) -> None:
+    def _inspect_drained(self, desk: ControllerServices) -> None:
         """A worker that is being emptied is given nothing new."""
         book = desk.deck.book
         for worker in book.workers.values():
@@ -119,7 +119,7 @@ class Truth:
         if text.decode() != wanted:
             self.break_law("log", task.attempt, f"its log is {text!r}")
 
-    def remembered(self, desk: Desk) -> None:
+    def remembered(self, desk: ControllerServices) -> None:
         """A controller has started: whatever was acknowledged or told is still so."""
         book = desk.deck.book
         for key, job in self.accepted.items():
@@ -142,6 +142,6 @@ class LoggedErrors(logging.Handler):
         self._tell("logged", record.name, f"{record.getMessage()}: {error!r}")
 
 
-def _task_of(order: Order) -> tuple[str, str]:
+def _task_of(order: AttemptSpec) -> tuple[str, str]:
     variables = dict(order.variables)
     return variables["IRIS_JOB_ID"], variables["IRIS_TASK_INDEX"]

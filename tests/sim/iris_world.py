@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 
 import anyio
 
-from neorion.iris.app.controller import SCHEMA, Settings, services, start
-from neorion.iris.controllers.context import Deck
+from neorion.iris.app.controller import SCHEMA, ControllerSettings, services, start
+from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
-from neorion.iris.model.lease import Lease
-from neorion.iris.ports import End, EndKind, Order
-from neorion.iris.serve.services import Desk
-from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
-from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
+from neorion.iris.model.lease import WorkerLeaseTiming
+from neorion.iris.ports import AttemptExit, AttemptSpec, ExitKind
+from neorion.iris.serve.services import ControllerServices
+from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
+from neorion.iris.worker import CALL_TIMEOUT, Identity, WorkerDaemon
 from neorion.keel.base import Duration, NotFound, Retry
 from neorion.keel.clock import Rng
 from neorion.keel.rpc import AsgiApp, Channel, connect
@@ -31,7 +31,7 @@ from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 T = TypeVar("T")
 WORKER = Resources(4000, 4, 4)
 GANG_KEY = "slice"
-LEASE = Lease.within(Duration.of(seconds=4.6))
+LEASE = WorkerLeaseTiming.within(Duration.of(seconds=4.6))
 _MIGRATIONS = migrations_in(SCHEMA)
 
 
@@ -64,8 +64,8 @@ class Iris:
         self.lane = SlowLane(world.loop, world.chance("store"))
         self.controller = world.host("controller")
         self.client = world.host("client")
-        self.desk: Desk | None = None
-        self.workers: dict[str, Worker] = {}
+        self.desk: ControllerServices | None = None
+        self.workers: dict[str, WorkerDaemon] = {}
         self._disk = MemoryDisk()
         self._inspected = 0
         self._troubled: dict[str, None] = {}
@@ -209,7 +209,7 @@ class Iris:
             self.truth.inspect(desk)
         return self.truth.violations()
 
-    def _fate(self, order: Order) -> Fate:
+    def _fate(self, order: AttemptSpec) -> ScriptedOutcome:
         rng = self._fates
         spans = (0.001, 0.01) if self.quick else (0.01, 0.02, 0.3, 1.0, 4.0)
         run_s = rng.choice(spans) * rng.uniform(0.5, 1)
@@ -217,20 +217,22 @@ class Iris:
         failed = rng.random() < float(fails)
         value = b"" if failed else order.attempt.encode()
         name = order.attempt.encode()
-        end = End(EndKind.EXIT, int(failed))
-        return Fate(rng.choice((0.001, 0.1)), run_s, end, value, b"%s begins\n" % name, b"%s ends\n" % name)
+        end = AttemptExit(ExitKind.EXIT, int(failed))
+        return ScriptedOutcome(
+            rng.choice((0.001, 0.1)), run_s, end, value, b"%s begins\n" % name, b"%s ends\n" % name
+        )
 
     async def _control(self, host: Host) -> None:
         self.desk = None
         self._disk.crash()
         shapes = [WorkerShape(WORKER, {GANG_KEY: "slice-a"}, len(self.truth.machines))]
-        settings = Settings(self.folder / "controller", shapes=shapes, lease=LEASE)
+        settings = ControllerSettings(self.folder / "controller", shapes=shapes, lease=LEASE)
         settings.folder.mkdir(parents=True, exist_ok=True)
         async with (
             open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
             Supervisor() as crew,
         ):
-            deck = Deck.over(store, host.clock, host.ids, host.rng)
+            deck = ControllerContext.over(store, host.clock, host.ids, host.rng)
             desk = self.desk = await start(settings, deck, store, crew, _unwatched)
             app = AsgiApp(services(desk), ids=host.ids)
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
@@ -241,7 +243,9 @@ class Iris:
 
     async def _work(self, host: Host) -> None:
         machine = next(one for one in self.truth.machines if one.daemon is host)
-        worker = Worker(self.channel(host), machine.runtime, self.folder / host.name, host.clock, host.rng)
+        worker = WorkerDaemon(
+            self.channel(host), machine.runtime, self.folder / host.name, host.clock, host.rng
+        )
         self.workers[host.name] = worker
         await worker.run(Identity("slice-a", host.name, WORKER, {}))
 
@@ -267,7 +271,7 @@ async def iris(world: World, folder: Path, machines: int = 3, *, quick: bool = F
         logging.getLogger().removeHandler(watch)
 
 
-def kept(desk: Desk) -> list[Any]:
+def kept(desk: ControllerServices) -> list[Any]:
     """What must be empty when nothing is under way."""
     private: Any = desk
     return [

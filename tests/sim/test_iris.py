@@ -14,13 +14,13 @@ import pytest
 from msgspec import structs
 from protobuf import Oneof
 
-from neorion.iris.controllers.log_store import LogShelf
-from neorion.iris.controllers.worker_reports import Reports
-from neorion.iris.model import AttemptId, Caps, ClusterView, JobId
+from neorion.iris.controllers.log_store import LogStore
+from neorion.iris.controllers.worker_reports import WorkerReports
+from neorion.iris.model import AttemptId, ClusterView, JobId, UserQuotas
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.record import Worker as WorkerRecord
-from neorion.iris.state import Book, Journal
+from neorion.iris.state import ClusterState, Journal
 from neorion.keel.base import Duration
 from neorion.keel.sim import LinkConditions, World, explore, seeds, simulate
 from tests.sim import iris_world
@@ -332,7 +332,7 @@ def publish_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
         attempts: dict[AttemptId, Attempt] = reports._book.attempts
         return attempts.get(AttemptId(seen.attempt)) or next(iter(attempts.values()), None)
 
-    monkeypatch.setattr(Reports, "_known", known)
+    monkeypatch.setattr(WorkerReports, "_known", known)
 
 
 def tell_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,9 +348,9 @@ def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) 
 
 
 def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    look = Book.view
+    look = ClusterState.view
 
-    def view(book: Book, caps: Caps) -> ClusterView:
+    def view(book: ClusterState, caps: UserQuotas) -> ClusterView:
         kept = book.workers
         book.workers = {name: structs.replace(one, draining=False) for name, one in kept.items()}
         try:
@@ -358,18 +358,18 @@ def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             book.workers = kept
 
-    monkeypatch.setattr(Book, "view", view)
+    monkeypatch.setattr(ClusterState, "view", view)
 
 
 def drop_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    append = LogShelf.append
+    append = LogStore.append
 
     def forgetful(
-        shelf: LogShelf, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False
+        shelf: LogStore, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False
     ) -> int:
         return offset + len(text) if gap else append(shelf, job, attempt, offset, text)
 
-    monkeypatch.setattr(LogShelf, "append", forgetful)
+    monkeypatch.setattr(LogStore, "append", forgetful)
 
 
 Mistake = Callable[[pytest.MonkeyPatch], None]

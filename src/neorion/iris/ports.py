@@ -9,15 +9,15 @@ from typing import Final, Protocol
 
 from neorion.iris.model import (
     AttemptId,
-    Call,
     Command,
     Digest,
-    EndKind,
-    Environment,
+    ExitKind,
+    FunctionCall,
     Resources,
+    ScaleFailureKind,
     SliceId,
     SliceState,
-    TroubleKind,
+    TaskEnvironment,
 )
 from neorion.keel.base import Duration
 
@@ -27,7 +27,7 @@ MACHINE_MARK: Final = "IRIS_MACHINE"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class AttemptSpec:
     """One attempt to run, complete: the runtime asks nobody anything more.
 
     `function` and `input` are files with the pickled function and its arguments, a pair of a tuple and a dict; they never change
@@ -36,8 +36,8 @@ class Order:
     """
 
     attempt: AttemptId
-    entry: Command | Call
-    environment: Environment
+    entry: Command | FunctionCall
+    environment: TaskEnvironment
     variables: tuple[tuple[str, str], ...]
     resources: Resources
     bundle: PurePath | None = None
@@ -57,14 +57,14 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AttemptExit:
     """Nothing of the attempt is left when this is told.
 
     `code` is the exit code or the signal's number, whatever the kind; `result` the file with a call's value or error.
     `memory_bytes` is the most that one of its processes had; that and `cpu_seconds` are 0 where nobody knows.
     """
 
-    kind: EndKind
+    kind: ExitKind
     code: int = 0
     message: str = ""
     result: PurePath | None = None
@@ -73,20 +73,20 @@ class End:
 
     @property
     def well(self) -> bool:
-        return self.kind is EndKind.EXIT and self.code == 0
+        return self.kind is ExitKind.EXIT and self.code == 0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AttemptStatus:
     """An attempt as the runtime knows it now."""
 
     attempt: AttemptId
     phase: Phase
-    end: End | None = None
+    end: AttemptExit | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class AttemptUsage:
     """What an attempt uses, its children counted in.
 
     `cpu_seconds` only ever grows; a process that serves one attempt after another brings along what it took before.
@@ -105,7 +105,7 @@ class Runtime(Protocol):
         """Names the machine's present life. In the next one nothing of this one runs, and all of it may be forgotten."""
         ...
 
-    async def start(self, order: Order) -> None:
+    async def start(self, order: AttemptSpec) -> None:
         """Accepts the attempt; building and running follow by themselves and are told by `changes`.
 
         Conflict where the lease is over. An attempt that is already known is left as it is.
@@ -123,11 +123,11 @@ class Runtime(Protocol):
         """Removes everything of ended attempts, their logs too. Conflict, and nothing removed, where one has not ended."""
         ...
 
-    async def seen(self) -> Sequence[Seen]:
+    async def seen(self) -> Sequence[AttemptStatus]:
         """Every attempt that was started and not forgotten."""
         ...
 
-    def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
+    def changes(self) -> AsyncGenerator[Sequence[AttemptStatus], None]:
         """First everything that is known, then each change as it happens, several at once where they happened together.
 
         A reader that falls behind hears of each attempt only how it is by then. Close the iterator (`aclosing`) to leave early.
@@ -141,7 +141,7 @@ class Runtime(Protocol):
         """
         ...
 
-    async def stats(self) -> Mapping[AttemptId, Stats]:
+    async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         """What each attempt that runs uses now."""
         ...
 
@@ -157,7 +157,7 @@ class Runtime(Protocol):
         ...
 
 
-class KeptSecret(Protocol):
+class RotatableSecret(Protocol):
     """A secret that people hand on, where they find it."""
 
     @property
@@ -168,7 +168,7 @@ class KeptSecret(Protocol):
         ...
 
 
-class BlobFiles(Protocol):
+class BlobBackend(Protocol):
     """Blobs too large for a row, by the hash of their content: a folder, or a bucket of an object store."""
 
     async def put(self, digest: Digest, body: bytes | PurePath) -> None:
@@ -187,7 +187,7 @@ class BlobFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SliceOrder:
+class SliceRequest:
     """A slice to be made. Its id is the intent: asked for twice, it is made once.
 
     `machines` workers of one shape come up together, join the controller at `controller` with `token`, and carry
@@ -204,7 +204,7 @@ class SliceOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class SliceSeen:
+class SliceStatus:
     """A slice as the platform knows it now. `hosts` are the machines that exist; `trouble` says why it failed."""
 
     id: SliceId
@@ -212,7 +212,7 @@ class SliceSeen:
     state: SliceState
     hosts: tuple[str, ...] = ()
     message: str = ""
-    trouble: TroubleKind | None = None
+    trouble: ScaleFailureKind | None = None
 
 
 class Platform(Protocol):
@@ -221,21 +221,21 @@ class Platform(Protocol):
     Refusals are typed: `QuotaExceeded` and `NoCapacity` carry the scope that is full, `Retry` says when to ask again.
     """
 
-    async def create_slice(self, order: SliceOrder) -> None: ...
+    async def create_slice(self, order: SliceRequest) -> None: ...
 
-    async def list_slices(self, group: str) -> Sequence[SliceSeen]: ...
+    async def list_slices(self, group: str) -> Sequence[SliceStatus]: ...
 
-    async def list_all_slices(self) -> Sequence[SliceSeen]:
+    async def list_all_slices(self) -> Sequence[SliceStatus]:
         """Every slice that this installation made, of whatever group; nobody else's."""
         ...
 
-    async def describe(self, piece: SliceId) -> SliceSeen: ...
+    async def describe(self, piece: SliceId) -> SliceStatus: ...
 
     async def terminate(self, piece: SliceId) -> None:
         """Repeated until the slice is gone; of one that is gone already it is no error."""
         ...
 
-    def changes(self) -> AsyncIterator[SliceSeen]:
+    def changes(self) -> AsyncIterator[SliceStatus]:
         """Each change as the platform learns of it, a lost machine among them."""
         ...
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from neorion.iris.app.cluster import Cluster, ClusterFile, cluster
+from neorion.iris.app.cluster import ClusterFile, RunningCluster, cluster
 from neorion.iris.client import AsyncIrisClient
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
@@ -73,7 +73,7 @@ async def _play(out: Output) -> None:
 
 
 @asynccontextmanager
-async def _running() -> AsyncGenerator[Cluster]:
+async def _running() -> AsyncGenerator[RunningCluster]:
     with tempfile.TemporaryDirectory(prefix="neorion-demo-", ignore_cleanup_errors=True) as folder:
         async with cluster(loads(_FILE, ClusterFile, {}), Path(folder), ("127.0.0.1", 0)) as running:
             try:

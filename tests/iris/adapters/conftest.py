@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.local import LocalPlatform
 from neorion.keel.base import Duration
 from tests.iris.adapters.local_rig import STANDIN, Ear, Open, settings
@@ -25,7 +25,7 @@ def ear(tmp_path: Path) -> Generator[Ear]:
 async def reopen(tmp_path: Path, ear: Ear) -> AsyncGenerator[Open, None]:
     """Opens the platform, again and again; at the end nothing is left of it."""
 
-    def opened(play: str = "serve", clock: ManualClock | None = None, **more: Behaviour) -> LocalPlatform:
+    def opened(play: str = "serve", clock: ManualClock | None = None, **more: FaultProfile) -> LocalPlatform:
         command = [sys.executable, "-ISE", str(STANDIN), play, str(ear.path)]
         return LocalPlatform(settings(tmp_path, more), lambda _: command, clock or ManualClock())
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings
 from neorion.iris.model import Resources, SliceId, SliceState
-from neorion.iris.ports import SliceOrder, SliceSeen
+from neorion.iris.ports import SliceRequest, SliceStatus
 
 STANDIN = Path(__file__).parent.parent / "standin.py"
 TOKEN = "s3cret-of-the-slice"
@@ -49,13 +49,13 @@ class Ear:
         os.close(self._descriptor)
 
 
-def settings(folder: Path, behaviours: Mapping[str, Behaviour] | None = None) -> LocalSettings:
+def settings(folder: Path, behaviours: Mapping[str, FaultProfile] | None = None) -> LocalSettings:
     variables = {"PATH": os.environ["PATH"], "COLOUR": "green"}
     return LocalSettings(folder / "state", "here:1", variables, behaviours or {})
 
 
-def order(name: str = "a", machines: int = 1) -> SliceOrder:
-    return SliceOrder(
+def order(name: str = "a", machines: int = 1) -> SliceRequest:
+    return SliceRequest(
         id=SliceId.made_of(name),
         group="h100",
         machines=machines,
@@ -71,7 +71,7 @@ def shown(pid: str, file: str) -> str:
     return Path(f"/proc/{pid}/{file}").read_text()
 
 
-async def until(changes: AsyncIterator[SliceSeen], state: SliceState) -> SliceSeen:
+async def until(changes: AsyncIterator[SliceStatus], state: SliceState) -> SliceStatus:
     with anyio.fail_after(PATIENCE_S):
         async for seen in changes:
             if seen.state is state:
@@ -79,6 +79,6 @@ async def until(changes: AsyncIterator[SliceSeen], state: SliceState) -> SliceSe
     pytest.fail(f"the platform closed before a slice was {state}")
 
 
-async def until_gone(platform: LocalPlatform, changes: AsyncIterator[SliceSeen]) -> None:
+async def until_gone(platform: LocalPlatform, changes: AsyncIterator[SliceStatus]) -> None:
     while await platform.list_all_slices():
         await until(changes, SliceState.DELETING)

@@ -8,7 +8,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from neorion.iris.adapters.blobs import FolderBlobs, open_blobs
-from neorion.iris.adapters.blobs.bucket import ObjectBlobs
+from neorion.iris.adapters.blobs.bucket import BucketBlobs
 from neorion.iris.model import Digest
 from neorion.keel.base import Denied, Invalid, Retry, Terminal
 from tests.bucket import BUCKET, s3
@@ -68,7 +68,7 @@ async def test_an_object_that_is_not_what_its_name_says_is_never_given_out():
     store = MemoryStore()
     await store.put_async(f"{DIGEST[:2]}/{DIGEST}", b"something else")
     with pytest.raises(Terminal) as refused:
-        await ObjectBlobs(store, "memory").get(DIGEST)
+        await BucketBlobs(store, "memory").get(DIGEST)
     assert refused.value.code == "iris.blob_damaged"
 
 

@@ -15,9 +15,9 @@ from neorion.iris.adapters.cluster_file import (
     runtime,
     scale_groups,
 )
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, PoolTemplate
-from neorion.iris.model import Cap, Caps, Resources
+from neorion.iris.model import Quota, Resources, UserQuotas
 from neorion.iris.model.scale_group import ScaleGroup
 from neorion.keel.base import Duration
 from neorion.keel.config import InvalidConfig, json_schema, load, loads
@@ -92,8 +92,8 @@ def test_a_local_file_has_faults_accounts_and_durations_in_every_form():
     assert (small.scale_up_delay, small.scale_down_delay) == (Duration.of(ms=500), Duration.of(minutes=2.5))
     assert (small.boot_timeout, small.init_timeout) == (Duration.of(seconds=20), Duration.of(minutes=1))
     assert behaviours(file) == {
-        "h100_8x": Behaviour(),
-        "a100-pair": Behaviour(
+        "h100_8x": FaultProfile(),
+        "a100-pair": FaultProfile(
             boot_delay=Duration.of(seconds=2),
             quota=3,
             no_capacity=1,
@@ -102,8 +102,8 @@ def test_a_local_file_has_faults_accounts_and_durations_in_every_form():
         ),
     }
     assert file.auth.users["alice"].token.reveal() == "one"
-    assert caps(file) == Caps(
-        Cap(tasks=64, gpus=16), {"bob": Cap(tasks=8, cpu_milli=4000, memory=2**33, gpus=16)}
+    assert caps(file) == UserQuotas(
+        Quota(tasks=64, gpus=16), {"bob": Quota(tasks=8, cpu_milli=4000, memory=2**33, gpus=16)}
     )
 
 

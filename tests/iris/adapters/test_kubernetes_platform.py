@@ -8,11 +8,11 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from neorion.capacity.coreweave import NODE_POOL
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import KubernetesSettings, QuotaExhaustedError
 from neorion.iris.adapters.platforms.kubernetes.applier import Applier
 from neorion.iris.adapters.platforms.kubernetes.names import Names
-from neorion.iris.model import SliceId, SliceState, TroubleKind
+from neorion.iris.model import ScaleFailureKind, SliceId, SliceState
 from neorion.keel.base import Duration
 from neorion.keel.clock import seeded_rng
 from neorion.keel.kube import DeleteOptions, Kind, KubeObject, MergePatch, time_text
@@ -137,12 +137,12 @@ async def test_a_pool_without_a_record_is_given_back_and_one_of_another_installa
 
 
 async def test_a_refusal_that_comes_late_fails_the_slice_with_its_kind(stage: KubernetesStage):
-    impatient = {"h100": Behaviour(quota=0)}
+    impatient = {"h100": FaultProfile(quota=0)}
     async with stage.open(impatient, lambda usual: replace(usual, judgement=AT_ONCE)) as platform:
         changes = platform.changes()
         await platform.create_slice(order())
         seen = await until(changes, order().id, SliceState.FAILED)
-        assert seen.trouble is TroubleKind.QUOTA
+        assert seen.trouble is ScaleFailureKind.QUOTA
         assert "The target exceeds the quota" in seen.message
         await platform.terminate(order().id)
         await until_gone(platform, changes, order().id)
@@ -150,7 +150,7 @@ async def test_a_refusal_that_comes_late_fails_the_slice_with_its_kind(stage: Ku
 
 
 async def test_a_refused_slice_leaves_nothing(stage: KubernetesStage):
-    async with stage.open({"h100": Behaviour(quota=0)}) as platform:
+    async with stage.open({"h100": FaultProfile(quota=0)}) as platform:
         with pytest.raises(QuotaExhaustedError):
             await platform.create_slice(order(machines=2))
     assert names(stage, NODE_POOL) == names(stage, POD) == names(stage, SECRET) == []
@@ -184,7 +184,7 @@ async def test_an_image_that_cannot_be_pulled_fails_the_slice_in_the_kubelets_wo
 async def test_a_slice_waits_in_the_queue_and_is_refused_when_patience_is_over(stage: KubernetesStage):
     patience = Duration.of(minutes=10)
     async with stage.open(
-        {"h100": Behaviour(stuck=1)}, lambda usual: replace(usual, capacity_patience=patience)
+        {"h100": FaultProfile(stuck=1)}, lambda usual: replace(usual, capacity_patience=patience)
     ) as platform:
         changes = platform.changes()
         await platform.create_slice(order())
@@ -198,7 +198,7 @@ async def test_a_slice_waits_in_the_queue_and_is_refused_when_patience_is_over(s
             NODE_POOL, SLICE, MergePatch({"metadata": {"annotations": {"look": "again"}}})
         )
         seen = await until(changes, order().id, SliceState.FAILED)
-        assert seen.trouble is TroubleKind.NO_CAPACITY
+        assert seen.trouble is ScaleFailureKind.NO_CAPACITY
 
 
 async def _queue(stage: KubernetesStage) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.platforms.local import LocalPlatform, Machine, worker_command
+from neorion.iris.adapters.platforms.local import LocalMachine, LocalPlatform, worker_command
 from neorion.iris.adapters.platforms.local.pidfd import ticks_of
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.keel.base import Duration, NotFound, Retry
@@ -73,7 +73,7 @@ async def test_workers_that_cannot_be_recorded_never_get_to_work(tmp_path: Path,
     records = tmp_path / "state" / "records"
     command = [sys.executable, "-ISE", str(STANDIN), "serve", str(ear.path)]
 
-    def launch(machine: Machine) -> list[str]:
+    def launch(machine: LocalMachine) -> list[str]:
         # Where the last machine starts, the record has no place to go any more.
         if machine.host.endswith("-1"):
             records.rename(tmp_path / "elsewhere")
@@ -156,7 +156,9 @@ async def test_those_who_listen_are_let_go_when_the_platform_closes(reopen: Open
 
 def test_the_command_of_a_worker_names_all_it_must_know(tmp_path: Path):
     shape = Resources(cpu_milli=1500, memory=2**30, gpus=2, gpu_variant="H100")
-    machine = Machine(SliceId("slice-a"), "h100", "slice-a-0", shape, (("zone", "a=b"),), "here:1", tmp_path)
+    machine = LocalMachine(
+        SliceId("slice-a"), "h100", "slice-a-0", shape, (("zone", "a=b"),), "here:1", tmp_path
+    )
     assert worker_command(machine)[1:] == [
         "-m",
         "neorion.iris",

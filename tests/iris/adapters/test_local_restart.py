@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.adapters.platforms.local.pidfd import ticks_of
-from neorion.iris.adapters.platforms.local.slice_store import Birth, Record, Records
+from neorion.iris.adapters.platforms.local.slice_store import LocalSliceRecord, ProcessIdentity, SliceStore
 from neorion.iris.model import SliceState
 from neorion.keel.base import Conflict, Duration
 from neorion.keel.clock import EPOCH
@@ -107,24 +107,24 @@ async def test_a_failure_is_still_told_after_a_restart(reopen: Open):
 
 
 @pytest.fixture
-def bystander() -> Generator[Birth]:
+def bystander() -> Generator[ProcessIdentity]:
     """A process that has nothing to do with us, in a session of its own."""
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
         ticks = ticks_of(process.pid)
         assert ticks is not None
-        yield Birth(process.pid, ticks, Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        yield ProcessIdentity(process.pid, ticks, Path("/proc/sys/kernel/random/boot_id").read_text().strip())
         process.kill()
 
 
 @pytest.mark.parametrize("change", [{"ticks": 1}, {"boot": "another"}])
 async def test_a_process_with_the_number_of_a_dead_worker_is_left_alone(
-    reopen: Open, tmp_path: Path, bystander: Birth, change: dict[str, object]
+    reopen: Open, tmp_path: Path, bystander: ProcessIdentity, change: dict[str, object]
 ):
     fields = {"pid": bystander.pid, "ticks": bystander.ticks, "boot": bystander.boot, **change}
-    worker = Birth(**fields)  # pyright: ignore[reportArgumentType] -- one field of another value
-    records = Records(tmp_path / "state" / "records")
+    worker = ProcessIdentity(**fields)  # pyright: ignore[reportArgumentType] -- one field of another value
+    records = SliceStore(tmp_path / "state" / "records")
     os.close(records.own())
-    records.save(Record(order(), EPOCH, births=(worker,)))
+    records.save(LocalSliceRecord(order(), EPOCH, births=(worker,)))
     async with reopen() as platform:
         changes = platform.changes()
         seen = await until(changes, SliceState.FAILED)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.iris.cli.log_follower import Lines
+from neorion.iris.cli.log_follower import LineMultiplexer
 from neorion.iris.client.bundle import BYTES_MAX, bundle
 from neorion.keel.base import Invalid
 
@@ -104,7 +104,7 @@ def test_what_git_ignores_stays_behind_where_git_does_not_work(
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"\n", b"bc\nd", b"", b"\n\n"]))))
 def test_lines_stay_whole_however_they_come(chunks: list[tuple[int, bytes]]):
     written: list[bytes] = []
-    lines = Lines(written.append)
+    lines = LineMultiplexer(written.append)
     for index, text in chunks:
         lines.show(index, text)
     lines.close()
@@ -117,7 +117,7 @@ def test_lines_stay_whole_however_they_come(chunks: list[tuple[int, bytes]]):
 
 def test_of_a_line_that_is_written_over_the_last_is_shown():
     written: list[bytes] = []
-    lines = Lines(written.append)
+    lines = LineMultiplexer(written.append)
     for text in (b"0%\r", b"50%\r9", b"9%", b"\r", b"\ndos\r\n", b"\r1%\r2%", b"\r3%"):
         lines.show(0, text)
     lines.close()
@@ -126,7 +126,7 @@ def test_of_a_line_that_is_written_over_the_last_is_shown():
 
 def test_what_has_no_end_of_line_is_not_kept_for_ever():
     written: list[bytes] = []
-    lines = Lines(written.append)
+    lines = LineMultiplexer(written.append)
     for _ in range(5000):
         lines.show(7, b"." * 1000)
     assert 4_000_000 < sum(map(len, written)) < 5_000_100

@@ -12,7 +12,7 @@ import yaml
 from neorion.iris.cli.exit_status import exit_code
 from neorion.iris.cli.options import BANDS, STATES
 from neorion.iris.client import IrisClient
-from neorion.iris.model import Band, JobState, TaskState
+from neorion.iris.model import JobState, PriorityBand, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Quantity
 from neorion.keel.cli import Exit
@@ -42,7 +42,7 @@ def sleeper(iris: Iris, ended: str) -> Iterator[str]:
 
 def test_the_words_of_the_options_are_those_of_the_model():
     assert [state.value for state in JobState] == [state.value for state in TaskState] == list(STATES)
-    assert [band.name.lower() for band in Band] == list(BANDS)
+    assert [band.name.lower() for band in PriorityBand] == list(BANDS)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from neorion.iris.cli.log_follower import Follow
+from neorion.iris.cli.log_follower import JobFollower
 from neorion.iris.model.gen import iris_pb as pb
 
 pytestmark = pytest.mark.anyio
@@ -34,6 +34,6 @@ class _Client:
 
 async def test_two_tries_may_be_told_at_once():
     told: list[str] = []
-    follow = Follow(cast("Any", _Client()), "quick", lambda _task, _text: None, told.append)
+    follow = JobFollower(cast("Any", _Client()), "quick", lambda _task, _text: None, told.append)
     assert (await follow.run()).state == "succeeded"
     assert len(told) == 2

@@ -16,7 +16,7 @@ import pytest
 from anyio.from_thread import BlockingPortal
 
 from neorion.iris.client import AsyncIrisClient, Deadline, IrisClient, JobFailed, WaitTimeout
-from neorion.iris.model import Cause
+from neorion.iris.model import TaskReason
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error, Terminal
 from tests.iris.processes import Cluster
@@ -233,8 +233,8 @@ def test_a_fork_is_told_to_make_a_client_and_ends_no_cluster():
     assert done.stdout.split() == ["7", "7", "well"]
 
 
-@pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.DONE])
-def test_every_end_is_one_sentence(cause: Cause):
+@pytest.mark.parametrize("cause", [cause for cause in TaskReason if cause is not TaskReason.DONE])
+def test_every_end_is_one_sentence(cause: TaskReason):
     ending = pb.Ending(cause=cause, code=7, message='There is no program "x" on this worker.')
     sentence = JobFailed(pb.Job(name="/ada/job"), ending).sentence
     assert sentence.startswith("/ada/job ")

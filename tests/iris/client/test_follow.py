@@ -8,19 +8,21 @@ import pytest
 
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.ports import End, EndKind, Order
-from neorion.iris.testing.memory_runtime import Fate
+from neorion.iris.ports import AttemptExit, AttemptSpec, ExitKind
+from neorion.iris.testing.memory_runtime import ScriptedOutcome
 from neorion.keel.base import Retry
 from tests.iris.serve.office import asking, office, working
 
 pytestmark = pytest.mark.anyio
 
 
-def fails_first(order: Order) -> Fate:
+def fails_first(order: AttemptSpec) -> ScriptedOutcome:
     number = int(dict(order.variables)["IRIS_ATTEMPT_NUMBER"])
     # The first one writes more, so that its place is none in the second.
     greeting = b"try %d %s\n" % (number, b"begins" * (3 - number))
-    return Fate(end=End(EndKind.EXIT, int(number < 2)), greeting=greeting, farewell=b"over\n")
+    return ScriptedOutcome(
+        end=AttemptExit(ExitKind.EXIT, int(number < 2)), greeting=greeting, farewell=b"over\n"
+    )
 
 
 class Breaking:

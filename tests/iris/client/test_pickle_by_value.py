@@ -12,7 +12,7 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import pytest
 
 from neorion.iris.client import IrisClient, pickle_by_value
-from neorion.iris.client.options import Payload
+from neorion.iris.client.options import BlobPayload
 from neorion.iris.client.pickle_by_value import own_modules_by_value
 from neorion.iris.model.pickling import dumps
 
@@ -95,7 +95,7 @@ def test_threads_pickle_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "own_files", module)
 
     def pickled(_: int) -> bytes:
-        payload = Payload()
+        payload = BlobPayload()
         return payload.blobs[payload.pickled(module.work, "The function work")]
 
     often = sys.getswitchinterval()
@@ -118,6 +118,6 @@ def test_for_many_items_the_users_own_modules_are_looked_for_once(monkeypatch: p
         return look(name, module)
 
     monkeypatch.setattr(pickle_by_value, "_is_own", noted)
-    payload = Payload()
+    payload = BlobPayload()
     assert len(set(payload.pickled_each(range(1000), "An item"))) == 1000
     assert len(looked) == len(set(looked))

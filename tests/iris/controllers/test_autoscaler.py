@@ -11,15 +11,15 @@ import anyio
 import pytest
 from msgspec import structs
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
-from neorion.iris.app.controller import Settings
-from neorion.iris.controllers.autoscaler import Autoscaler, Home
-from neorion.iris.model import EndKind, JobId, Resources, SliceState, WorkerId
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
+from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint
+from neorion.iris.model import ExitKind, JobId, Resources, SliceState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.lease import Lease
-from neorion.iris.model.record import Ending, Slice
+from neorion.iris.model.lease import WorkerLeaseTiming
+from neorion.iris.model.record import Outcome, Slice
 from neorion.iris.model.scale_group import ScaleGroup
-from neorion.iris.ports import SliceOrder
+from neorion.iris.ports import SliceRequest
 from neorion.iris.testing.memory_platform import MemoryPlatform
 from neorion.keel.base import Conflict, Duration, Error, QuotaExceeded, Retry
 from tests.iris.manual_clock import ManualClock
@@ -68,10 +68,10 @@ async def scaled(
     folder: Path, platform: MemoryPlatform, groups: Sequence[ScaleGroup]
 ) -> AsyncGenerator[Scaled]:
     # Nobody beats here, and nobody is to be lost for it.
-    settings = Settings(folder, secret="a secret", lease=Lease.within(LONG))
+    settings = ControllerSettings(folder, secret="a secret", lease=WorkerLeaseTiming.within(LONG))
     async with office(folder, settings) as there:
         desk = there.desk
-        home = Home("memory:1", desk.badges.of_slice)
+        home = ControllerEndpoint("memory:1", desk.badges.of_slice)
         scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
         moved = asyncio.Event()
         scaler.wake = moved.set
@@ -185,14 +185,14 @@ async def test_a_quota_that_refused_many_slices_at_once_is_tried_again_as_soon_a
     tmp_path: Path,
 ):
     clock = ManualClock()
-    platform = MemoryPlatform(clock, {"pairs": Behaviour(quota=0)})
+    platform = MemoryPlatform(clock, {"pairs": FaultProfile(quota=0)})
     async with scaled(tmp_path, platform, [replace(PAIRS, min_slices=6, max_slices=6)]) as here:
         here.there.desk.deck.clock = clock
         await here.scaler.tick()
         await here.until(lambda: all(piece.state is SliceState.FAILED for piece in here.slices))
         await here.scaler.tick()
         await here.until(lambda: not here.slices)
-        platform.behave("pairs", Behaviour())
+        platform.behave("pairs", FaultProfile())
         clock.advance(Duration.of(minutes=5))
         await here.scaler.tick()
         assert len(here.slices) == 1
@@ -206,7 +206,7 @@ class Busy(MemoryPlatform):
         self.answer: Error | None = Retry("cloud.busy", "The cloud is busy.", after=Duration(1))
         self.asked = asyncio.Event()
 
-    async def create_slice(self, order: SliceOrder) -> None:
+    async def create_slice(self, order: SliceRequest) -> None:
         self.asked.set()
         if self.answer is not None:
             raise self.answer
@@ -297,7 +297,7 @@ async def test_a_drained_slice_makes_way_for_another_when_its_tasks_are_gone(tmp
         await here.scaler.tick()
         assert here.slices[0].state is SliceState.READY, "its task runs on"
         (attempt,) = book.attempts.values()
-        here.there.desk.lives.end(attempt, EndKind.EXIT, Ending())
+        here.there.desk.lives.end(attempt, ExitKind.EXIT, Outcome())
         await here.scaler.tick()
         clock.advance(ENDING)
         await here.scaler.tick()

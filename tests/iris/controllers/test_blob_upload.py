@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from neorion.iris.controllers import blob_upload
-from neorion.iris.controllers.blob_gc import Orphans
+from neorion.iris.controllers.blob_gc import BlobGarbageCollector
 from neorion.iris.model import Digest
-from neorion.iris.serve.services import Desk
+from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Invalid, NotFound, Retry
 from neorion.keel.clock import VirtualClock
 from tests.iris.controllers.test_job_gc import controller, ended_job
@@ -86,7 +86,7 @@ async def test_there_is_a_limit_to_sizes_and_to_transfers(tmp_path: Path, monkey
 async def test_what_nobody_goes_on_with_is_let_go(tmp_path: Path):
     now = [0.0]
     async with controller(tmp_path) as desk:
-        found = blob_upload.Arrivals(tmp_path / "spool", desk.blobs, VirtualClock(lambda: now[0]))
+        found = blob_upload.BlobUploads(tmp_path / "spool", desk.blobs, VirtualClock(lambda: now[0]))
         await found.take("ann", DIGEST, *PARTS[0], last=False)
         found.expire()
         assert len(list((tmp_path / "spool").iterdir())) == 1
@@ -101,7 +101,7 @@ async def test_transfers_that_were_broken_off_do_not_keep_others_out(
     monkeypatch.setattr(blob_upload, "ARRIVALS_MAX", 2)
     now = [0.0]
     async with controller(tmp_path) as desk:
-        found = blob_upload.Arrivals(tmp_path / "spool", desk.blobs, VirtualClock(lambda: now[0]))
+        found = blob_upload.BlobUploads(tmp_path / "spool", desk.blobs, VirtualClock(lambda: now[0]))
         for sender in ("ann", "bob"):
             await found.take(sender, DIGEST, *PARTS[0], last=False)
         now[0] += 2 * blob_upload._IDLE_MOST.seconds
@@ -109,9 +109,9 @@ async def test_transfers_that_were_broken_off_do_not_keep_others_out(
         assert len(list((tmp_path / "spool").iterdir())) == 1
 
 
-def looker(desk: Desk) -> Orphans:
+def looker(desk: ControllerServices) -> BlobGarbageCollector:
     """One of our own: the controller's looks when it likes to."""
-    return Orphans(desk.deck.book, desk.blobs, desk.arrivals)
+    return BlobGarbageCollector(desk.deck.book, desk.blobs, desk.arrivals)
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.app.controller import SCHEMA, Settings, start
+from neorion.iris.app.controller import SCHEMA, ControllerSettings, start
 from neorion.iris.controllers import job_gc
 from neorion.iris.controllers.admission import submit
-from neorion.iris.controllers.context import Deck
-from neorion.iris.model import Call, Cause, Digest, JobName, JobSpec, Resources
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.model import Digest, FunctionCall, JobName, JobSpec, Resources, TaskReason
 from neorion.iris.model.record import Job
-from neorion.iris.serve.services import Desk
+from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.run import Supervisor
@@ -27,28 +27,30 @@ def unwatched(name: str, seconds: float, *, failed: bool) -> None:
 
 
 @asynccontextmanager
-async def controller(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Desk]:
+async def controller(
+    folder: Path, settings: ControllerSettings | None = None
+) -> AsyncGenerator[ControllerServices]:
     clock, rng = SystemClock(), system_rng()
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Supervisor() as crew,
     ):
-        deck = Deck.over(store, clock, SystemIds(), rng)
-        yield await start(settings or Settings(folder), deck, store, crew, unwatched)
+        deck = ControllerContext.over(store, clock, SystemIds(), rng)
+        yield await start(settings or ControllerSettings(folder), deck, store, crew, unwatched)
         crew.cancel()
 
 
-async def ended_job(desk: Desk, name: str, body: bytes) -> Job:
+async def ended_job(desk: ControllerServices, name: str, body: bytes) -> Job:
     digest = Digest(hashlib.sha256(body).hexdigest())
     await desk.blobs.put(digest, body)
-    spec = JobSpec(JobName(f"/ada/{name}"), Call(digest), Resources(1000))
+    spec = JobSpec(JobName(f"/ada/{name}"), FunctionCall(digest), Resources(1000))
     job, _existed = submit(desk.deck, spec, name, Digest(""))
-    desk.lives.cancel(job.id, Cause.CANCELLED)
+    desk.lives.cancel(job.id, TaskReason.CANCELLED)
     await desk.deck.journal.durable()
     return job
 
 
-async def sweep(desk: Desk) -> None:
+async def sweep(desk: ControllerServices) -> None:
     """Three times: what was looked at lately is spared twice."""
     for _ in range(3):
         await desk.retention.tick()
@@ -62,7 +64,7 @@ async def test_an_old_job_goes_with_its_blobs_and_stays_gone(tmp_path: Path, siz
         await sweep(desk)
         assert job.id in desk.deck.book.jobs
         await desk.deck.journal.durable()
-    async with controller(tmp_path, Settings(tmp_path, keep_jobs_for=Duration(0))) as desk:
+    async with controller(tmp_path, ControllerSettings(tmp_path, keep_jobs_for=Duration(0))) as desk:
         await sweep(desk)
         assert job.id not in desk.deck.book.jobs
         assert not await desk.blobs.has(job.spec.entry.function)  # pyright: ignore[reportAttributeAccessIssue] -- a call

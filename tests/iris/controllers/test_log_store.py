@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from neorion.iris.controllers import log_store as shelf_module
-from neorion.iris.controllers.log_store import CHUNK_BYTES, LOG_BYTES_MAX, PART_BYTES, LogShelf
+from neorion.iris.controllers.log_store import CHUNK_BYTES, LOG_BYTES_MAX, PART_BYTES, LogStore
 from neorion.iris.model import AttemptId, JobId
 from neorion.keel.base import NoCapacity
 
@@ -16,20 +16,20 @@ pytestmark = pytest.mark.anyio
 JOB, ATTEMPT = JobId("job-1"), AttemptId("attempt-1")
 
 
-async def text(shelf: LogShelf) -> bytes:
+async def text(shelf: LogStore) -> bytes:
     return b"".join([chunk async for _, chunk in shelf.read(JOB, ATTEMPT, 0, follow=False)])
 
 
 async def test_sent_twice_is_kept_once_also_after_a_restart(tmp_path: Path):
-    assert LogShelf(tmp_path).append(JOB, ATTEMPT, 0, b"one ") == 4
-    shelf = LogShelf(tmp_path)
+    assert LogStore(tmp_path).append(JOB, ATTEMPT, 0, b"one ") == 4
+    shelf = LogStore(tmp_path)
     assert shelf.append(JOB, ATTEMPT, 0, b"one two ") == 8
     assert shelf.append(JOB, ATTEMPT, 4, b"two three") == 13
     assert await text(shelf) == b"one two three"
 
 
 async def test_a_worker_that_is_ahead_is_sent_back(tmp_path: Path):
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     shelf.append(JOB, ATTEMPT, 0, b"one ")
     assert shelf.append(JOB, ATTEMPT, 8, b"three") == 4
     assert shelf.append(JOB, ATTEMPT, 4, b"two three") == 13
@@ -37,7 +37,7 @@ async def test_a_worker_that_is_ahead_is_sent_back(tmp_path: Path):
 
 
 async def test_the_last_part_says_what_is_missing_before_it(tmp_path: Path):
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     shelf.append(JOB, ATTEMPT, 0, b"one\n")
     shelf.append(JOB, ATTEMPT, 8, b"three", gap=True)
     assert await text(shelf) == b"one\n\n[4 bytes dropped]\nthree"
@@ -51,7 +51,7 @@ async def test_the_last_lines_are_found_wherever_parts_end(
 ):
     monkeypatch.setattr(shelf_module, "CHUNK_BYTES", 3)
     monkeypatch.setattr(shelf_module, "PART_BYTES", 4)
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     for offset in range(len(words)):
         shelf.append(JOB, ATTEMPT, offset, words[offset : offset + 1])
     for lines in range(1, 8):
@@ -60,18 +60,18 @@ async def test_the_last_lines_are_found_wherever_parts_end(
 
 
 async def test_of_what_is_gone_no_line_is_found(tmp_path: Path):
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     shelf.append(JOB, ATTEMPT, 100, b"three\nfour\n", gap=True)
     assert [await shelf.line_start(JOB, ATTEMPT, lines) for lines in (1, 2, 3)] == [106, 100, 100]
 
 
 async def test_of_a_log_that_outgrew_its_room_the_newest_is_kept_also_after_a_restart(tmp_path: Path):
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     whole = b"".join(b"%063d\n" % number for number in range((LOG_BYTES_MAX + 3 * PART_BYTES) // 64))
     for offset in range(0, len(whole), CHUNK_BYTES):
         shelf.append(JOB, ATTEMPT, offset, whole[offset : offset + CHUNK_BYTES])
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= LOG_BYTES_MAX
-    for each in (shelf, LogShelf(tmp_path)):
+    for each in (shelf, LogStore(tmp_path)):
         mark, _, rest = (await text(each)).partition(b"\n")
         assert whole.endswith(rest)
         assert len(rest) >= LOG_BYTES_MAX - PART_BYTES
@@ -82,7 +82,7 @@ async def test_of_a_log_that_outgrew_its_room_the_newest_is_kept_also_after_a_re
 
 
 async def test_who_follows_is_told_what_was_dropped_and_goes_on_behind_it(tmp_path: Path):
-    shelf = LogShelf(tmp_path)
+    shelf = LogStore(tmp_path)
     shelf.append(JOB, ATTEMPT, 0, b"one\n")
     shelf.append(JOB, ATTEMPT, 100, b"late\n", gap=True)
     told = [each async for each in shelf.read(JOB, ATTEMPT, 4, follow=False)]
@@ -102,7 +102,7 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
 
 @pytest.mark.needs("root")
 async def test_what_a_full_disk_did_not_take_follows_in_its_place(small_disk: Path):
-    shelf, lines = LogShelf(small_disk), b"".join(b"%07d\n" % number for number in range(20_000))
+    shelf, lines = LogStore(small_disk), b"".join(b"%07d\n" % number for number in range(20_000))
     kept = shelf.append(JOB, ATTEMPT, 0, lines[:10])
     with pytest.raises(NoCapacity) as full:
         shelf.append(JOB, ATTEMPT, kept, lines[kept:])

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.ports import ExitKind, Phase
 from tests.iris.serve.office import Office, asking, office
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ async def placed(there: Office, *before: str) -> pb.Task:
 
 
 async def turn_away(there: Office, token: str, task: pb.Task) -> None:
-    seen = pb.Seen(attempt=task.attempt, phase=Phase.ENDED, kind=EndKind.NO_ROOM, message="full")
+    seen = pb.Seen(attempt=task.attempt, phase=Phase.ENDED, kind=ExitKind.NO_ROOM, message="full")
     await there.worker(token).report(pb.ReportRequest(worker=task.worker, seen=[seen]))
 
 

@@ -4,18 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from neorion.iris.decide import PAUSE_MAX, Create, DeleteCause, Demand, after_trouble, autoscale, paused_until
+from neorion.iris.decide import (
+    PAUSE_MAX,
+    Create,
+    DeleteCause,
+    UnmetDemand,
+    after_trouble,
+    autoscale,
+    paused_until,
+)
 from neorion.iris.model import (
     GroupView,
     JobId,
+    PendingCode,
     Placement,
     Resources,
+    ScaleFailure,
+    ScaleFailureKind,
     SliceId,
     SliceState,
     SliceView,
-    Trouble,
-    TroubleKind,
-    WaitCode,
     WorkerShape,
 )
 from neorion.iris.testing import NOW, ago, placement, resources
@@ -27,8 +35,10 @@ SPARE = GroupView("spare", 2, 0, WorkerShape(H100, {"zone": "b"}, slices=4))
 ONE_GPU = resources("1", gpus=1)
 
 
-def wants(tasks: int, asks: Resources = ONE_GPU, where: Placement | None = None, since: str = "1h") -> Demand:
-    return Demand(JobId("j"), asks, where or Placement(), tasks, ago(since))
+def wants(
+    tasks: int, asks: Resources = ONE_GPU, where: Placement | None = None, since: str = "1h"
+) -> UnmetDemand:
+    return UnmetDemand(JobId("j"), asks, where or Placement(), tasks, ago(since))
 
 
 def slice_in(state: SliceState, created: str, idle: str | None = None, name: str = "s") -> SliceView:
@@ -50,7 +60,7 @@ def test_a_gang_is_bought_whole_or_not_at_all():
     whole = resources("1", gpus=8)
     assert autoscale([PAIR], [wants(2, whole, placement(gang="slice"))], NOW).creates == [Create("pair", 1)]
     refused = autoscale([PAIR], [wants(3, whole, placement(gang="slice"))], NOW)
-    assert (refused.creates, refused.reasons[JobId("j")].code) == ([], WaitCode.NO_GROUP)
+    assert (refused.creates, refused.reasons[JobId("j")].code) == ([], PendingCode.NO_GROUP)
     assert autoscale([PAIR], [wants(8, whole, placement(gang="zone"))], NOW).creates == [Create("pair", 4)]
     assert autoscale([PAIR], [wants(9, whole, placement(gang="zone"))], NOW).creates == []
     assert autoscale([PAIR], [wants(2, whole, placement(gang="rack"))], NOW).creates == []
@@ -63,7 +73,7 @@ def test_a_gang_across_slices_is_bought_beside_what_is_there():
     assert autoscale([two], [gang], NOW).creates == [Create("pair", 2)]
     coming = replace(two, slices=[*two.slices, *(slice_in(SliceState.CREATING, "1s", name=n) for n in "cd")])
     assert autoscale([coming], [gang], NOW).creates == []
-    assert autoscale([coming], [gang], NOW).reasons[JobId("j")].code is WaitCode.BOOTING
+    assert autoscale([coming], [gang], NOW).reasons[JobId("j")].code is PendingCode.BOOTING
 
 
 def test_a_gang_gets_all_slices_it_needs_although_others_use_some_of_them():
@@ -82,7 +92,7 @@ def test_a_gang_gets_all_slices_it_needs_although_others_use_some_of_them():
 
 def test_a_gang_across_slices_is_begun_with_the_one_that_is_tried_after_a_trouble():
     gang = wants(4, resources("1", gpus=8), placement(gang="zone"))
-    probing = replace(PAIR, trouble=Trouble(TroubleKind.FAILED, 1, ago("1m")))
+    probing = replace(PAIR, trouble=ScaleFailure(ScaleFailureKind.FAILED, 1, ago("1m")))
     assert autoscale([probing], [gang], NOW).creates == [Create("pair", 1)]
     tried = replace(probing, slices=[slice_in(SliceState.CREATING, "10s")])
     assert autoscale([tried], [gang], NOW).creates == []
@@ -100,7 +110,7 @@ def test_a_gang_that_no_group_could_hold_is_bought_from_several_that_share_its_a
     assert autoscale([SPARE, PAIR], [gang], NOW).creates == [], "they have different zones"
 
     young = autoscale([beside, PAIR], [gang._replace(since=ago("20s"))], NOW)
-    assert (young.creates, young.reasons[JobId("j")].code) == ([], WaitCode.GROUP_DELAY)
+    assert (young.creates, young.reasons[JobId("j")].code) == ([], PendingCode.GROUP_DELAY)
     coming = [
         replace(PAIR, slices=[slice_in(SliceState.CREATING, "1s", name=f"p{n}") for n in range(4)]),
         replace(beside, slices=[slice_in(SliceState.READY, "2h", idle="1h", name=f"s{n}") for n in range(2)]),
@@ -112,11 +122,11 @@ def test_a_gang_that_no_group_could_hold_is_bought_from_several_that_share_its_a
 def test_a_gang_over_several_groups_is_told_which_of_them_holds_it_up():
     gang = wants(10, resources("1", gpus=8), placement(gang="zone"))
     beside = replace(SPARE, shape=replace(SPARE.shape, attributes={"zone": "a"}))
-    failing = replace(beside, trouble=Trouble(TroubleKind.QUOTA, 1, ago("1s")))
+    failing = replace(beside, trouble=ScaleFailure(ScaleFailureKind.QUOTA, 1, ago("1s")))
     plan = autoscale([PAIR, failing], [gang], NOW)
     assert (plan.creates, plan.wake_at) == ([], NOW + Duration.of(seconds=299))
     assert plan.reasons[JobId("j")].sentence == "The quota of spare is used up."
-    probing = replace(beside, trouble=Trouble(TroubleKind.QUOTA, 1, ago("6m")))
+    probing = replace(beside, trouble=ScaleFailure(ScaleFailureKind.QUOTA, 1, ago("6m")))
     assert autoscale([PAIR, probing], [gang], NOW).creates == [Create("spare", 1)]
     busy = replace(beside, slices=[slice_in(SliceState.READY, "2h", name=f"s{n}") for n in range(3)])
     plan = autoscale([PAIR, busy], [gang], NOW)
@@ -177,16 +187,16 @@ def test_failed_slices_are_cleaned_up():
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (TroubleKind.QUOTA, "The quota of pair is used up."),
-        (TroubleKind.NO_CAPACITY, "There are no machines to be had for pair."),
+        (ScaleFailureKind.QUOTA, "The quota of pair is used up."),
+        (ScaleFailureKind.NO_CAPACITY, "There are no machines to be had for pair."),
         (
-            TroubleKind.FAILED,
+            ScaleFailureKind.FAILED,
             "pair failed to start 2 slices in a row; it is tried again after a pause.",
         ),
     ],
 )
-def test_a_troubled_group_passes_demand_on_and_says_why(kind: TroubleKind, says: str):
-    trouble = Trouble(kind, 2, ago("1s"))
+def test_a_troubled_group_passes_demand_on_and_says_why(kind: ScaleFailureKind, says: str):
+    trouble = ScaleFailure(kind, 2, ago("1s"))
     plan = autoscale([replace(PAIR, trouble=trouble), SPARE], [wants(1)], NOW)
     assert plan.creates == [Create("spare", 1)]
     alone = autoscale([replace(PAIR, trouble=trouble)], [wants(1)], NOW)
@@ -196,7 +206,8 @@ def test_a_troubled_group_passes_demand_on_and_says_why(kind: TroubleKind, says:
 
 def test_pauses_double_up_to_a_limit():
     pauses = [
-        paused_until(Trouble(TroubleKind.FAILED, times, NOW)).since(NOW) for times in (1, 2, 3, 9, 10**6)
+        paused_until(ScaleFailure(ScaleFailureKind.FAILED, times, NOW)).since(NOW)
+        for times in (1, 2, 3, 9, 10**6)
     ]
     assert pauses == [
         Duration.of(seconds=30),
@@ -208,16 +219,16 @@ def test_pauses_double_up_to_a_limit():
 
 
 def test_what_is_refused_together_counts_once():
-    trouble = after_trouble(None, TroubleKind.QUOTA, NOW)
+    trouble = after_trouble(None, ScaleFailureKind.QUOTA, NOW)
     for _ in range(5):
-        trouble = after_trouble(trouble, TroubleKind.QUOTA, NOW)
+        trouble = after_trouble(trouble, ScaleFailureKind.QUOTA, NOW)
     assert paused_until(trouble) == NOW + Duration.of(minutes=5)
-    again = after_trouble(trouble, TroubleKind.QUOTA, paused_until(trouble))
-    assert (again.times, after_trouble(again, TroubleKind.FAILED, NOW).times) == (2, 1)
+    again = after_trouble(trouble, ScaleFailureKind.QUOTA, paused_until(trouble))
+    assert (again.times, after_trouble(again, ScaleFailureKind.FAILED, NOW).times) == (2, 1)
 
 
 def test_after_the_pause_one_slice_is_tried_and_the_rest_goes_elsewhere():
-    probing = replace(PAIR, trouble=Trouble(TroubleKind.FAILED, 1, ago("1m")))
+    probing = replace(PAIR, trouble=ScaleFailure(ScaleFailureKind.FAILED, 1, ago("1m")))
     assert autoscale([probing, SPARE], [wants(32)], NOW).creates == [Create("pair", 1), Create("spare", 2)]
     tried = replace(probing, slices=[slice_in(SliceState.CREATING, "10s")])
     assert autoscale([tried, SPARE], [wants(32)], NOW).creates == [Create("spare", 2)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neorion.iris.decide import DeleteCause, Demand, ScalePlan, autoscale, feasible, paused_until
+from neorion.iris.decide import DeleteCause, ScalePlan, UnmetDemand, autoscale, feasible, paused_until
 from neorion.iris.model import GroupView, JobId, JobView, Placement, SliceId, SliceState, SliceView
 from neorion.iris.testing import NOW, ago, groups, jobs
 from neorion.keel.base import Duration
@@ -15,14 +15,15 @@ LAW = settings(deadline=None)
 COMING = (SliceState.CREATING, SliceState.BOOTSTRAPPING)
 
 
-def demand_of(waiting: list[JobView]) -> list[Demand]:
+def demand_of(waiting: list[JobView]) -> list[UnmetDemand]:
     return [
-        Demand(each.id, each.resources, each.placement, len(each.waiting), each.submitted) for each in waiting
+        UnmetDemand(each.id, each.resources, each.placement, len(each.waiting), each.submitted)
+        for each in waiting
     ]
 
 
 # None at all half of the time: a group that somebody waits for gives nothing back.
-DEMAND = st.just(list[Demand]()) | jobs().map(demand_of)
+DEMAND = st.just(list[UnmetDemand]()) | jobs().map(demand_of)
 
 
 def created(plan: ScalePlan, group: GroupView) -> int:
@@ -43,7 +44,7 @@ def idle_deletes(plan: ScalePlan, group: GroupView) -> list[SliceId]:
 
 @LAW
 @given(groups(), DEMAND)
-def test_a_group_never_grows_beyond_its_most(there: list[GroupView], demand: list[Demand]):
+def test_a_group_never_grows_beyond_its_most(there: list[GroupView], demand: list[UnmetDemand]):
     plan = autoscale(there, demand, NOW)
     for group in there:
         assert not created(plan, group) or len(group.slices) + created(plan, group) <= group.shape.slices
@@ -52,7 +53,7 @@ def test_a_group_never_grows_beyond_its_most(there: list[GroupView], demand: lis
 @LAW
 @given(groups(), DEMAND)
 def test_a_group_never_shrinks_below_its_least_and_grows_to_it_if_it_may(
-    there: list[GroupView], demand: list[Demand]
+    there: list[GroupView], demand: list[UnmetDemand]
 ):
     plan = autoscale(there, demand, NOW)
     for group in there:
@@ -66,7 +67,7 @@ def test_a_group_never_shrinks_below_its_least_and_grows_to_it_if_it_may(
 @LAW
 @given(groups(), DEMAND, st.data())
 def test_only_idle_or_failed_slices_are_deleted(
-    there: list[GroupView], demand: list[Demand], data: st.DataObject
+    there: list[GroupView], demand: list[UnmetDemand], data: st.DataObject
 ):
     names = [each.id for group in there for each in group.slices]
     promised = data.draw(st.sets(st.sampled_from(names))) if names else set[SliceId]()
@@ -118,7 +119,7 @@ def test_demand_is_served_by_the_first_group_that_suits_and_may_grow(
     if not any((asks.cpu_milli, asks.memory, asks.disk, asks.gpus)):
         return
     where = replace(waiting[0].placement, gang="")
-    plan = autoscale(quiet, [Demand(waiting[0].id, asks, where, tasks, ago("1h"))], NOW)
+    plan = autoscale(quiet, [UnmetDemand(waiting[0].id, asks, where, tasks, ago("1h"))], NOW)
     left = tasks
     for group in sorted(quiet, key=lambda group: (group.priority, group.name)):
         suits = asks.fits(group.shape.total) and all(
@@ -141,7 +142,7 @@ def test_a_gang_is_bought_exactly_if_it_is_let_in(
     quiet = [replace(group, min_slices=0, slices=[], trouble=None) for group in there]
     asks, where = waiting[0].resources, Placement(gang=gang)
     refused = feasible(asks, where, tasks, [group.shape for group in quiet])
-    plan = autoscale(quiet, [Demand(waiting[0].id, asks, where, tasks, ago("1h"))], NOW)
+    plan = autoscale(quiet, [UnmetDemand(waiting[0].id, asks, where, tasks, ago("1h"))], NOW)
     assert bool(plan.creates) == (refused is None)
 
 
@@ -156,14 +157,14 @@ def test_what_is_on_its_way_is_not_bought_again(
     """
     asks, where = waiting[0].resources, waiting[0].placement
     sizes = [sizes[0]] * len(sizes) if where.gang else sizes
-    demand = [Demand(JobId(f"job-{n}"), asks, where, tasks, ago("1h")) for n, tasks in enumerate(sizes)]
+    demand = [UnmetDemand(JobId(f"job-{n}"), asks, where, tasks, ago("1h")) for n, tasks in enumerate(sizes)]
     there = [replace(group, slices=[each for each in group.slices if serves(each)]) for group in there]
     assert autoscale(after(there, autoscale(there, demand, NOW)), demand, NOW).creates == []
 
 
 @LAW
 @given(groups(), DEMAND)
-def test_buying_comes_to_an_end_within_what_is_asked_for(there: list[GroupView], demand: list[Demand]):
+def test_buying_comes_to_an_end_within_what_is_asked_for(there: list[GroupView], demand: list[UnmetDemand]):
     """Different jobs may be packed anew on each look, but never into more than a slice per task."""
     coming = sum(each.state in COMING for group in there for each in group.slices)
     least = sum(group.min_slices for group in there)
@@ -199,7 +200,9 @@ def after(there: list[GroupView], plan: ScalePlan) -> list[GroupView]:
 
 @LAW
 @given(groups(), DEMAND)
-def test_no_more_is_bought_than_demand_and_the_least_ask_for(there: list[GroupView], demand: list[Demand]):
+def test_no_more_is_bought_than_demand_and_the_least_ask_for(
+    there: list[GroupView], demand: list[UnmetDemand]
+):
     plan = autoscale(there, demand, NOW)
     least = sum(group.min_slices for group in there)
     assert sum(each.slices for each in plan.creates) <= sum(each.tasks for each in demand) + least
@@ -207,7 +210,7 @@ def test_no_more_is_bought_than_demand_and_the_least_ask_for(there: list[GroupVi
 
 @LAW
 @given(groups(), DEMAND)
-def test_a_troubled_group_pauses_and_then_tries_one_slice(there: list[GroupView], demand: list[Demand]):
+def test_a_troubled_group_pauses_and_then_tries_one_slice(there: list[GroupView], demand: list[UnmetDemand]):
     plan = autoscale(there, demand, NOW)
     for group in there:
         if group.trouble is None:
@@ -219,7 +222,7 @@ def test_a_troubled_group_pauses_and_then_tries_one_slice(there: list[GroupView]
 
 @LAW
 @given(groups(), DEMAND)
-def test_demand_that_is_too_young_buys_nothing(there: list[GroupView], demand: list[Demand]):
+def test_demand_that_is_too_young_buys_nothing(there: list[GroupView], demand: list[UnmetDemand]):
     young = [each._replace(since=ago("59s")) for each in demand]
     least = autoscale(there, [], NOW)
     plan = autoscale(there, young, NOW)
@@ -228,7 +231,7 @@ def test_demand_that_is_too_young_buys_nothing(there: list[GroupView], demand: l
 
 @LAW
 @given(groups(), DEMAND)
-def test_all_demand_is_told_what_it_waits_for(there: list[GroupView], demand: list[Demand]):
+def test_all_demand_is_told_what_it_waits_for(there: list[GroupView], demand: list[UnmetDemand]):
     plan = autoscale(there, demand, NOW)
     assert set(plan.reasons) == {each.job for each in demand}
     assert all(reason.sentence.endswith(".") for reason in plan.reasons.values())
@@ -237,7 +240,7 @@ def test_all_demand_is_told_what_it_waits_for(there: list[GroupView], demand: li
 @LAW
 @given(groups(), DEMAND, st.data())
 def test_the_same_groups_in_any_order_give_the_same_plan(
-    there: list[GroupView], demand: list[Demand], data: st.DataObject
+    there: list[GroupView], demand: list[UnmetDemand], data: st.DataObject
 ):
     def mixed(view: GroupView) -> GroupView:
         shuffled: Sequence[SliceView] = data.draw(st.permutations(list(view.slices)))

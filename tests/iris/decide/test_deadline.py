@@ -1,19 +1,19 @@
 """Limits on waiting and running."""
 
-from neorion.iris.decide import Timed, deadlines
-from neorion.iris.model import AttemptId, JobId, Limits
+from neorion.iris.decide import PendingDeadline, deadlines
+from neorion.iris.model import AttemptId, JobId, TimeLimits
 from neorion.iris.testing import NOW, ago
 from neorion.keel.base import Duration
 
-LIMITS = Limits(wait=Duration.of(minutes=10), run=Duration.of(hours=1))
+LIMITS = TimeLimits(wait=Duration.of(minutes=10), run=Duration.of(hours=1))
 
 
-def waits(since: str, limits: Limits = LIMITS) -> Timed:
-    return Timed(JobId("job-1"), 0, limits, ago(since))
+def waits(since: str, limits: TimeLimits = LIMITS) -> PendingDeadline:
+    return PendingDeadline(JobId("job-1"), 0, limits, ago(since))
 
 
-def runs(since: str, limits: Limits = LIMITS) -> Timed:
-    return Timed(JobId("job-2"), 0, limits, ago(since), AttemptId("attempt-1"))
+def runs(since: str, limits: TimeLimits = LIMITS) -> PendingDeadline:
+    return PendingDeadline(JobId("job-2"), 0, limits, ago(since), AttemptId("attempt-1"))
 
 
 def test_who_waits_is_held_to_the_wait_limit_and_who_runs_to_the_run_limit():
@@ -30,5 +30,5 @@ def test_the_next_look_is_at_the_nearest_deadline():
 
 
 def test_without_limits_there_is_nothing_to_wake_for():
-    found = deadlines([waits("1000h", Limits()), runs("1000h", Limits())], NOW)
+    found = deadlines([waits("1000h", TimeLimits()), runs("1000h", TimeLimits())], NOW)
     assert (found.over, found.wake_at) == ((), None)

@@ -3,7 +3,15 @@
 import pytest
 
 from neorion.iris.decide import feasible, schedule
-from neorion.iris.model import ClusterView, JobId, Placement, Reason, Resources, WaitCode, WorkerShape
+from neorion.iris.model import (
+    ClusterView,
+    JobId,
+    PendingCode,
+    PendingReason,
+    Placement,
+    Resources,
+    WorkerShape,
+)
 from neorion.iris.testing import NOW, job, placement, resources, worker
 
 ANYWHERE = Placement()
@@ -16,7 +24,7 @@ THERE = [
 ]
 
 
-def reason(asks: Resources, where: Placement = ANYWHERE, tasks: int = 1) -> Reason:
+def reason(asks: Resources, where: Placement = ANYWHERE, tasks: int = 1) -> PendingReason:
     return schedule(ClusterView(THERE, [job("j", asks, tasks, where=where)]), NOW).reasons[JobId("j")]
 
 
@@ -68,27 +76,27 @@ def test_a_gang_says_how_much_of_it_would_fit():
 
 def test_without_workers_there_is_not_much_to_say():
     found = schedule(ClusterView([], [job("j", resources("1"))]), NOW).reasons[JobId("j")]
-    assert (found.code, found.sentence) == (WaitCode.NO_WORKERS, "There is no worker yet.")
+    assert (found.code, found.sentence) == (PendingCode.NO_WORKERS, "There is no worker yet.")
 
 
-@pytest.mark.parametrize("code", WaitCode)
+@pytest.mark.parametrize("code", PendingCode)
 @pytest.mark.parametrize("best", [0, 1])
-def test_every_wait_says_what_would_help(code: WaitCode, best: int):
-    assert Reason(code, 8, best, "thing").hint
+def test_every_wait_says_what_would_help(code: PendingCode, best: int):
+    assert PendingReason(code, 8, best, "thing").hint
     for never in (False, True):
         # Nobody is told to ask for nothing.
-        assert best or " 0 " not in f" {Reason(code, 8, best, 'thing', never=never).hint} "
+        assert best or " 0 " not in f" {PendingReason(code, 8, best, 'thing', never=never).hint} "
 
 
 def test_every_code_has_a_sentence_and_amounts_that_differ_read_differently():
-    for code in WaitCode:
+    for code in PendingCode:
         for never in (False, True):
-            found = Reason(code, 2**36 + 1, 2**36, "thing", never=never)
+            found = PendingReason(code, 2**36 + 1, 2**36, "thing", never=never)
             assert found.sentence.endswith(".")
             assert "{" not in found.sentence + found.hint
     assert (
         "needs 65537Mi of memory on one worker; the best has 64Gi"
-        in Reason(WaitCode.MEMORY_SHORT, 2**36 + 1, 2**36).sentence
+        in PendingReason(PendingCode.MEMORY_SHORT, 2**36 + 1, 2**36).sentence
     )
 
 
@@ -136,7 +144,7 @@ def test_a_refusal_suggests_what_may_have_been_meant():
     assert_hint(feasible(resources(), placement(gang="pol"), 1, SHAPES), 'did you mean "pool"?')
 
 
-def assert_hint(found: Reason | None, hint: str) -> None:
+def assert_hint(found: PendingReason | None, hint: str) -> None:
     assert found is not None
     assert found.hint == hint
 

@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from neorion.iris.decide import HOLD_AFTER, Plan, beyond_cap, schedule
+from neorion.iris.decide import HOLD_AFTER, SchedulePlan, beyond_cap, schedule
 from neorion.iris.model import (
-    Band,
-    Cap,
-    Caps,
     ClusterView,
     JobId,
     JobView,
+    PendingCode,
+    PriorityBand,
+    Quota,
     Resources,
     RunningView,
-    WaitCode,
+    UserQuotas,
     WorkerId,
     WorkerView,
 )
@@ -29,11 +29,11 @@ ONE_GPU = resources("1", gpus=1)
 WHOLE_GPU = resources("1", gpus=8)
 
 
-def plan(workers: list[WorkerView], *jobs: JobView, runs: list[RunningView] | None = None) -> Plan:
+def plan(workers: list[WorkerView], *jobs: JobView, runs: list[RunningView] | None = None) -> SchedulePlan:
     return schedule(ClusterView(workers, jobs, runs or []), NOW)
 
 
-def places(found: Plan, name: str) -> list[str]:
+def places(found: SchedulePlan, name: str) -> list[str]:
     return [each.worker for each in found.assignments if each.job == name]
 
 
@@ -123,8 +123,8 @@ def test_bands_go_first_and_then_age():
     jobs = [
         replace(job("young", CPU), submitted=ago("1m")),
         replace(job("old", CPU), submitted=ago("2m")),
-        job("batch", CPU, band=Band.BATCH),
-        job("production", CPU, band=Band.PRODUCTION),
+        job("batch", CPU, band=PriorityBand.BATCH),
+        job("production", CPU, band=PriorityBand.PRODUCTION),
     ]
     there = [worker("a", CPU), worker("b", CPU)]
     assert [each.job for each in plan(there, *jobs).assignments] == ["production", "old"]
@@ -132,7 +132,7 @@ def test_bands_go_first_and_then_age():
 
 def test_users_who_have_less_go_first():
     there = [worker("a", CPU, used=resources("4")), worker("b", CPU)]
-    runs = [running("r", there[0], resources("4"), band=Band.INTERACTIVE)]
+    runs = [running("r", there[0], resources("4"), band=PriorityBand.INTERACTIVE)]
     jobs = [job("of-bob", resources("2"), 9, user="bob"), job("of-ada", resources("2"), 9)]
     found = plan(there, *jobs, runs=runs)
     assert (len(places(found, "of-ada")), len(places(found, "of-bob"))) == (4, 2)
@@ -142,7 +142,7 @@ def test_a_user_at_the_cap_is_told_so_and_others_go_on():
     view = ClusterView(
         [worker("a", CPU)],
         [job("j", ONE, 5), job("k", ONE, user="eve")],
-        caps=Caps(users={"ada": Cap(tasks=2)}),
+        caps=UserQuotas(users={"ada": Quota(tasks=2)}),
     )
     found = schedule(view, NOW)
     assert (len(places(found, "j")), len(places(found, "k"))) == (2, 1)
@@ -153,14 +153,14 @@ def test_a_user_at_the_cap_is_told_so_and_others_go_on():
 @pytest.mark.parametrize(
     ("cap", "fit", "says"),
     [
-        (Cap(cpu_milli=5000), 2, "ada has 4 cores in use, and may have 5 cores at once."),
-        (Cap(memory=3 * 2**30), 1, "ada has 2Gi of memory in use, and may have 3Gi at once."),
-        (Cap(gpus=3), 3, "ada has 3 GPUs in use, and may have 3 GPUs at once."),
+        (Quota(cpu_milli=5000), 2, "ada has 4 cores in use, and may have 5 cores at once."),
+        (Quota(memory=3 * 2**30), 1, "ada has 2Gi of memory in use, and may have 3Gi at once."),
+        (Quota(gpus=3), 3, "ada has 3 GPUs in use, and may have 3 GPUs at once."),
     ],
 )
-def test_a_cap_on_resources_leaves_room_for_what_fits_it(cap: Cap, fit: int, says: str):
+def test_a_cap_on_resources_leaves_room_for_what_fits_it(cap: Quota, fit: int, says: str):
     there = [worker("a", GPU), worker("b", GPU)]
-    view = ClusterView(there, [job("j", resources("2", "2Gi", gpus=1), 8)], caps=Caps(cap))
+    view = ClusterView(there, [job("j", resources("2", "2Gi", gpus=1), 8)], caps=UserQuotas(cap))
     found = schedule(view, NOW)
     assert len(places(found, "j")) == fit
     assert found.reasons[JobId("j")].sentence == says
@@ -171,33 +171,33 @@ def test_a_gang_beyond_what_is_left_of_the_cap_waits_whole():
     there = [worker("a", GPU, part_of="s", used=ONE_GPU)]
     runs = [running("r", there[0], ONE_GPU)]
     gang = job("j", ONE_GPU, 4, user="bob", where=placement(gang="slice"))
-    view = ClusterView(there, [gang], runs, Caps(Cap(gpus=4)))
+    view = ClusterView(there, [gang], runs, UserQuotas(Quota(gpus=4)))
     found = schedule(view, NOW)
     assert not found.assignments
-    assert found.reasons[JobId("j")].code is WaitCode.USER_GPUS
+    assert found.reasons[JobId("j")].code is PendingCode.USER_GPUS
 
 
 def test_the_autoscaler_is_asked_for_no_more_than_the_cap_leaves():
-    found = schedule(ClusterView([], [job("j", ONE, 5)], caps=Caps(Cap(tasks=2))), NOW)
+    found = schedule(ClusterView([], [job("j", ONE, 5)], caps=UserQuotas(Quota(tasks=2))), NOW)
     assert [each.tasks for each in found.demand] == [2]
 
 
 def test_what_is_beyond_the_cap_for_ever_is_told_at_once():
-    reason = beyond_cap(Cap(gpus=4), "ada", resources("1", gpus=8), 1)
+    reason = beyond_cap(Quota(gpus=4), "ada", resources("1", gpus=8), 1)
     assert reason is not None
     assert reason.sentence == "It needs more GPUs at once than the 4 GPUs that ada may have."
-    assert beyond_cap(Cap(gpus=8), "ada", resources("1", gpus=8), 1) is None
+    assert beyond_cap(Quota(gpus=8), "ada", resources("1", gpus=8), 1) is None
 
 
 def test_the_lowest_band_is_stopped_first_and_the_youngest_of_it():
     there = [worker("a", CPU, used=CPU)]
     runs = [
-        running("interactive", there[0], resources("2"), band=Band.INTERACTIVE, since="1m"),
+        running("interactive", there[0], resources("2"), band=PriorityBand.INTERACTIVE, since="1m"),
         running("old", there[0], resources("2"), since="3h"),
         running("young", there[0], resources("2"), since="2h"),
-        running("production", there[0], resources("2"), band=Band.PRODUCTION),
+        running("production", there[0], resources("2"), band=PriorityBand.PRODUCTION),
     ]
-    wants = job("p", resources("2", "1Gi"), band=Band.PRODUCTION)
+    wants = job("p", resources("2", "1Gi"), band=PriorityBand.PRODUCTION)
     free_memory = [replace(there[0], free=resources("0", "8Gi"))]
     assert [each.attempt for each in plan(free_memory, wants, runs=runs).preemptions] == ["young"]
     many = plan(free_memory, replace(wants, resources=resources("6", "1Gi")), runs=runs)
@@ -207,7 +207,10 @@ def test_the_lowest_band_is_stopped_first_and_the_youngest_of_it():
 
 def test_batch_pushes_nobody():
     there = [worker("a", CPU, used=CPU)]
-    assert plan(there, job("b", ONE, band=Band.BATCH), runs=[running("r", there[0], CPU)]).preemptions == []
+    assert (
+        plan(there, job("b", ONE, band=PriorityBand.BATCH), runs=[running("r", there[0], CPU)]).preemptions
+        == []
+    )
 
 
 def test_fewer_victims_are_preferred():
@@ -215,14 +218,14 @@ def test_fewer_victims_are_preferred():
     large = worker("large", CPU, used=CPU)
     runs = [running(f"s{n}", small, resources("1", "4Gi"), since=f"{n + 1}m") for n in range(8)]
     runs.append(running("one", large, CPU, since="9h"))
-    found = plan([small, large], job("p", resources("8", "4Gi"), band=Band.PRODUCTION), runs=runs)
+    found = plan([small, large], job("p", resources("8", "4Gi"), band=PriorityBand.PRODUCTION), runs=runs)
     assert [each.attempt for each in found.preemptions] == ["one"]
 
 
 def test_a_gang_of_victims_goes_whole_and_what_it_frees_elsewhere_serves_the_next():
     there = [worker(name, GPU, used=GPU) for name in "ab"]
     runs = [running(f"r-{at.id}", at, GPU, of="gang") for at in there]
-    jobs = [job(name, WHOLE_GPU, band=Band.PRODUCTION) for name in ("p", "q")]
+    jobs = [job(name, WHOLE_GPU, band=PriorityBand.PRODUCTION) for name in ("p", "q")]
     found = plan(there, *jobs, runs=runs)
     assert {each.attempt for each in found.preemptions} == {"r-a", "r-b"}
     assert {each.job for each in found.preemptions} == {"p"}
@@ -232,7 +235,7 @@ def test_a_gang_of_victims_goes_whole_and_what_it_frees_elsewhere_serves_the_nex
 def test_a_gang_that_pushes_gets_one_group_and_only_what_it_needs():
     there = [worker(f"{part}{n}", GPU, used=GPU, part_of=part) for part in "st" for n in range(2)]
     runs = [running(f"r-{at.id}", at, GPU) for at in there]
-    gang = job("p", WHOLE_GPU, 2, band=Band.PRODUCTION, where=placement(gang="slice"))
+    gang = job("p", WHOLE_GPU, 2, band=PriorityBand.PRODUCTION, where=placement(gang="slice"))
     found = plan(there, gang, runs=runs)
     assert len({name.attempt[2] for name in found.preemptions}) == 1
     assert len(found.preemptions) == 2
@@ -242,7 +245,7 @@ def test_a_gang_that_pushes_gets_one_group_and_only_what_it_needs():
 def test_lower_bands_do_not_take_what_a_claim_counts_on():
     there = [worker("a", GPU, used=resources("4", gpus=6))]
     stopping = replace(running("r", there[0], resources("4", gpus=6)), stopping=True)
-    jobs = [job("p", WHOLE_GPU, band=Band.PRODUCTION), job("b", ONE_GPU, band=Band.BATCH)]
+    jobs = [job("p", WHOLE_GPU, band=PriorityBand.PRODUCTION), job("b", ONE_GPU, band=PriorityBand.BATCH)]
     found = plan(there, *jobs, runs=[stopping])
     assert (found.assignments, found.preemptions) == ([], [])
     assert [each.job for each in found.claims] == ["p"]
@@ -279,7 +282,7 @@ def test_who_holds_says_what_and_the_others_say_for_whom():
     found = plan(there, overdue(job("large", WHOLE_GPU)), job("small", ONE_GPU, user="eve"))
     assert found.assignments == []
     assert [(hold.job, hold.workers) for hold in found.holds] == [("large", ("a",))]
-    assert found.reasons[JobId("large")].code is WaitCode.HOLDING
+    assert found.reasons[JobId("large")].code is PendingCode.HOLDING
     assert (
         found.reasons[JobId("small")].sentence
         == "The room there is, is kept for large, which has waited longer."
@@ -291,7 +294,7 @@ def test_one_place_per_band_is_held_and_higher_bands_may_use_it():
     jobs = [
         overdue(job("one", WHOLE_GPU)),
         overdue(job("two", WHOLE_GPU)),
-        job("p", ONE_GPU, band=Band.PRODUCTION),
+        job("p", ONE_GPU, band=PriorityBand.PRODUCTION),
     ]
     found = plan(there, *jobs, job("small", ONE_GPU, 14, user="eve"))
     assert [hold.job for hold in found.holds] == ["one"]
@@ -306,7 +309,7 @@ def test_nothing_is_held_for_what_would_not_fit_even_then():
 
 def test_nothing_is_held_for_a_user_who_has_more_than_an_equal_part():
     there = [worker("a", GPU, used=resources("1", gpus=6))]
-    mine = replace(running("r", there[0], resources("1", gpus=6), band=Band.INTERACTIVE), user="ada")
+    mine = replace(running("r", there[0], resources("1", gpus=6), band=PriorityBand.INTERACTIVE), user="ada")
     found = plan(there, overdue(job("large", WHOLE_GPU)), job("small", ONE_GPU, user="eve"), runs=[mine])
     assert (found.holds, places(found, "small")) == ([], ["a"])
 
@@ -321,7 +324,7 @@ def test_a_gang_waits_until_its_last_attempts_are_gone():
     stopping = replace(running("r", there[0], ONE_GPU, of="j"), stopping=True)
     found = plan(there, job("j", ONE_GPU, 2, where=placement(gang="slice")), runs=[stopping])
     assert (found.assignments, found.demand) == ([], [])
-    assert found.reasons[JobId("j")].code is WaitCode.SETTLING
+    assert found.reasons[JobId("j")].code is PendingCode.SETTLING
 
 
 def test_the_demand_of_a_gang_across_slices_says_what_is_there_of_it():

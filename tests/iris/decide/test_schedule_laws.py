@@ -7,17 +7,17 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neorion.iris.decide import Assignment, Plan, schedule
-from neorion.iris.model import Cap, ClusterView, JobView, Resources, WaitCode, WorkerView
+from neorion.iris.decide import Assignment, SchedulePlan, schedule
+from neorion.iris.model import ClusterView, JobView, PendingCode, Quota, Resources, WorkerView
 from neorion.iris.testing import NOW, clusters, job, workers
 
 LAW = settings(deadline=None)
 NOT_FOR_ROOM = (
-    WaitCode.USER_CAP,
-    WaitCode.USER_CPU,
-    WaitCode.USER_MEMORY,
-    WaitCode.USER_GPUS,
-    WaitCode.SETTLING,
+    PendingCode.USER_CAP,
+    PendingCode.USER_CPU,
+    PendingCode.USER_MEMORY,
+    PendingCode.USER_GPUS,
+    PendingCode.SETTLING,
 )
 
 
@@ -45,7 +45,7 @@ def times(wants: Resources, there: list[int], most: int) -> int:
 class World:
     """A view and its plan, with the sums that the laws speak of."""
 
-    def __init__(self, view: ClusterView, plan: Plan) -> None:
+    def __init__(self, view: ClusterView, plan: SchedulePlan) -> None:
         self.view = view
         self.plan = plan
         self.workers = {each.id: each for each in view.workers}
@@ -308,7 +308,7 @@ def test_demand_is_what_found_neither_place_nor_claim(view: ClusterView):
         limited = reason is not None and reason.code in NOT_FOR_ROOM
         wants = 0 if limited else world.left(each)
         # A cap may leave less than is wanted.
-        assert demand.get(each.id, 0) == wants or (view.caps.of(each.user) != Cap() and wants)
+        assert demand.get(each.id, 0) == wants or (view.caps.of(each.user) != Quota() and wants)
 
 
 @LAW

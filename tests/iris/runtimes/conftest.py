@@ -11,8 +11,8 @@ import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 import pytest
 
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.model import AttemptId, Call, Command, Digest, Environment, Resources
-from neorion.iris.ports import Order
+from neorion.iris.model import AttemptId, Command, Digest, FunctionCall, Resources, TaskEnvironment
+from neorion.iris.ports import AttemptSpec
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds
 
@@ -26,13 +26,13 @@ class Orders:
 
     root: Path
 
-    def command(self, *argv: str) -> Order:
-        return Order(SystemIds().new(AttemptId), Command(argv), Environment(), (), Resources())
+    def command(self, *argv: str) -> AttemptSpec:
+        return AttemptSpec(SystemIds().new(AttemptId), Command(argv), TaskEnvironment(), (), Resources())
 
-    def shell(self, script: str) -> Order:
+    def shell(self, script: str) -> AttemptSpec:
         return self.command("sh", "-c", script)
 
-    def program(self, function: Callable[..., object], *args: object) -> Order:
+    def program(self, function: Callable[..., object], *args: object) -> AttemptSpec:
         """The function as a program of its own: `python`, not the fork server's interpreter."""
         order = self.command()
         file = self.root / f"{order.attempt}.program"
@@ -40,15 +40,15 @@ class Orders:
         source = "import pickle, sys; function, args = pickle.load(open(sys.argv[1], 'rb')); function(*args)"
         return replace(order, entry=Command(("python", "-c", source, str(file))))
 
-    def call(self, function: Callable[..., object], *args: object, pool: str = "") -> Order:
+    def call(self, function: Callable[..., object], *args: object, pool: str = "") -> AttemptSpec:
         attempt = SystemIds().new(AttemptId)
         code, given = self.root / f"{attempt}.function", self.root / f"{attempt}.input"
         code.write_bytes(cloudpickle.dumps(function))
         given.write_bytes(pickle.dumps((args, {})))
-        return Order(
+        return AttemptSpec(
             attempt,
-            Call(Digest("any")),
-            Environment(),
+            FunctionCall(Digest("any")),
+            TaskEnvironment(),
             (),
             Resources(),
             function=code,

@@ -15,8 +15,8 @@ import pytest
 
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.adapters.runtimes.process.task import bundle
-from neorion.iris.model import Environment
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.model import TaskEnvironment
+from neorion.iris.ports import ExitKind, Phase
 from neorion.iris.testing.runtime_waits import ended, written
 from neorion.keel.base import Duration, Invalid
 from tests.iris.runtimes.conftest import Orders
@@ -152,7 +152,7 @@ async def test_an_attempt_with_a_hostile_bundle_is_not_started(
 ):
     zipped = archive(tmp_path / "b.zip", *HOSTILE["climbs out"])
     end = await run(runtime, replace(orders.command("true"), bundle=zipped))
-    assert end.kind is EndKind.NOT_STARTED
+    assert end.kind is ExitKind.NOT_STARTED
     assert "leads out of the working directory" in end.message
 
 
@@ -174,7 +174,7 @@ def wheel(folder: Path, value: str) -> str:
 async def test_packages_are_installed_once_for_all_who_ask(
     runtime: ProcessRuntime, orders: Orders, root: Path, tmp_path: Path
 ):
-    environment = Environment(packages=(wheel(tmp_path, "one"),))
+    environment = TaskEnvironment(packages=(wheel(tmp_path, "one"),))
 
     def uses_it() -> object:
         return importlib.import_module("tiny_one").VALUE
@@ -201,9 +201,9 @@ async def test_a_failed_installation_is_told_with_its_last_lines_and_not_kept(
     file = tmp_path / "tiny_two-1.0-py3-none-any.whl"
     whole = file.read_bytes()
     file.write_bytes(b"broken")
-    order = replace(orders.command("true"), environment=Environment(packages=(wanted,)))
+    order = replace(orders.command("true"), environment=TaskEnvironment(packages=(wanted,)))
     end = await run(runtime, order)
-    assert end.kind is EndKind.NOT_STARTED
+    assert end.kind is ExitKind.NOT_STARTED
     assert "could not be installed" in end.message
     assert "ERROR" in end.message
     assert not [path for path in (root / "packages").iterdir() if path.is_dir()]
@@ -217,7 +217,7 @@ async def test_setup_runs_in_the_working_directory_and_is_seen_as_building(
     order = replace(
         # Each part long enough to be told apart from the next.
         orders.shell("sleep 0.2; cat made"),
-        environment=Environment(setup=("echo preparing", "sleep 0.2", "echo made > made")),
+        environment=TaskEnvironment(setup=("echo preparing", "sleep 0.2", "echo made > made")),
     )
     phases = list[Phase]()
     async with aclosing(runtime.changes()) as changes:
@@ -239,9 +239,10 @@ async def test_what_setup_keeps_is_made_once_for_all_who_ask_for_the_same(
     runtime: ProcessRuntime, orders: Orders
 ):
     same = [
-        replace(orders.shell("ls $IRIS_ENV_DIR"), environment=Environment(setup=(ONCE,))) for _ in range(3)
+        replace(orders.shell("ls $IRIS_ENV_DIR"), environment=TaskEnvironment(setup=(ONCE,)))
+        for _ in range(3)
     ]
-    other = replace(orders.shell("ls $IRIS_ENV_DIR"), environment=Environment(setup=(ONCE, "true")))
+    other = replace(orders.shell("ls $IRIS_ENV_DIR"), environment=TaskEnvironment(setup=(ONCE, "true")))
     for order in (*same, other):
         await runtime.start(order)
     for order in (*same, other):
@@ -254,10 +255,10 @@ async def test_a_setup_that_failed_is_begun_alone_again(
     runtime: ProcessRuntime, orders: Orders, tmp_path: Path
 ):
     setup = (f"{ONCE}; test -e {tmp_path}/right",)
-    first = replace(orders.command("true"), environment=Environment(setup=setup))
-    assert (await run(runtime, first)).kind is EndKind.NOT_STARTED
+    first = replace(orders.command("true"), environment=TaskEnvironment(setup=setup))
+    assert (await run(runtime, first)).kind is ExitKind.NOT_STARTED
     (tmp_path / "right").touch()
-    second = replace(orders.shell("ls $IRIS_ENV_DIR"), environment=Environment(setup=setup))
+    second = replace(orders.shell("ls $IRIS_ENV_DIR"), environment=TaskEnvironment(setup=setup))
     assert (await run(runtime, second)).well
     assert log_of(runtime, second) == "made\n"
 
@@ -266,10 +267,11 @@ async def test_a_failed_setup_is_not_started_and_shows_its_last_lines(
     runtime: ProcessRuntime, orders: Orders
 ):
     order = replace(
-        orders.command("true"), environment=Environment(setup=("echo so far so good; exit 3", "echo never"))
+        orders.command("true"),
+        environment=TaskEnvironment(setup=("echo so far so good; exit 3", "echo never")),
     )
     end = await run(runtime, order)
-    assert end.kind is EndKind.NOT_STARTED
+    assert end.kind is ExitKind.NOT_STARTED
     assert "ended with 3" in end.message
     assert "so far so good" in end.message
     assert "never" not in log_of(runtime, order)
@@ -278,13 +280,13 @@ async def test_a_failed_setup_is_not_started_and_shows_its_last_lines(
 async def test_a_build_can_be_stopped(runtime: ProcessRuntime, orders: Orders):
     order = replace(
         orders.shell("echo never"),
-        environment=Environment(setup=("trap '' TERM; echo building; while :; do sleep 1000; done",)),
+        environment=TaskEnvironment(setup=("trap '' TERM; echo building; while :; do sleep 1000; done",)),
     )
     await runtime.start(order)
     await written(runtime.log(order.attempt), "building")
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration.of(ms=50))
-        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
     assert log_of(runtime, order) == "building\n"
 
 
@@ -303,9 +305,9 @@ async def test_what_setup_installs_is_for_the_tasks_of_that_environment_alone(
     runtime: ProcessRuntime, orders: Orders, tmp_path: Path
 ):
     three, four = (wheel(tmp_path, name).partition("@ ")[2] for name in ("three", "four"))
-    first = Environment(setup=(f"pip install {three}",))
-    second = Environment(setup=(f"python3 -m pip install {four}",))
-    plain = Environment()
+    first = TaskEnvironment(setup=(f"pip install {three}",))
+    second = TaskEnvironment(setup=(f"python3 -m pip install {four}",))
+    plain = TaskEnvironment()
     for environment, wanted in ((first, "three"), (second, "four"), (plain, "")):
         for name in ("three", "four"):
             order = replace(orders.call(importing(f"tiny_{name}")), environment=environment)
@@ -322,7 +324,7 @@ async def test_the_python_of_an_environment_finds_what_the_worker_has(
 ):
     order = replace(
         orders.command("python", "-c", "import sys, msgspec, neorion; print(sys.prefix != sys.base_prefix)"),
-        environment=Environment(setup=('test "$(command -v python)" = "$VIRTUAL_ENV/bin/python"',)),
+        environment=TaskEnvironment(setup=('test "$(command -v python)" = "$VIRTUAL_ENV/bin/python"',)),
     )
     end = await run(runtime, order)
     assert end.well, end
@@ -332,7 +334,7 @@ async def test_the_python_of_an_environment_finds_what_the_worker_has(
 async def test_bundles_that_name_other_packages_have_other_environments(
     runtime: ProcessRuntime, orders: Orders, tmp_path: Path
 ):
-    environment = Environment(setup=("pip install -r wanted/needs.txt",))
+    environment = TaskEnvironment(setup=("pip install -r wanted/needs.txt",))
     urls = {name: wheel(tmp_path, name).partition("@ ")[2] for name in ("five", "six")}
     for name, url in urls.items():
         bundled = archive(
@@ -346,7 +348,7 @@ async def test_bundles_that_name_other_packages_have_other_environments(
 async def test_other_code_beside_the_same_packages_has_the_same_environment(
     runtime: ProcessRuntime, orders: Orders, tmp_path: Path
 ):
-    environment = Environment(setup=("cat requirements.txt",))
+    environment = TaskEnvironment(setup=("cat requirements.txt",))
     kept: list[str] = []
     for code in ("1", "2"):
         bundled = archive(

@@ -21,9 +21,9 @@ import anyio
 import pytest
 
 from neorion.iris.adapters.runtimes.process.forkserver.attempt import NO_RESULT
-from neorion.iris.adapters.runtimes.process.result_file import Status, load, read_head
+from neorion.iris.adapters.runtimes.process.result_file import ResultStatus, load, read_head
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.ports import End, EndKind, Order
+from neorion.iris.ports import AttemptExit, AttemptSpec, ExitKind
 from neorion.iris.testing.runtime_waits import ended
 from neorion.keel.base import Terminal
 from tests.iris.runtimes.conftest import Orders
@@ -31,16 +31,16 @@ from tests.iris.runtimes.conftest import Orders
 pytestmark = pytest.mark.anyio
 
 
-async def run(runtime: ProcessRuntime, order: Order) -> End:
+async def run(runtime: ProcessRuntime, order: AttemptSpec) -> AttemptExit:
     await runtime.start(order)
     return await ended(runtime, order.attempt)
 
 
-def log_of(runtime: ProcessRuntime, order: Order) -> str:
+def log_of(runtime: ProcessRuntime, order: AttemptSpec) -> str:
     return runtime.log(order.attempt).read_text()
 
 
-def value_of(end: End) -> Any:
+def value_of(end: AttemptExit) -> Any:
     assert end.result is not None
     return load(end.result)
 
@@ -53,7 +53,7 @@ async def test_sys_exit_ends_as_a_program_would(
 ):
     order = orders.call(sys.exit, ending)
     end = await run(runtime, order)
-    assert (end.kind, end.code) == (EndKind.EXIT, code)
+    assert (end.kind, end.code) == (ExitKind.EXIT, code)
     if code:
         with pytest.raises(SystemExit):
             value_of(end)
@@ -66,14 +66,14 @@ async def test_a_process_that_ends_itself_has_no_result_and_did_not_end_well(
     runtime: ProcessRuntime, orders: Orders
 ):
     quiet, loud = await run(runtime, orders.call(os._exit, 0)), await run(runtime, orders.call(os._exit, 9))
-    assert (quiet.kind, quiet.code, quiet.well, quiet.result) == (EndKind.EXIT, NO_RESULT, False, None)
+    assert (quiet.kind, quiet.code, quiet.well, quiet.result) == (ExitKind.EXIT, NO_RESULT, False, None)
     assert "before its function returned" in quiet.message
-    assert (loud.kind, loud.code, loud.result) == (EndKind.EXIT, 9, None)
+    assert (loud.kind, loud.code, loud.result) == (ExitKind.EXIT, 9, None)
 
 
 async def test_a_signal_to_itself_is_told(runtime: ProcessRuntime, orders: Orders):
     end = await run(runtime, orders.call(signal.raise_signal, signal.SIGSEGV))
-    assert (end.kind, end.code) == (EndKind.SIGNAL, signal.SIGSEGV)
+    assert (end.kind, end.code) == (ExitKind.SIGNAL, signal.SIGSEGV)
 
 
 async def test_an_interrupt_is_an_error_like_others(runtime: ProcessRuntime, orders: Orders):
@@ -127,7 +127,7 @@ async def test_a_value_that_cannot_be_pickled_is_a_failure_that_says_so(
 ):
     order = orders.call(make)
     end = await run(runtime, order)
-    assert (end.kind, end.code) == (EndKind.EXIT, 1)
+    assert (end.kind, end.code) == (ExitKind.EXIT, 1)
     with pytest.raises(Terminal, match=why) as caught:
         value_of(end)
     assert caught.value.code == "runtime.unpicklable"
@@ -148,7 +148,7 @@ async def test_an_error_that_cannot_be_pickled_keeps_its_words(runtime: ProcessR
         value_of(end)
     assert end.result is not None
     head = read_head(end.result)
-    assert head.status is Status.ERROR
+    assert head.status is ResultStatus.ERROR
     assert "in fails" in head.text
 
 
@@ -272,7 +272,7 @@ async def test_what_is_printed_without_an_end_of_line_is_in_the_log(runtime: Pro
     assert log_of(runtime, order) == "no end\n"
 
 
-def spoil(order: Order) -> None:
+def spoil(order: AttemptSpec) -> None:
     assert order.function is not None
     Path(order.function).write_bytes(b"cno_such_module\nf\n.")
 

@@ -11,25 +11,25 @@ from hypothesis import strategies as st
 
 from neorion.iris.adapters.runtimes.process import protocol, result_file
 from neorion.iris.adapters.runtimes.process.forkserver import exit_log
-from neorion.iris.adapters.runtimes.process.forkserver.event_loop import DEAD_MAX, Loop
-from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal
-from neorion.iris.adapters.runtimes.process.protocol import Codec, Done, Ended, Stop
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import DEAD_MAX, SelectorLoop
+from neorion.iris.adapters.runtimes.process.forkserver.exit_log import ExitLog
+from neorion.iris.adapters.runtimes.process.protocol import Codec, ExitInfo, Reply, Stop
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.ports import End, EndKind
+from neorion.iris.ports import AttemptExit, ExitKind
 from neorion.iris.testing.runtime_waits import ended
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import LEASE, Orders, forkserver, gone
 
 ENDS = {
-    "a": Ended(EndKind.EXIT, 3, "x" * 50),
-    "b": Ended(EndKind.LOST),
-    "c": Ended(EndKind.EXIT, 0, "", True, 7),
+    "a": ExitInfo(ExitKind.EXIT, 3, "x" * 50),
+    "b": ExitInfo(ExitKind.LOST),
+    "c": ExitInfo(ExitKind.EXIT, 0, "", True, 7),
 }
 
 
 def written(path: Path) -> bytes:
-    book = Journal(path)
+    book = ExitLog(path)
     for attempt, end in ENDS.items():
         book.append(attempt, end, durable=True)
         book.write()
@@ -38,7 +38,7 @@ def written(path: Path) -> bytes:
 
 def test_ends_are_read_back(tmp_path: Path):
     written(tmp_path / "ends")
-    assert Journal(tmp_path / "ends").ends == ENDS
+    assert ExitLog(tmp_path / "ends").ends == ENDS
 
 
 def test_a_journal_cut_anywhere_holds_a_beginning_of_what_was_written(tmp_path: Path):
@@ -46,28 +46,28 @@ def test_a_journal_cut_anywhere_holds_a_beginning_of_what_was_written(tmp_path: 
     beginnings = [dict(list(ENDS.items())[:count]) for count in range(4)]
     for length in range(len(data)):
         (tmp_path / "cut").write_bytes(data[:length])
-        assert Journal(tmp_path / "cut").ends in beginnings[:3]
+        assert ExitLog(tmp_path / "cut").ends in beginnings[:3]
 
 
 def test_a_flipped_bit_hides_what_follows_and_makes_nothing_up(tmp_path: Path):
     data = written(tmp_path / "ends")
     for at in range(len(data)):
         (tmp_path / "cut").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        assert Journal(tmp_path / "cut").ends.items() <= ENDS.items()
+        assert ExitLog(tmp_path / "cut").ends.items() <= ENDS.items()
 
 
 def test_a_cut_journal_takes_new_ends(tmp_path: Path):
     data = written(tmp_path / "ends")
     (tmp_path / "ends").write_bytes(data[:-3])
-    book = Journal(tmp_path / "ends")
+    book = ExitLog(tmp_path / "ends")
     book.append("d", ENDS["b"], durable=False)
     book.write()
-    assert Journal(tmp_path / "ends").ends == {"a": ENDS["a"], "b": ENDS["b"], "d": ENDS["b"]}
+    assert ExitLog(tmp_path / "ends").ends == {"a": ENDS["a"], "b": ENDS["b"], "d": ENDS["b"]}
 
 
 def test_forgotten_ends_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(exit_log, "DEAD_MAX", 10)
-    book = Journal(tmp_path / "ends")
+    book = ExitLog(tmp_path / "ends")
     for number in range(200):
         book.append(f"n{number}", ENDS["a"], durable=False)
         book.write()
@@ -75,11 +75,11 @@ def test_forgotten_ends_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monke
     book.append("kept", ENDS["b"], durable=False)
     book.write()
     assert (tmp_path / "ends").stat().st_size < 30 * 100
-    assert Journal(tmp_path / "ends").ends["kept"] == ENDS["b"]
+    assert ExitLog(tmp_path / "ends").ends["kept"] == ENDS["b"]
 
 
 def test_a_disk_without_room_loses_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    book = Journal(tmp_path / "ends")
+    book = ExitLog(tmp_path / "ends")
     book.append("a", ENDS["a"], durable=False)
     real = os.write
 
@@ -92,7 +92,7 @@ def test_a_disk_without_room_loses_no_end(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "write", real)
     book.append("b", ENDS["b"], durable=False)
     book.write()
-    assert Journal(tmp_path / "ends").ends == {"a": ENDS["a"], "b": ENDS["b"]}
+    assert ExitLog(tmp_path / "ends").ends == {"a": ENDS["a"], "b": ENDS["b"]}
 
 
 values = st.recursive(
@@ -128,7 +128,7 @@ def test_a_head_is_read_without_unpickling(tmp_path: Path):
             return os._exit, (1,)
 
     result_file.write_value(str(tmp_path / "result"), Bomb(), flush=False)
-    assert result_file.read_head(tmp_path / "result").status is result_file.Status.VALUE
+    assert result_file.read_head(tmp_path / "result").status is result_file.ResultStatus.VALUE
 
 
 @given(cuts=st.lists(st.integers(0, 400), max_size=8))
@@ -150,17 +150,17 @@ def test_a_frame_of_another_language_is_refused():
     codec: Codec[protocol.Report] = protocol.reports()
     with pytest.raises(msgspec.DecodeError):
         list(codec.feed(protocol.frame([{"no": "message"}])))
-    assert list(protocol.reports().feed(protocol.frame([Done(1)]))) == [Done(1)]
+    assert list(protocol.reports().feed(protocol.frame([Reply(1)]))) == [Reply(1)]
 
 
 def test_cancelled_timers_do_not_pile_up():
-    loop = Loop()
+    loop = SelectorLoop()
     for _ in range(50 * DEAD_MAX):
         loop.after(10**15, lambda: None).cancel()
     assert len(loop._heap) <= 3 * DEAD_MAX
 
 
-def tear(end: End) -> None:
+def tear(end: AttemptExit) -> None:
     assert end.result is not None
     Path(end.result).write_bytes(b"")
 
@@ -178,4 +178,4 @@ async def test_a_result_that_was_torn_is_lost_not_wrong(root: Path, orders: Orde
     await gone(server)
     tear(end)
     async with ProcessRuntime(root, SystemClock()) as second:
-        assert (await ended(second, order.attempt)).kind is EndKind.LOST
+        assert (await ended(second, order.attempt)).kind is ExitKind.LOST

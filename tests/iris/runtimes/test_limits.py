@@ -13,7 +13,7 @@ from neorion.iris.adapters.runtimes.process import cgroups, procfs
 from neorion.iris.adapters.runtimes.process.forkserver.server import RUN_GRACE_NS
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import Resources
-from neorion.iris.ports import EndKind
+from neorion.iris.ports import ExitKind
 from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
@@ -41,15 +41,15 @@ async def test_out_of_memory_is_told_from_a_kill(runtime: ProcessRuntime, orders
 
     end = await run(runtime, replace(orders.call(greedy), resources=Resources(memory=128 * MIB)))
     if grouped(root):
-        assert (end.kind, end.code) == (EndKind.OUT_OF_MEMORY, 9)
+        assert (end.kind, end.code) == (ExitKind.OUT_OF_MEMORY, 9)
         assert "memory" in end.message
     else:
         # Resource limits make the allocation fail instead, which the task itself sees.
-        assert (end.kind, end.code) == (EndKind.EXIT, 1)
+        assert (end.kind, end.code) == (ExitKind.EXIT, 1)
         with pytest.raises(MemoryError):
             value_of(end)
     kill = await run(runtime, replace(orders.shell("kill -9 $$"), resources=Resources(memory=128 * MIB)))
-    assert (kill.kind, kill.code) == (EndKind.SIGNAL, 9)
+    assert (kill.kind, kill.code) == (ExitKind.SIGNAL, 9)
 
 
 async def test_a_child_out_of_memory_names_the_cause_too(runtime: ProcessRuntime, orders: Orders, root: Path):
@@ -57,7 +57,7 @@ async def test_a_child_out_of_memory_names_the_cause_too(runtime: ProcessRuntime
         orders.shell("python -c 'len(bytearray(512 << 20))'; exit 3"), resources=Resources(memory=128 * MIB)
     )
     end = await run(runtime, order)
-    assert (end.kind, end.code) == (EndKind.OUT_OF_MEMORY if grouped(root) else EndKind.EXIT, 3)
+    assert (end.kind, end.code) == (ExitKind.OUT_OF_MEMORY if grouped(root) else ExitKind.EXIT, 3)
 
 
 async def test_within_its_limits_a_task_notices_nothing(runtime: ProcessRuntime, orders: Orders):
@@ -82,7 +82,7 @@ async def test_a_fork_bomb_is_contained_and_ended(runtime: ProcessRuntime, order
     with anyio.fail_after(60):
         assert (await run(runtime, orders.call(lambda: 1))).well
         end = await ended(runtime, order.attempt)
-    assert end.kind in {EndKind.TIMED_OUT, EndKind.OUT_OF_MEMORY}
+    assert end.kind in {ExitKind.TIMED_OUT, ExitKind.OUT_OF_MEMORY}
     assert procfs.children(forkserver(root)) == set()
 
 
@@ -94,7 +94,7 @@ async def test_a_task_whose_time_is_over_may_clean_up(runtime: ProcessRuntime, o
     await runtime.start(order)
     with anyio.fail_after(60):
         end = await ended(runtime, order.attempt)
-    assert end.kind is EndKind.TIMED_OUT
+    assert end.kind is ExitKind.TIMED_OUT
     assert log_of(runtime, order).endswith("saved\n")
 
 
@@ -106,7 +106,7 @@ async def test_a_task_whose_time_is_over_and_that_goes_on_is_killed(runtime: Pro
     await runtime.start(order)
     with anyio.fail_after(80):
         end = await ended(runtime, order.attempt)
-    assert end.kind is EndKind.TIMED_OUT
+    assert end.kind is ExitKind.TIMED_OUT
     assert anyio.current_time() - began > RUN_GRACE_NS / 1e9
 
 
@@ -181,14 +181,14 @@ async def group_after(runtime: ProcessRuntime, orders: Orders, script: str, memo
 
 def test_few_groups_wait_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cgroups, "IDLE_MAX", 2)
-    spare = cgroups.SpareGroups(cgroups.Groups(2, *[str(tmp_path)] * 3))
-    names = [spare.take(cgroups.Asked(memory, 0)) for memory in (16, 32, 64)]
+    spare = cgroups.CgroupCache(cgroups.CgroupManager(2, *[str(tmp_path)] * 3))
+    names = [spare.take(cgroups.ResourceLimits(memory, 0)) for memory in (16, 32, 64)]
     for name in names:
         for file, text in (("cgroup.procs", ""), ("memory.current", "1"), ("memory.events", "oom_kill 0")):
             (tmp_path / name / file).write_text(text)
         spare.give_back(name)
-    assert [spare.take(cgroups.Asked(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
-    assert spare.take(cgroups.Asked(16, 0)) not in names
+    assert [spare.take(cgroups.ResourceLimits(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
+    assert spare.take(cgroups.ResourceLimits(16, 0)) not in names
 
 
 def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_path: Path):
@@ -198,7 +198,7 @@ def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_
     kept = {own, tmp_path / "iris-1", tmp_path / "iris-of-somebody", tmp_path / "other"}
     for path in (*kept, tmp_path / f"iris-{dead.pid}" / "attempt-1"):
         path.mkdir(parents=True)
-    cgroups.Groups(2, str(own), str(own), str(own)).sweep_after_the_dead()
+    cgroups.CgroupManager(2, str(own), str(own), str(own)).sweep_after_the_dead()
     assert set(tmp_path.iterdir()) == kept
 
 
@@ -219,8 +219,8 @@ def groups_of(pid: int) -> list[Path]:
 
 
 def test_groups_of_the_second_version_are_one_directory(tmp_path: Path):
-    groups = cgroups.Groups(2, str(tmp_path), str(tmp_path), str(tmp_path))
-    groups.make("attempt-1", cgroups.Asked(memory=1000, cpu_milli=2500))
+    groups = cgroups.CgroupManager(2, str(tmp_path), str(tmp_path), str(tmp_path))
+    groups.make("attempt-1", cgroups.ResourceLimits(memory=1000, cpu_milli=2500))
     groups.join("attempt-1")
     written = {path.name: path.read_text() for path in (tmp_path / "attempt-1").iterdir()}
     assert written == {

@@ -19,7 +19,7 @@ from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.ports import ExitKind, Phase
 from neorion.iris.testing.runtime_waits import ended, said, written
 from neorion.keel.base import Conflict, Duration, Invalid, Retry
 from neorion.keel.clock import SystemClock
@@ -86,7 +86,7 @@ async def test_a_killed_fork_server_loses_its_tasks_and_leaves_no_process(
     old = forkserver(root)
     os.kill(old, signal.SIGKILL)
     for order, pid in zip(tasks, pids, strict=True):
-        assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.LOST
         # Told only when it is true: the next fork server waits for the burial.
         assert procfs.read(int(pid.read_text())) is None
     end = await ended(runtime, kept.attempt)
@@ -118,7 +118,7 @@ async def test_nothing_is_told_to_be_lost_before_it_is_gone(
         assert procfs.read(int(pid.read_text())) is not None
     finally:
         os.kill(server.parent, signal.SIGCONT)
-    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+    assert (await ended(runtime, order.attempt)).kind is ExitKind.LOST
     assert procfs.read(int(pid.read_text())) is None
 
 
@@ -133,7 +133,7 @@ async def test_a_killed_guardian_takes_everything_with_it(
     assert process is not None
     os.kill(process.parent, signal.SIGKILL)
     await gone(task)
-    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+    assert (await ended(runtime, order.attempt)).kind is ExitKind.LOST
 
 
 async def test_the_lease_ends_tasks_even_when_the_fork_server_is_stuck(
@@ -149,7 +149,7 @@ async def test_the_lease_ends_tasks_even_when_the_fork_server_is_stuck(
         await gone(task)
     finally:
         os.kill(server, signal.SIGCONT)
-    assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+    assert (await ended(runtime, order.attempt)).kind is ExitKind.LOST
 
 
 async def test_the_lease_ends_tasks_when_the_worker_is_dead(root: Path, orders: Orders):
@@ -164,7 +164,7 @@ async def test_the_lease_ends_tasks_when_the_worker_is_dead(root: Path, orders: 
     # With nothing left to look after, and nobody to look after it for, the fork server ends too.
     await gone(parent)
     async with ProcessRuntime(root, SystemClock()) as runtime:
-        assert (await ended(runtime, order.attempt)).kind is EndKind.LOST
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.LOST
 
 
 async def test_of_two_workers_the_newer_one_stays(root: Path, orders: Orders):
@@ -196,7 +196,7 @@ async def test_requests_without_an_answer_are_sent_again(runtime: ProcessRuntime
         await anyio.lowlevel.checkpoint()
         os.kill(forkserver(root), signal.SIGKILL)
     ends = {(await ended(runtime, order.attempt)).kind for order in many}
-    assert ends <= {EndKind.EXIT, EndKind.LOST}
+    assert ends <= {ExitKind.EXIT, ExitKind.LOST}
 
 
 async def test_everything_is_known_at_once_however_much_it_is(root: Path):

@@ -11,7 +11,7 @@ import pytest
 from neorion.iris.adapters.runtimes.process import syscalls
 from neorion.iris.adapters.runtimes.process.log_files import LOG_BYTES_MAX, kept_from, trim
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.ports import EndKind
+from neorion.iris.ports import ExitKind
 from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders
@@ -69,7 +69,7 @@ async def test_a_task_that_writes_without_end_fills_no_disk(runtime: ProcessRunt
         # While it lives: the cap does not wait for the end.
         await until(log, lambda: last_of(log, 6) == b"ready\n" and taken(log) <= LOG_BYTES_MAX)
         await runtime.stop(order.attempt, Duration(0))
-        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
     assert taken(log) <= LOG_BYTES_MAX + (1 << 20)
     assert kept_from(log) > LOG_BYTES_MAX
 

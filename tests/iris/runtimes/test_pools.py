@@ -13,8 +13,8 @@ import pytest
 
 from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.model import Environment
-from neorion.iris.ports import EndKind, Order
+from neorion.iris.model import TaskEnvironment
+from neorion.iris.ports import AttemptSpec, ExitKind
 from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver, gone
@@ -50,7 +50,7 @@ async def test_other_pools_and_other_surroundings_have_other_processes(
     same = orders.call(counting(), "a", pool="p")
     others = [
         orders.call(counting(), "b", pool="q"),
-        replace(orders.call(counting(), "c", pool="p"), environment=Environment(setup=("true",))),
+        replace(orders.call(counting(), "c", pool="p"), environment=TaskEnvironment(setup=("true",))),
         orders.call(counting(), "d"),
     ]
     pids = [value_of(await run(runtime, order))[0] for order in (same, *others)]
@@ -58,7 +58,7 @@ async def test_other_pools_and_other_surroundings_have_other_processes(
 
 
 async def test_an_idle_process_does_not_keep_gpus_that_are_anothers(runtime: ProcessRuntime, orders: Orders):
-    def with_gpus(gpus: str, pool: str = "") -> Order:
+    def with_gpus(gpus: str, pool: str = "") -> AttemptSpec:
         return replace(orders.call(os.getpid, pool=pool), variables=(("CUDA_VISIBLE_DEVICES", gpus),))
 
     first, second = [value_of(await run(runtime, with_gpus(gpu, f"map/{gpu}"))) for gpu in "01"]
@@ -106,7 +106,7 @@ async def test_a_crash_takes_down_the_attempt_and_no_other(
 ):
     first = value_of(await run(runtime, orders.call(counting(), "a", pool="p")))
     end = await run(runtime, orders.call(crash, pool="p"))
-    assert (end.kind, end.code) in {(EndKind.EXIT, 9), (EndKind.SIGNAL, signal.SIGKILL)}
+    assert (end.kind, end.code) in {(ExitKind.EXIT, 9), (ExitKind.SIGNAL, signal.SIGKILL)}
     after = value_of(await run(runtime, orders.call(counting(), "b", pool="p")))
     assert after[0] != first[0]
     assert after[1] == 1
@@ -140,7 +140,7 @@ async def test_stopping_an_attempt_ends_its_process_and_all_below(runtime: Proce
     assert (await runtime.stats())[order.attempt].processes == 2
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration.of(ms=50))
-        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
     assert (await run(runtime, orders.call(counting(), "a", pool="p"))).well
 
 
@@ -149,10 +149,10 @@ async def test_a_pool_that_cannot_be_prepared_says_so_to_each_attempt(
 ):
     for _ in range(2):
         order = replace(
-            orders.call(counting(), "a", pool="p"), environment=Environment(setup=("echo no; exit 1",))
+            orders.call(counting(), "a", pool="p"), environment=TaskEnvironment(setup=("echo no; exit 1",))
         )
         end = await run(runtime, order)
-        assert (end.kind, end.result) == (EndKind.NOT_STARTED, None)
+        assert (end.kind, end.result) == (ExitKind.NOT_STARTED, None)
         assert "ended with 1" in end.message
 
 

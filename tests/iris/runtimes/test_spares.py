@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from neorion.iris.adapters.runtimes.process.forkserver import dir_cache
-from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import Spares, sweep
-from neorion.iris.adapters.runtimes.process.layout import Files, Place
+from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import AttemptDirCache, sweep
+from neorion.iris.adapters.runtimes.process.layout import AttemptDir, RuntimeLayout
 from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.testing.runtime_waits import ended, written
@@ -22,29 +22,29 @@ MANY = 100
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
-    found = Files(tmp_path)
+def files(tmp_path: Path) -> RuntimeLayout:
+    found = RuntimeLayout(tmp_path)
     found.make()
     return found
 
 
-def begin(files: Files, name: str) -> Place:
+def begin(files: RuntimeLayout, name: str) -> AttemptDir:
     place = files.attempt(name)
-    Spares(str(files.spare)).make(place)
+    AttemptDirCache(str(files.spare)).make(place)
     return place
 
 
-def finish(files: Files, place: Place, *, log: str = "", result: str = "") -> None:
+def finish(files: RuntimeLayout, place: AttemptDir, *, log: str = "", result: str = "") -> None:
     Path(place.log).write_text(log)
     Path(place.result).write_text(result)
     files.discard(place.home)
 
 
-def inside(place: Place) -> dict[str, int]:
+def inside(place: AttemptDir) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in Path(place.home).iterdir() if path.name != "work"}
 
 
-def test_a_folder_is_used_again_and_is_empty(files: Files):
+def test_a_folder_is_used_again_and_is_empty(files: RuntimeLayout):
     first = begin(files, "first")
     inode = Path(first.work).stat().st_ino
     finish(files, first, log="some words", result="a value")
@@ -55,37 +55,37 @@ def test_a_folder_is_used_again_and_is_empty(files: Files):
     assert list(files.trash.iterdir()) == list(files.spare.iterdir()) == []
 
 
-def leave_a_file(place: Place) -> None:
+def leave_a_file(place: AttemptDir) -> None:
     Path(place.work, "left").touch()
 
 
-def leave_a_file_beside(place: Place) -> None:
+def leave_a_file_beside(place: AttemptDir) -> None:
     Path(place.home, "left").touch()
 
 
-def close_the_folder(place: Place) -> None:
+def close_the_folder(place: AttemptDir) -> None:
     Path(place.work).chmod(0o500)
 
 
-def close_the_folder_around(place: Place) -> None:
+def close_the_folder_around(place: AttemptDir) -> None:
     Path(place.home).chmod(0)
 
 
-def close_the_log(place: Place) -> None:
+def close_the_log(place: AttemptDir) -> None:
     Path(place.log).touch()
     Path(place.log).chmod(0o400)
 
 
-def remove_the_folder(place: Place) -> None:
+def remove_the_folder(place: AttemptDir) -> None:
     Path(place.work).rmdir()
 
 
-def point_elsewhere(place: Place) -> None:
+def point_elsewhere(place: AttemptDir) -> None:
     Path(place.work).rmdir()
     Path(place.work).symlink_to("/")
 
 
-def refuse(place: Place) -> None:
+def refuse(place: AttemptDir) -> None:
     Path(place.refusal).touch()
 
 
@@ -102,7 +102,7 @@ def refuse(place: Place) -> None:
         refuse,
     ],
 )
-def test_a_folder_that_a_task_changed_is_deleted(files: Files, change: Callable[[Place], None]):
+def test_a_folder_that_a_task_changed_is_deleted(files: RuntimeLayout, change: Callable[[AttemptDir], None]):
     place = begin(files, "first")
     change(place)
     files.discard(place.home)
@@ -110,7 +110,7 @@ def test_a_folder_that_a_task_changed_is_deleted(files: Files, change: Callable[
     assert list(files.trash.iterdir()) == list(files.spare.iterdir()) == []
 
 
-def test_a_log_that_a_task_gave_another_name_is_left_as_it_is(files: Files, tmp_path: Path):
+def test_a_log_that_a_task_gave_another_name_is_left_as_it_is(files: RuntimeLayout, tmp_path: Path):
     place = begin(files, "first")
     Path(place.log).write_text("kept")
     kept = tmp_path / "kept"
@@ -121,7 +121,7 @@ def test_a_log_that_a_task_gave_another_name_is_left_as_it_is(files: Files, tmp_
     assert list(files.spare.iterdir()) == []
 
 
-def test_no_more_than_are_needed_are_kept(files: Files, monkeypatch: pytest.MonkeyPatch):
+def test_no_more_than_are_needed_are_kept(files: RuntimeLayout, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dir_cache, "SPARES_MAX", 2)
     for number in range(5):
         finish(files, begin(files, f"a{number}"))
@@ -130,7 +130,7 @@ def test_no_more_than_are_needed_are_kept(files: Files, monkeypatch: pytest.Monk
     assert list(files.trash.iterdir()) == []
 
 
-def test_a_full_disk_leaves_no_half_a_folder(files: Files, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_leaves_no_half_a_folder(files: RuntimeLayout, monkeypatch: pytest.MonkeyPatch):
     mkdir = os.mkdir
 
     def full(path: str, mode: int) -> None:
@@ -144,7 +144,7 @@ def test_a_full_disk_leaves_no_half_a_folder(files: Files, monkeypatch: pytest.M
     assert list(files.attempts.iterdir()) == []
 
 
-def test_a_full_disk_gets_its_room_back(files: Files, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_gets_its_room_back(files: RuntimeLayout, monkeypatch: pytest.MonkeyPatch):
     place = begin(files, "first")
 
     def full(source: str, target: str) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.model import Environment
-from neorion.iris.ports import EndKind
+from neorion.iris.model import TaskEnvironment
+from neorion.iris.ports import ExitKind
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import Orders
@@ -53,7 +53,9 @@ async def test_what_a_task_changes_about_its_variables_reaches_the_programs_it_s
         printed = subprocess.run(["env"], capture_output=True, check=True).stdout
         return printed.decode(), before
 
-    order = replace(orders.call(change), environment=Environment(variables=(("GIVEN", "a=b"), ("EMPTY", ""))))
+    order = replace(
+        orders.call(change), environment=TaskEnvironment(variables=(("GIVEN", "a=b"), ("EMPTY", "")))
+    )
     printed, before = value_of(await run(runtime, order))
     found = dict(line.split("=", 1) for line in printed.splitlines())
     assert before[b"GIVEN"] == b"a=b"
@@ -65,7 +67,7 @@ async def test_what_a_task_changes_about_its_variables_reaches_the_programs_it_s
 async def test_the_orders_variables_win_over_the_environments(runtime: ProcessRuntime, orders: Orders):
     order = replace(
         orders.shell('echo "$A$B"; python -c "import os; print(os.environ[\'A\'])"'),
-        environment=Environment(variables=(("A", "user"), ("B", "user"))),
+        environment=TaskEnvironment(variables=(("A", "user"), ("B", "user"))),
         variables=(("A", "system"),),
     )
     await run(runtime, order)
@@ -107,7 +109,7 @@ async def test_a_program_finds_signals_and_files_as_the_kernel_made_them(
 ):
     order = orders.shell("grep -E 'SigIgn|SigBlk' /proc/self/status; ls -l /proc/self/fd; pwd; echo $HOME")
     if limited:
-        order = replace(order, environment=Environment(setup=("true",)))
+        order = replace(order, environment=TaskEnvironment(setup=("true",)))
     assert (await run(runtime, order)).well
     lines = log_of(runtime, order).splitlines()
     # All but the two that the C library keeps for itself.
@@ -135,9 +137,9 @@ async def test_a_file_that_cannot_be_run_says_why(
     file.chmod(mode)
     order = orders.command(str(file))
     if prepared:
-        order = replace(order, environment=Environment(setup=("true",)))
+        order = replace(order, environment=TaskEnvironment(setup=("true",)))
     end = await run(runtime, order)
-    assert (end.kind, end.code) == (EndKind.NOT_STARTED, 126)
+    assert (end.kind, end.code) == (ExitKind.NOT_STARTED, 126)
     assert says in end.message
 
 
@@ -160,5 +162,5 @@ async def test_arguments_longer_than_the_kernel_takes_are_not_started(
     runtime: ProcessRuntime, orders: Orders
 ):
     end = await run(runtime, orders.command("true", "x" * (4 << 20)))
-    assert (end.kind, end.code) == (EndKind.NOT_STARTED, 126)
+    assert (end.kind, end.code) == (ExitKind.NOT_STARTED, 126)
     assert "too long" in end.message

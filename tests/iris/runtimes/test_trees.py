@@ -12,7 +12,7 @@ import pytest
 from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
-from neorion.iris.ports import EndKind
+from neorion.iris.ports import ExitKind
 from neorion.iris.testing.runtime_waits import ended, said, written
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
@@ -64,7 +64,7 @@ async def test_stopping_ends_daemons_and_those_who_trap_the_signal(
     await written(pid, "\n")
     with anyio.fail_after(grace.seconds + 1):
         await runtime.stop(order.attempt, grace)
-        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
     assert not alive(pid)
 
 
@@ -153,7 +153,7 @@ async def test_killing_outruns_forking(runtime: ProcessRuntime, orders: Orders, 
     await written(mark, "running")
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration(0))
-        assert (await ended(runtime, order.attempt)).kind is EndKind.STOPPED
+        assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
     assert procfs.children(forkserver(tmp_path / "runtime")) == set()
     assert mark.read_text() == "running\n"
 

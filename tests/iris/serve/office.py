@@ -8,18 +8,18 @@ from pathlib import Path
 import anyio
 from protobuf import Oneof
 
-from neorion.iris.app.controller import SCHEMA, Settings, services, start
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.metrics import Measured
-from neorion.iris.controllers.worker_tokens import Callers
+from neorion.iris.app.controller import SCHEMA, ControllerSettings, services, start
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.metrics import PrometheusControllerMetrics
+from neorion.iris.controllers.worker_tokens import ChainedAuthenticator
 from neorion.iris.model import Resources, SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
-from neorion.iris.ports import Order
-from neorion.iris.serve.services import Desk
-from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
-from neorion.iris.worker import Identity, Worker
+from neorion.iris.ports import AttemptSpec
+from neorion.iris.serve.services import ControllerServices
+from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
+from neorion.iris.worker import Identity, WorkerDaemon
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import AsgiApp, Channel, MemoryTransport, Principal, TokenAuthenticator, connect
@@ -48,7 +48,7 @@ class HandedOn:
 
 @dataclass(frozen=True)
 class Office:
-    desk: Desk
+    desk: ControllerServices
     metrics: Metrics
     transport: MemoryTransport
 
@@ -83,11 +83,13 @@ class Office:
 
 
 @asynccontextmanager
-async def working(there: Office, folder: Path, script: Callable[[Order], Fate]) -> AsyncGenerator[None]:
+async def working(
+    there: Office, folder: Path, script: Callable[[AttemptSpec], ScriptedOutcome]
+) -> AsyncGenerator[None]:
     """A machine with a worker, whose tasks fare as the script says."""
     clock = SystemClock()
     runtime = MemoryRuntime(folder / "runtime", clock, script)
-    worker = Worker(there.channel("by-hand"), runtime, folder / "worker", clock, system_rng())
+    worker = WorkerDaemon(there.channel("by-hand"), runtime, folder / "worker", clock, system_rng())
     async with anyio.create_task_group() as group:
         group.start_soon(runtime.run)
         group.start_soon(worker.run, Identity("by-hand-1", "host", Resources(4000, 2**32, 2**32), {}))
@@ -113,17 +115,17 @@ def asking(
 
 
 @asynccontextmanager
-async def office(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Office]:
+async def office(folder: Path, settings: ControllerSettings | None = None) -> AsyncGenerator[Office]:
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
-    settings = replace(settings or Settings(folder, secret="a secret"), by_hand=HandedOn())
+    settings = replace(settings or ControllerSettings(folder, secret="a secret"), by_hand=HandedOn())
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Supervisor() as crew,
     ):
         metrics = Metrics()
-        deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+        deck = ControllerContext.over(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
         desk = await start(settings, deck, store, crew, _unwatched)
-        callers = Callers(desk.badges, ACCOUNTS)
+        callers = ChainedAuthenticator(desk.badges, ACCOUNTS)
         app = AsgiApp(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
         async with MemoryTransport(app) as transport:
             yield Office(desk, metrics, transport)

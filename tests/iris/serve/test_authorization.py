@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from neorion.iris.app.controller import Settings
+from neorion.iris.app.controller import ControllerSettings
 from neorion.iris.model import WorkerId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.lease import Lease
+from neorion.iris.model.lease import WorkerLeaseTiming
 from neorion.keel.base import Denied, Duration, NotFound, Unauthenticated
 from tests.iris.serve.office import Office, asking, joining, office
 
@@ -186,8 +186,8 @@ async def test_whoever_joins_again_is_who_its_token_says(tmp_path: Path):
 
 
 async def test_a_revoked_token_is_refused_and_its_work_goes_elsewhere_when_the_lease_is_over(tmp_path: Path):
-    lease = Lease.within(Duration.of(seconds=0.5))
-    async with office(tmp_path, Settings(tmp_path, secret="a secret", lease=lease)) as there:
+    lease = WorkerLeaseTiming.within(Duration.of(seconds=0.5))
+    async with office(tmp_path, ControllerSettings(tmp_path, secret="a secret", lease=lease)) as there:
         badge = there.slice("slice-1")
         bad = await there.join(badge, "slice-1")
         await there.jobs("ada").submit(asking("/ada/job"))
@@ -237,7 +237,7 @@ async def test_tokens_outlive_a_restart_and_die_with_what_they_speak_for(tmp_pat
         there.desk.reports.lose(there.desk.deck.book.workers[WorkerId(joined.worker)], "test")
         with pytest.raises(Unauthenticated):
             await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker))
-    async with office(tmp_path, Settings(tmp_path, secret="another secret")) as there:
+    async with office(tmp_path, ControllerSettings(tmp_path, secret="another secret")) as there:
         with pytest.raises(Unauthenticated):
             await there.join(badge, "slice-1")
 

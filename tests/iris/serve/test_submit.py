@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.app.controller import Settings
+from neorion.iris.app.controller import ControllerSettings
 from neorion.iris.controllers.admission import submit
 from neorion.iris.model import (
     AttemptId,
-    Cap,
-    Caps,
     Digest,
     JobId,
     JobName,
+    Quota,
     Resources,
+    UserQuotas,
     WorkerShape,
     wire,
 )
@@ -115,8 +115,8 @@ async def test_a_key_of_children_is_one_job_for_their_parent_alone(tmp_path: Pat
 
 async def test_what_never_fits_is_refused_with_what_would(tmp_path: Path):
     shapes = [WorkerShape(Resources(4000, 2**34, 2**34, 4, "H100"), {})]
-    caps = Caps(Cap(cpu_milli=3000))
-    settings = Settings(tmp_path, secret="a secret", shapes=shapes, caps=caps)
+    caps = UserQuotas(Quota(cpu_milli=3000))
+    settings = ControllerSettings(tmp_path, secret="a secret", shapes=shapes, caps=caps)
     async with office(tmp_path, settings) as there:
         for cpu, gpus, says in (
             (1000, 8, "It needs 8 GPUs on one worker; the largest has 4 GPUs."),
@@ -142,7 +142,7 @@ async def test_a_gang_is_let_in_where_it_fits_and_not_where_it_never_will(tmp_pa
         return request
 
     shapes = [WorkerShape(Resources(4000, 2**32, 2**32), {"zone": "a"}, slices=4)]
-    async with office(tmp_path, Settings(tmp_path, secret="a secret", shapes=shapes)) as there:
+    async with office(tmp_path, ControllerSettings(tmp_path, secret="a secret", shapes=shapes)) as there:
         for _ in range(3):
             await there.join("by-hand", "rack-1")
         await there.jobs("ada").submit(gang("slice", 3))

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.model import Cause, JobId, TaskState
+from neorion.iris.model import JobId, TaskReason, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.serve import jobs
 from neorion.keel.base import NotFound
@@ -62,7 +62,7 @@ async def test_who_reads_slowly_is_told_the_last_word_and_nothing_old(tmp_path: 
         answer = await there.jobs("ada").submit(asking("/ada/job", replicas=3))
         async with aclosing(there.jobs("ada").watch(pb.WatchRequest(job=answer.id))) as changes:
             await anext(changes)
-            there.desk.lives.cancel(JobId(answer.id), Cause.CANCELLED)
+            there.desk.lives.cancel(JobId(answer.id), TaskReason.CANCELLED)
             rest = [change async for change in changes]
         assert rest[-1].job is not None
         assert rest[-1].job.state == "cancelled"

@@ -9,11 +9,11 @@ import anyio
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.app.controller import Settings
+from neorion.iris.app.controller import ControllerSettings
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import Command
-from neorion.iris.ports import Order
-from neorion.iris.testing.memory_runtime import Fate
+from neorion.iris.ports import AttemptSpec
+from neorion.iris.testing.memory_runtime import ScriptedOutcome
 from neorion.iris.worker import deferred_starts
 from neorion.iris.worker import worker as worker_module
 from neorion.keel.base import Duration, NoCapacity
@@ -44,9 +44,13 @@ async def ended(there: Office, job: str) -> str:
     return answer.job.state
 
 
-def fate(order: Order) -> Fate:
+def fate(order: AttemptSpec) -> ScriptedOutcome:
     """A task writes a value of as many bytes as its command says."""
-    return Fate(value=b"x" * int(order.entry.argv[0])) if isinstance(order.entry, Command) else Fate()
+    return (
+        ScriptedOutcome(value=b"x" * int(order.entry.argv[0]))
+        if isinstance(order.entry, Command)
+        else ScriptedOutcome()
+    )
 
 
 @pytest.mark.parametrize("size", [MIB - 10, 3 * MIB], ids=["along with the report", "ahead of it"])
@@ -55,7 +59,7 @@ async def test_a_value_that_the_controller_has_no_room_for_waits_and_holds_up_no
 ):
     monkeypatch.setattr(worker_module, "_ROOM_EVERY", SOON)
     blobs = small_disk / "blobs"
-    settings = Settings(tmp_path, secret="a secret", blobs=str(blobs))
+    settings = ControllerSettings(tmp_path, secret="a secret", blobs=str(blobs))
     async with office(tmp_path, settings) as there, working(there, tmp_path, fate):
         (small_disk / "ballast").write_bytes(bytes(300_000))
         for name, value in (("/ada/large", size), ("/ada/small", 5), ("/ada/middle", 100_000)):

@@ -1,14 +1,14 @@
 """Which attempts a worker may still start, and which the runtime may remove."""
 
 from neorion.iris.model import AttemptId
-from neorion.iris.ports import End, EndKind, Phase, Seen
+from neorion.iris.ports import AttemptExit, AttemptStatus, ExitKind, Phase
 from neorion.iris.worker.history import AttemptHistory
 
 A, B, C = (AttemptId(f"attempt-{name}") for name in "abc")
 
 
-def end(attempt: AttemptId) -> Seen:
-    return Seen(attempt, Phase.ENDED, End(EndKind.EXIT))
+def end(attempt: AttemptId) -> AttemptStatus:
+    return AttemptStatus(attempt, Phase.ENDED, AttemptExit(ExitKind.EXIT))
 
 
 def test_an_end_is_known_before_it_is_recorded_by_the_controller() -> None:

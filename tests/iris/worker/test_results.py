@@ -10,8 +10,8 @@ from neorion.iris.adapters.blobs.folder import FolderBlobs
 from neorion.iris.controllers import blob_upload
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import Command
-from neorion.iris.ports import Order
-from neorion.iris.testing.memory_runtime import Fate
+from neorion.iris.ports import AttemptSpec
+from neorion.iris.testing.memory_runtime import ScriptedOutcome
 from neorion.keel.base import Denied
 from tests.iris.serve.office import asking, office, working
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.anyio
 MIB = 1024 * 1024
 
 
-def fate(order: Order) -> Fate:
+def fate(order: AttemptSpec) -> ScriptedOutcome:
     """A task writes a value of as many bytes as its command says."""
     assert isinstance(order.entry, Command)
-    return Fate(value=b"x" * int(order.entry.argv[0]))
+    return ScriptedOutcome(value=b"x" * int(order.entry.argv[0]))
 
 
 async def deny(*_: object) -> NoReturn:

@@ -11,10 +11,10 @@ import pytest
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import JobServiceClient
-from neorion.iris.ports import End, EndKind, Order, Runtime, Stats
-from neorion.iris.testing.memory_runtime import Fate
+from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptUsage, ExitKind, Runtime
+from neorion.iris.testing.memory_runtime import ScriptedOutcome
 from neorion.iris.worker import usage_monitor
-from neorion.iris.worker.usage_monitor import EVERY, Lookout
+from neorion.iris.worker.usage_monitor import EVERY, UsageMonitor
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemIds
 from tests.iris.manual_clock import ManualClock
@@ -27,18 +27,18 @@ ATTEMPT = SystemIds().new(AttemptId)
 class Scripted:
     """A runtime of which only the use of one attempt is known, one look after the other."""
 
-    def __init__(self, *looks: Stats | None) -> None:
+    def __init__(self, *looks: AttemptUsage | None) -> None:
         self._looks = list(looks)
 
-    async def stats(self) -> Mapping[AttemptId, Stats]:
+    async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         look = self._looks.pop(0) if self._looks else None
         return {ATTEMPT: look} if look else {}
 
 
 async def test_a_look_tells_the_rate_since_the_last_one_and_the_most_memory():
     clock = ManualClock()
-    runtime = Scripted(Stats(1.0, 300, 2), Stats(11.0, 500, 3), Stats(11.0, 400, 1))
-    here = Lookout(cast("Runtime", runtime), clock)
+    runtime = Scripted(AttemptUsage(1.0, 300, 2), AttemptUsage(11.0, 500, 3), AttemptUsage(11.0, 400, 1))
+    here = UsageMonitor(cast("Runtime", runtime), clock)
     seen: list[pb.Look | None] = []
     async with anyio.create_task_group() as group:
         group.start_soon(here.run)
@@ -56,12 +56,12 @@ async def test_a_look_tells_the_rate_since_the_last_one_and_the_most_memory():
         {},
         None,
     ]
-    end = End(EndKind.EXIT, cpu_seconds=11.5, memory_bytes=450)
+    end = AttemptExit(ExitKind.EXIT, cpu_seconds=11.5, memory_bytes=450)
     assert here.at_the_end(ATTEMPT, end) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=500)
     larger = replace(end, memory_bytes=600)
     assert here.at_the_end(ATTEMPT, larger) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=600)
     here.forget(ATTEMPT)
-    assert here.at_the_end(ATTEMPT, End(EndKind.LOST)) is None
+    assert here.at_the_end(ATTEMPT, AttemptExit(ExitKind.LOST)) is None
 
 
 async def test_everybody_sees_what_a_task_uses_while_it_runs_and_nobody_when_it_has_ended(
@@ -69,8 +69,8 @@ async def test_everybody_sees_what_a_task_uses_while_it_runs_and_nobody_when_it_
 ):
     monkeypatch.setattr(usage_monitor, "EVERY", Duration.of(ms=10))
 
-    def fate(_: Order) -> Fate:
-        return Fate(run_s=3600)
+    def fate(_: AttemptSpec) -> ScriptedOutcome:
+        return ScriptedOutcome(run_s=3600)
 
     async with office(tmp_path) as there, working(there, tmp_path, fate):
         jobs, others = there.jobs("ada"), there.jobs("bob")

@@ -7,8 +7,8 @@ import anyio.lowlevel
 import pytest
 
 from neorion.iris.model import Resources
-from neorion.iris.testing.memory_runtime import Fate, MemoryRuntime
-from neorion.iris.worker import Identity, Worker
+from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
+from neorion.iris.worker import Identity, WorkerDaemon
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import connect
@@ -34,8 +34,8 @@ class Hasty(SystemClock):
 async def test_a_controller_that_stays_away_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     clock = Hasty(times=50)
     async with connect("127.0.0.1:1", ids=SystemIds(), token="token") as nowhere:
-        runtime = MemoryRuntime(tmp_path / "runtime", SystemClock(), lambda _: Fate())
-        worker = Worker(nowhere, runtime, tmp_path / "worker", clock, system_rng())
+        runtime = MemoryRuntime(tmp_path / "runtime", SystemClock(), lambda _: ScriptedOutcome())
+        worker = WorkerDaemon(nowhere, runtime, tmp_path / "worker", clock, system_rng())
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run, Identity("by-hand-1", "host", Resources(), {}))
             await clock.over.wait()

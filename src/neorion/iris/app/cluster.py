@@ -11,13 +11,13 @@ import anyio
 import anyio.to_thread
 
 from neorion.iris.adapters.cluster_file import ClusterFile, caps, scale_groups
-from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, Machine, worker_command
-from neorion.iris.app.controller import Settings, controller
+from neorion.iris.adapters.platforms.local import Launch, LocalMachine, LocalPlatform, worker_command
+from neorion.iris.app.controller import ControllerSettings, controller
 from neorion.iris.app.platform import LocalPlace, open_platform
 from neorion.iris.app.unsupported import check_served
-from neorion.iris.controllers.autoscaler import Autoscaler, Home
+from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint
 from neorion.iris.model import SliceId
-from neorion.iris.model.lease import Lease
+from neorion.iris.model.lease import WorkerLeaseTiming
 from neorion.iris.model.tokens import token_file
 from neorion.iris.ports import Platform
 from neorion.keel.base import Invalid
@@ -60,7 +60,7 @@ def local_file(workers: int, *, auth: bool = True) -> ClusterFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class RunningCluster:
     """A cluster that runs. `token` is its administrator's."""
 
     address: str
@@ -96,7 +96,7 @@ async def run_cluster(
 @asynccontextmanager
 async def cluster(
     file: ClusterFile, folder: Path, place: tuple[str, int], launch: Launch = worker_command
-) -> AsyncGenerator[Cluster]:
+) -> AsyncGenerator[RunningCluster]:
     check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ async def cluster(
         for user, account in file.auth.users.items()
     }
     owners[admin.value] = Principal("admin", _ADMIN)
-    settings = Settings(
+    settings = ControllerSettings(
         folder,
         *place,
         authenticator=TokenAuthenticator(owners),
@@ -119,13 +119,13 @@ async def cluster(
         blobs=file.storage.bundle_prefix,
         caps=caps(file),
         keep_jobs_for=file.retention.jobs,
-        lease=Lease.within(file.controller.worker_timeout),
+        lease=WorkerLeaseTiming.within(file.controller.worker_timeout),
     )
     async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.value):
         local = LocalPlace(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
             desk = running.desk
-            home = Home(platform.discover_controller(), desk.badges.of_slice)
+            home = ControllerEndpoint(platform.discover_controller(), desk.badges.of_slice)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
@@ -142,7 +142,7 @@ async def cluster(
                 parts.spawn("iris.scale.work", scaler.work)
                 parts.loop(scaling)
                 try:
-                    yield Cluster(running.address, admin.value, platform)
+                    yield RunningCluster(running.address, admin.value, platform)
                 finally:
                     parts.cancel()
 
@@ -159,7 +159,7 @@ async def _token_left(address: str, secret: str) -> AsyncGenerator[None]:
         path.unlink(missing_ok=True)
 
 
-def _leashed(machine: Machine) -> Sequence[str]:
+def _leashed(machine: LocalMachine) -> Sequence[str]:
     return [*worker_command(machine), "--leash"]
 
 

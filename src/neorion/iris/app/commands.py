@@ -40,7 +40,7 @@ _log_file = click.option(
 )
 
 
-class _Amount(click.ParamType[Quantity]):
+class _QuantityParam(click.ParamType[Quantity]):
     """Cores, bytes: "4", "500m", "512Mi", "2048GB"."""
 
     name = "amount"
@@ -86,9 +86,9 @@ def controller_serve(
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the worker keeps its files.")
 @click.option("--slice", "piece", default="slice-by-hand", help="The slice this machine belongs to.")
 @click.option("--host", default="", help="The name by which other machines reach this one.")
-@click.option("--cpu", type=_Amount(), default=str(os.cpu_count() or 1), help="Cores to offer.")
-@click.option("--memory", type=_Amount(), default="4Gi", help="Memory to offer.")
-@click.option("--disk", type=_Amount(), default="10Gi", help="Disk to offer.")
+@click.option("--cpu", type=_QuantityParam(), default=str(os.cpu_count() or 1), help="Cores to offer.")
+@click.option("--memory", type=_QuantityParam(), default="4Gi", help="Memory to offer.")
+@click.option("--disk", type=_QuantityParam(), default="10Gi", help="Disk to offer.")
 @click.option("--gpus", default=0, help="GPUs to offer.")
 @click.option("--gpu-variant", default="", help="What kind of GPUs.")
 @click.option("--attribute", "attributes", multiple=True, help="KEY=VALUE, for constraints.")
@@ -142,7 +142,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     run_process(main)
 
 
-class _Local(TypedDict):
+class _LocalOptions(TypedDict):
     folder: Path
     port: int
     workers: int
@@ -160,7 +160,7 @@ class _Local(TypedDict):
 @click.option("--auth/--no-auth", default=True, help="Whether to ask for tokens.")
 @click.option("--leash", is_flag=True, help="End when standard input ends, and say only what is wrong.")
 @_log_file
-def local(out: Output, **options: Unpack[_Local]) -> None:
+def local(out: Output, **options: Unpack[_LocalOptions]) -> None:
     """Run a controller and its workers on this machine until told to stop. Prints its address first."""
     leash, config = options["leash"], options["config"]
     setup(LogFormat.PEOPLE, level="warning" if leash else "info", own_file=options["log_file"])

@@ -6,35 +6,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neorion.iris.adapters.blobs import open_blobs
-from neorion.iris.controllers.audit_log import Audit
-from neorion.iris.controllers.blob_gc import Orphans
-from neorion.iris.controllers.blob_store import Blobs
-from neorion.iris.controllers.blob_upload import Arrivals
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.deadlines import Deadlines
-from neorion.iris.controllers.dispatcher import Dispatch
-from neorion.iris.controllers.job_gc import Retention
-from neorion.iris.controllers.job_watch import Watchers
-from neorion.iris.controllers.lifecycle import Lives
-from neorion.iris.controllers.log_store import LogShelf
-from neorion.iris.controllers.metrics import Measured
-from neorion.iris.controllers.publisher import Herald
+from neorion.iris.controllers.audit_log import AuditLog
+from neorion.iris.controllers.blob_gc import BlobGarbageCollector
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.blob_upload import BlobUploads
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.deadlines import DeadlineController
+from neorion.iris.controllers.dispatcher import Dispatcher
+from neorion.iris.controllers.job_gc import JobGarbageCollector
+from neorion.iris.controllers.job_watch import JobWatchHub
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.controllers.log_store import LogStore
+from neorion.iris.controllers.metrics import PrometheusControllerMetrics
+from neorion.iris.controllers.publisher import TransitionPublisher
 from neorion.iris.controllers.scheduler import Scheduler
-from neorion.iris.controllers.worker_reports import Reports
-from neorion.iris.controllers.worker_tokens import JOINER, WORKER, Badges, Callers
-from neorion.iris.model import Caps, JobId, WorkerShape
+from neorion.iris.controllers.worker_reports import WorkerReports
+from neorion.iris.controllers.worker_tokens import JOINER, WORKER, ChainedAuthenticator, WorkerTokens
+from neorion.iris.model import JobId, UserQuotas, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
     JobServiceASGIApplication,
     WorkerServiceASGIApplication,
 )
-from neorion.iris.model.lease import Lease
-from neorion.iris.ports import KeptSecret
-from neorion.iris.serve.cluster import Cluster
-from neorion.iris.serve.jobs import Jobs
-from neorion.iris.serve.services import Desk
-from neorion.iris.serve.task_auth import TASK, TaskTokens
-from neorion.iris.serve.workers import Workers
+from neorion.iris.model.lease import WorkerLeaseTiming
+from neorion.iris.ports import RotatableSecret
+from neorion.iris.serve.cluster import ClusterEndpoint
+from neorion.iris.serve.jobs import JobEndpoint
+from neorion.iris.serve.services import ControllerServices
+from neorion.iris.serve.task_auth import TASK, TaskTokenAuthenticator
+from neorion.iris.serve.workers import WorkerEndpoint
 from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
@@ -72,7 +72,7 @@ WITH_WORK = USERS | {TASK}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ControllerSettings:
     """Where a controller lives and how it behaves. Without an authenticator, or with a guest, it serves this machine alone.
 
     `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
@@ -87,25 +87,27 @@ class Settings:
     guest: Principal | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
     secret: str = field(default="", repr=False)
-    by_hand: KeptSecret | None = None
+    by_hand: RotatableSecret | None = None
     database: str = field(default="", repr=False)
     blobs: str = ""
-    caps: Caps = field(default=Caps())
+    caps: UserQuotas = field(default=UserQuotas())
     keep_jobs_for: Duration = field(default=Duration.of(hours=7 * 24))
-    lease: Lease = field(default=Lease.within(Duration.of(seconds=4.6)))
+    lease: WorkerLeaseTiming = field(default=WorkerLeaseTiming.within(Duration.of(seconds=4.6)))
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningController:
     """A controller that answers."""
 
     address: str
-    desk: Desk
+    desk: ControllerServices
     watch: TickObserver
 
 
 @asynccontextmanager
-async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> AsyncGenerator[Running]:
+async def controller(
+    settings: ControllerSettings, clock: Clock, rng: Rng, ids: Ids
+) -> AsyncGenerator[RunningController]:
     """Runs a controller while the block runs."""
     settings.folder.mkdir(parents=True, exist_ok=True)
     async with open_store(
@@ -115,10 +117,10 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Supervisor() as crew:
-            deck = Deck.over(store, clock, ids, rng, Measured(metrics))
+            deck = ControllerContext.over(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
             desk = await start(settings, deck, store, crew, watch)
-            accounts = settings.authenticator and Callers(desk.badges, settings.authenticator)
-            callers = accounts and TaskTokens(deck.book, accounts)
+            accounts = settings.authenticator and ChainedAuthenticator(desk.badges, settings.authenticator)
+            callers = accounts and TaskTokenAuthenticator(deck.book, accounts)
             if callers and settings.guest:
                 callers = AnonymousFallback(callers, settings.guest)
             app = AsgiApp(
@@ -130,11 +132,13 @@ async def controller(settings: Settings, clock: Clock, rng: Rng, ids: Ids) -> As
                 on_denied=desk.audit.denied,
             )
             async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
-                yield Running(server.address, desk, watch)
+                yield RunningController(server.address, desk, watch)
             crew.cancel()
 
 
-async def start(settings: Settings, deck: Deck, store: Store, crew: Supervisor, watch: TickObserver) -> Desk:
+async def start(
+    settings: ControllerSettings, deck: ControllerContext, store: Store, crew: Supervisor, watch: TickObserver
+) -> ControllerServices:
     """Reads what is known and sets the loops going."""
     crew.spawn("iris.store", store.until_lost)
     crew.spawn("iris.journal", deck.journal.run)
@@ -156,35 +160,37 @@ async def start(settings: Settings, deck: Deck, store: Store, crew: Supervisor, 
     return desk
 
 
-def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> Desk:
-    lives = Lives(deck)
-    blobs = Blobs(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
-    arrivals = Arrivals(settings.folder / "arriving", blobs, deck.clock)
-    shelf = LogShelf(settings.folder / "logs")
-    dispatch = Dispatch(deck, blobs)
-    watchers, deadlines = Watchers(), Deadlines(deck, lives)
+def assemble(
+    settings: ControllerSettings, deck: ControllerContext, store: Store, last_deed: int
+) -> ControllerServices:
+    lives = LifecycleManager(deck)
+    blobs = BlobStore(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
+    arrivals = BlobUploads(settings.folder / "arriving", blobs, deck.clock)
+    shelf = LogStore(settings.folder / "logs")
+    dispatch = Dispatcher(deck, blobs)
+    watchers, deadlines = JobWatchHub(), DeadlineController(deck, lives)
 
     def stirred(job: JobId, index: int | None) -> None:
         watchers.stir(job, index)
         deadlines.stirred(job, index)
 
     deck.book.stirred = stirred
-    return Desk(
+    return ControllerServices(
         deck=deck,
         store=store,
         lives=lives,
         deadlines=deadlines,
         dispatch=dispatch,
-        herald=Herald(deck, lives, dispatch, shelf),
+        herald=TransitionPublisher(deck, lives, dispatch, shelf),
         scheduler=Scheduler(deck, lives, settings.caps),
-        reports=Reports(deck, lives, blobs, settings.lease),
+        reports=WorkerReports(deck, lives, blobs, settings.lease),
         blobs=blobs,
         arrivals=arrivals,
-        orphans=Orphans(deck.book, blobs, arrivals),
+        orphans=BlobGarbageCollector(deck.book, blobs, arrivals),
         shelf=shelf,
-        retention=Retention(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=Badges(settings.secret, deck.book, settings.by_hand),
-        audit=Audit(deck, last_deed),
+        retention=JobGarbageCollector(deck, store, blobs, shelf, settings.keep_jobs_for),
+        badges=WorkerTokens(settings.secret, deck.book, settings.by_hand),
+        audit=AuditLog(deck, last_deed),
         watchers=watchers,
         started=deck.clock.now(),
         shapes=settings.shapes,
@@ -192,13 +198,13 @@ def assemble(settings: Settings, deck: Deck, store: Store, last_deed: int) -> De
     )
 
 
-def services(desk: Desk) -> list[RpcService]:
+def services(desk: ControllerServices) -> list[RpcService]:
     """Every method and who may call it."""
     workers_too = WITH_WORK | {WORKER}
     return [
         RpcService(
             JobServiceASGIApplication,
-            Jobs(desk),
+            JobEndpoint(desk),
             {
                 "Submit": WITH_WORK,
                 "Wait": WITH_WORK,
@@ -215,7 +221,7 @@ def services(desk: Desk) -> list[RpcService]:
         ),
         RpcService(
             ClusterServiceASGIApplication,
-            Cluster(desk),
+            ClusterEndpoint(desk),
             {
                 "Status": USERS,
                 "Workers": USERS,
@@ -228,13 +234,13 @@ def services(desk: Desk) -> list[RpcService]:
         ),
         RpcService(
             WorkerServiceASGIApplication,
-            Workers(desk),
+            WorkerEndpoint(desk),
             {"Join": {JOINER, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
         ),
     ]
 
 
-def routes(desk: Desk, metrics: Metrics) -> list[Route]:
+def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
         del request
         return Response(b"ok\n")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, kubernetes_settings
-from neorion.iris.adapters.cluster_file.sections import LocalPlatform as LocalSection
+from neorion.iris.adapters.cluster_file.sections import LocalPlatformModel as LocalSection
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
 from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, LocalSettings
 from neorion.iris.ports import Platform

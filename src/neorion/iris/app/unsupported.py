@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, runtime
-from neorion.iris.adapters.cluster_file.sections import Bootstrap, NodePools, Platform
+from neorion.iris.adapters.cluster_file.sections import Bootstrap, NodePools, PlatformModel
 from neorion.keel.base import Invalid
 from neorion.keel.telemetry import logger
 
@@ -26,7 +26,8 @@ def check_served(file: ClusterFile) -> None:
 def _said_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
     bootstrap, usual = file.defaults.bootstrap, Bootstrap()
     return {
-        "platform.label_prefix": file.platform.label_prefix != Platform.model_fields["label_prefix"].default,
+        "platform.label_prefix": file.platform.label_prefix
+        != PlatformModel.model_fields["label_prefix"].default,
         "defaults.bootstrap.runtime": runtime(file) is not RuntimeName.PROCESS,
         "defaults.bootstrap.cache_dir": bootstrap.cache_dir != usual.cache_dir,
         "defaults.bootstrap.task_image": bootstrap.task_image != usual.task_image,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.worker import CALL_TIMEOUT, Identity, Worker
+from neorion.iris.worker import CALL_TIMEOUT, Identity, WorkerDaemon
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import connect
 from neorion.keel.run import Supervisor
@@ -18,7 +18,7 @@ async def run_worker(
         ProcessRuntime(folder / "runtime", clock) as runtime,
         connect(controller, ids=SystemIds(), token=token, timeout=CALL_TIMEOUT) as channel,
     ):
-        worker = Worker(channel, runtime, folder, clock, system_rng())
+        worker = WorkerDaemon(channel, runtime, folder, clock, system_rng())
 
         async def live() -> None:
             await worker.run(identity)

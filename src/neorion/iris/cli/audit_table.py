@@ -10,7 +10,7 @@ from neorion.keel.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class DeedRecord:
+class AuditRecord:
     """A call that changed something, or was refused. `outcome` is "done" or the code of the error."""
 
     number: int
@@ -21,7 +21,7 @@ class DeedRecord:
     outcome: str
 
     @classmethod
-    def of(cls, entry: pb.AuditEntry) -> "DeedRecord":
+    def of(cls, entry: pb.AuditEntry) -> "AuditRecord":
         return cls(
             number=entry.number,
             when=moment(entry.when_ms),
@@ -32,7 +32,7 @@ class DeedRecord:
         )
 
 
-def deeds_table(clock: Clock) -> Table[DeedRecord]:
+def deeds_table(clock: Clock) -> Table[AuditRecord]:
     return Table(
         (
             Column("WHEN", lambda deed: ago(clock.now(), deed.when)),
@@ -47,5 +47,5 @@ def deeds_table(clock: Clock) -> Table[DeedRecord]:
     )
 
 
-def _tone(deed: DeedRecord) -> Tone:
+def _tone(deed: AuditRecord) -> Tone:
     return Tone.GOOD if deed.outcome == "done" else Tone.BAD

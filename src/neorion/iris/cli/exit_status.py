@@ -14,7 +14,7 @@ _KILLED: Final = 128 + 9
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class JobExplanation:
     """One sentence about where a job is, and what to do about it. `code` is the reason it waits or the cause of its end."""
 
     name: str
@@ -24,7 +24,7 @@ class Why:
     hint: str
 
 
-WHY: Final[Table[Why]] = Table(
+WHY: Final[Table[JobExplanation]] = Table(
     (
         Column("JOB", lambda why: why.name),
         Column("STATE", lambda why: why.state),
@@ -57,20 +57,24 @@ def exit_code(job: pb.Job) -> int:
     return code
 
 
-def why(job: pb.Job) -> Why:
+def why(job: pb.Job) -> JobExplanation:
     """Why it waits, that it runs, or how it ended."""
     ending = job.ending or pb.Ending()
     match job.state:
         case "failed" | "cancelled":
             story = (JobCancelled if job.state == "cancelled" else JobFailed)(job, ending)
-            return Why(job.name, job.state, ending.cause, story.sentence, story.hint)
+            return JobExplanation(job.name, job.state, ending.cause, story.sentence, story.hint)
         case "succeeded":
-            return Why(job.name, job.state, "done", f"{job.name} ended well.", "")
+            return JobExplanation(job.name, job.state, "done", f"{job.name} ended well.", "")
         case _ if job.reason:
-            return Why(job.name, job.state, job.reason.code, job.reason.sentence, job.reason.hint)
+            return JobExplanation(job.name, job.state, job.reason.code, job.reason.sentence, job.reason.hint)
         case "running":
             running, every = job.tasks.get("running", 0), sum(job.tasks.values())
             hint = f"follow what it writes: iris job logs -f {job.name}"
-            return Why(job.name, job.state, "running", f"It runs: {running} of {every} tasks do.", hint)
+            return JobExplanation(
+                job.name, job.state, "running", f"It runs: {running} of {every} tasks do.", hint
+            )
         case _:
-            return Why(job.name, job.state, "new", "It has just come in and is looked at next.", "")
+            return JobExplanation(
+                job.name, job.state, "new", "It has just come in and is looked at next.", ""
+            )

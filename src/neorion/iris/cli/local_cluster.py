@@ -31,7 +31,7 @@ _LOG_TAIL_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LocalClusterOptions:
     """A cluster to be started here. Port 0 takes any that is free."""
 
     folder: Path
@@ -87,7 +87,7 @@ def found(folder: Path) -> LocalCluster | None:
     return known if _began(known.pid) == known.began else None
 
 
-async def start(wanted: Wanted, clock: Clock) -> LocalCluster:
+async def start(wanted: LocalClusterOptions, clock: Clock) -> LocalCluster:
     """Starts a cluster in a session of its own and waits until it says where it answers."""
     folder = wanted.folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _spawn(argv: list[str], out: Path, log: Path) -> int:
     return os.posix_spawn(argv[0], argv, os.environ, file_actions=files, setsid=True)
 
 
-def watch_over(wanted: Wanted, show: Callable[[LocalCluster], None]) -> None:
+def watch_over(wanted: LocalClusterOptions, show: Callable[[LocalCluster], None]) -> None:
     """Runs a cluster for as long as this process lives: its standard input is a leash."""
     process = subprocess.Popen(  # noqa: S603 -- our own program
         [*wanted.command, "--leash"],

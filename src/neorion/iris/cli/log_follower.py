@@ -24,7 +24,7 @@ _LINE_BYTES_MAX: Final = 1 << 20
 _PATIENCE: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=100)
 
 
-class _Place:
+class _LogPosition:
     """How far one task's output has been shown: in which attempt, up to which byte."""
 
     def __init__(self, number: int = 1, offset: int = 0) -> None:
@@ -35,7 +35,7 @@ class _Place:
         self.stream = anyio.CancelScope()
 
 
-class Follow:
+class JobFollower:
     """Follows one job. `show` gets what its tasks write, `tell` the sentences about it."""
 
     def __init__(
@@ -53,14 +53,14 @@ class Follow:
         self._show = show
         self._tell = tell
         self._only = only
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _LogPosition] = {}
         self._reason = ""
         self._clock = SystemClock()
         self._rng = system_rng()
 
     def begin(self, index: int, number: int, offset: int) -> None:
         """So much of a task has been shown already."""
-        self._places[index] = _Place(number, offset)
+        self._places[index] = _LogPosition(number, offset)
 
     async def run(self) -> pb.Job:
         """The job as it ended, once all that it wrote has been shown."""
@@ -112,7 +112,7 @@ class Follow:
 
     def _stream(self, task: pb.Task, group: TaskGroup) -> None:
         """Streams the task's attempt if that is a new one."""
-        place = self._places.setdefault(task.index, _Place())
+        place = self._places.setdefault(task.index, _LogPosition())
         if task.state != "running" or place.streamed >= task.tries:
             return
         again = f", try {task.tries}" if task.tries > 1 else ""
@@ -128,7 +128,7 @@ class Follow:
 
     async def _write(self, index: int, last: int, *, follow: bool) -> None:
         """Shows what has not been shown of the task's attempts up to `last`."""
-        place = self._places.setdefault(index, _Place())
+        place = self._places.setdefault(index, _LogPosition())
         while True:
             request = pb.LogsRequest(
                 job=self._job,
@@ -160,7 +160,7 @@ class Follow:
         return await call()
 
 
-class Lines:
+class LineMultiplexer:
     """Output of several tasks at once: whole lines, each after the number of its task.
 
     A line that was written over, as progress bars do, is shown as a terminal would show it last.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from neorion.iris.cli.log_follower import TASKS_MAX, Lines
+from neorion.iris.cli.log_follower import TASKS_MAX, LineMultiplexer
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import NotFound
@@ -17,14 +17,14 @@ Show = Callable[[int, bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LogRecord:
     """Some of what a task wrote."""
 
     task: int
     text: str
 
 
-_WRITTEN: Final[Table[Written]] = Table(
+_WRITTEN: Final[Table[LogRecord]] = Table(
     (Column("TASK", lambda it: it.task), Column("TEXT", lambda it: it.text)), name=lambda it: str(it.task)
 )
 
@@ -40,9 +40,9 @@ def shown(out: Output, *, several: bool) -> Generator[Show]:
         return decoder.decode(text)
 
     if out.shared.output in (Format.JSON, Format.YAML):
-        yield lambda index, text: emit(Written(index, decoded(index, text)))
+        yield lambda index, text: emit(LogRecord(index, decoded(index, text)))
     elif several:
-        lines = Lines(lambda text: out.log(text.decode(errors="replace")))
+        lines = LineMultiplexer(lambda text: out.log(text.decode(errors="replace")))
         yield lines.show
         lines.close()
     else:

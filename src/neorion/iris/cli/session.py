@@ -6,7 +6,7 @@ from typing import TypeVar
 import anyio
 
 from neorion.iris.client import AsyncIrisClient
-from neorion.iris.client.endpoint import Home, home
+from neorion.iris.client.endpoint import Endpoint, home
 from neorion.keel.base import Retry, Unauthenticated
 from neorion.keel.cli.kit import Output
 from neorion.keel.run import only_error
@@ -18,7 +18,7 @@ def ask(
     out: Output,
     controller: str,
     question: Callable[[AsyncIrisClient], Awaitable[T]],
-    place: Home | None = None,
+    place: Endpoint | None = None,
 ) -> T:
     """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
 

@@ -291,10 +291,10 @@ def slices_table(clock: Clock) -> Table[SliceRecord]:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameRecord:
     """A thing that was changed, by its name."""
 
     name: str
 
 
-NAMES: Final[Table[Named]] = Table((Column("NAME", lambda one: one.name),), name=lambda one: one.name)
+NAMES: Final[Table[NameRecord]] = Table((Column("NAME", lambda one: one.name),), name=lambda one: one.name)

@@ -8,15 +8,15 @@ from typing import Any, Final, Literal, Self, Unpack, overload
 import anyio
 from anyio.to_thread import run_sync
 
-from neorion.iris.client.connection import AsyncJob, Connection
-from neorion.iris.client.endpoint import Home, home, own_home, task_home
+from neorion.iris.client.connection import AsyncJob, ControllerConnection
+from neorion.iris.client.endpoint import Endpoint, home, own_home, task_home
 from neorion.iris.client.job_names import made_name
-from neorion.iris.client.map_results import Chunks, Outcomes
+from neorion.iris.client.map_results import Chunks, MapResults
 from neorion.iris.client.options import (
     GIVEN_MAX,
+    BlobPayload,
     MapOptions,
     Options,
-    Payload,
     Work,
     check_call,
     check_function,
@@ -26,7 +26,7 @@ from neorion.iris.client.options import (
 )
 from neorion.iris.client.progress import Progress, telling
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.map_task import Each
+from neorion.iris.model.map_task import MapTask
 from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import connect
@@ -35,7 +35,7 @@ from neorion.keel.rpc import connect
 _FAREWELL_S: Final = 5.0
 
 
-class AsyncIrisClient(Connection):
+class AsyncIrisClient(ControllerConnection):
     """Talks to one controller. Use it as an async context manager, or close it when done."""
 
     @classmethod
@@ -55,9 +55,9 @@ class AsyncIrisClient(Connection):
     @asynccontextmanager
     async def local(cls, workers: int = 2) -> AsyncGenerator[Self]:
         """A controller and workers of its own on this machine, which end with this client."""
-        from neorion.iris.client.local_cluster import Embedded  # noqa: PLC0415 -- most clients start no cluster
+        from neorion.iris.client.local_cluster import EmbeddedCluster  # noqa: PLC0415 -- most clients start no cluster
 
-        embedded = Embedded(workers)
+        embedded = EmbeddedCluster(workers)
         try:
             await run_sync(embedded.__enter__)
             async with cls.at(own_home(embedded.url, os.environ), embedded.check) as client:
@@ -67,7 +67,7 @@ class AsyncIrisClient(Connection):
                 await run_sync(embedded.__exit__, None, None, None)
 
     @classmethod
-    def at(cls, place: Home, check: Callable[[], None] = lambda: None) -> Self:
+    def at(cls, place: Endpoint, check: Callable[[], None] = lambda: None) -> Self:
         return cls(connect(place.url, ids=SystemIds(), token=place.token), place.prefix, check)
 
     async def submit(
@@ -81,7 +81,7 @@ class AsyncIrisClient(Connection):
         **options: Unpack[Options],
     ) -> AsyncJob:
         """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
-        payload = Payload()
+        payload = BlobPayload()
         spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
         return await self.send(spec, payload, options.get("key", ""))
 
@@ -97,7 +97,7 @@ class AsyncIrisClient(Connection):
         **options: Unpack[Options],
     ) -> AsyncJob:
         """Tasks that start together or not at all, on workers that share their `within`."""
-        payload = Payload()
+        payload = BlobPayload()
         spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
         spec.gang = within
         return await self.send(spec, payload, options.get("key", ""))
@@ -109,7 +109,7 @@ class AsyncIrisClient(Connection):
         given: tuple[tuple[Any, ...], dict[str, Any]],
         replicas: int,
         options: Options,
-        payload: Payload,
+        payload: BlobPayload,
     ) -> pb.JobSpec:
         check_options(options, Options)
         check_replicas(replicas)
@@ -191,10 +191,10 @@ class AsyncIrisClient(Connection):
     ) -> pb.SubmitRequest:
         check_options(options, MapOptions)
         check_function(function)
-        payload = Payload()
+        payload = BlobPayload()
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         keep_errors = options.get("return_exceptions", False)
-        work = Each(function, keep_errors=keep_errors)
+        work = MapTask(function, keep_errors=keep_errors)
         key = options.get("key", "")
         spec = spec_of(work, self.path(name or made_name("map", self._ids, key)), options, payload)
         spec.replicas, spec.warm = len(chunks), True
@@ -226,7 +226,7 @@ class AsyncIrisClient(Connection):
             await self._abandon(lambda: self.hand_in(request))
             raise
         chunks = Chunks.of(len(items), options.get("chunk", 0))
-        outcomes = Outcomes(chunks, self.get_blob, options.get("return_exceptions", False))
+        outcomes = MapResults(chunks, self.get_blob, options.get("return_exceptions", False))
         ended = False
         try:
             async with (

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Sent = Callable[[int], None]
 
 
-class Steady(Protocol):
+class RetryingCall(Protocol):
     """Makes a call again while there is hope."""
 
     def __call__(self, call: Callable[[], Awaitable[T]], /) -> Awaitable[T]: ...
@@ -31,7 +31,7 @@ def _unheard(size: int) -> None:
 
 
 async def put_blob(
-    calls: JobServiceClient, steady: Steady, digest: str, body: bytes, sent: Sent = _unheard
+    calls: JobServiceClient, steady: RetryingCall, digest: str, body: bytes, sent: Sent = _unheard
 ) -> None:
     """`sent` hears of each part how large it was."""
     for start in range(_STARTS_MOST):
@@ -44,7 +44,9 @@ async def put_blob(
             return
 
 
-async def _put_parts(calls: JobServiceClient, steady: Steady, digest: str, body: bytes, sent: Sent) -> None:
+async def _put_parts(
+    calls: JobServiceClient, steady: RetryingCall, digest: str, body: bytes, sent: Sent
+) -> None:
     view = memoryview(body)
     for offset in range(0, max(1, len(body)), PART_BYTES):
         part = bytes(view[offset : offset + PART_BYTES])
@@ -54,7 +56,7 @@ async def _put_parts(calls: JobServiceClient, steady: Steady, digest: str, body:
         sent(len(part))
 
 
-async def get_blob(calls: JobServiceClient, steady: Steady, digest: str) -> bytes:
+async def get_blob(calls: JobServiceClient, steady: RetryingCall, digest: str) -> bytes:
     body = bytearray()
     size = 1
     while len(body) < size:

@@ -11,8 +11,8 @@ import anyio
 
 from neorion.iris.client import blob_transfer
 from neorion.iris.client.job_names import PAGE, check_name
-from neorion.iris.client.options import Payload
-from neorion.iris.client.result import Results, WaitTimeout, value_of
+from neorion.iris.client.options import BlobPayload
+from neorion.iris.client.result import JobResults, WaitTimeout, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
 from neorion.keel.base import Duration, Retry
@@ -44,7 +44,7 @@ _ENDED: Final = ("succeeded", "failed", "cancelled")
 class AsyncJob:
     """One submitted job. It can be awaited: `value = await job`."""
 
-    def __init__(self, client: "Connection", job_id: str, name: str) -> None:
+    def __init__(self, client: "ControllerConnection", job_id: str, name: str) -> None:
         self._client = client
         self.id = job_id
         self.name = name
@@ -81,7 +81,7 @@ class AsyncJob:
         return f"<Job {self.name} {self.id}>"
 
 
-class Connection:
+class ControllerConnection:
     """What can be asked of a controller. Use it as an async context manager, or close it when done.
 
     `check` raises where a controller that does not answer never will again.
@@ -122,10 +122,10 @@ class Connection:
             else:
                 return
 
-    async def send(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> AsyncJob:
+    async def send(self, spec: pb.JobSpec, payload: BlobPayload, key: str = "") -> AsyncJob:
         return await self.hand_in(await self.prepare(spec, payload, key))
 
-    async def prepare(self, spec: pb.JobSpec, payload: Payload, key: str = "") -> pb.SubmitRequest:
+    async def prepare(self, spec: pb.JobSpec, payload: BlobPayload, key: str = "") -> pb.SubmitRequest:
         """A submission, of which what is large has gone ahead."""
         # The key is made before sending, so that a submission whose answer was lost can be sent again.
         request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret())
@@ -152,7 +152,7 @@ class Connection:
         ended = await self.ended(self.named(job), timeout)
         return await value_of(ended, self.get_blob)
 
-    async def ended(self, job: str, timeout: float | None = None) -> Results:
+    async def ended(self, job: str, timeout: float | None = None) -> JobResults:
         """How the job ended, as soon as it has."""
         if timeout is None:
             while not (results := await self._asked(job, POLL_MS)).tasks:
@@ -172,10 +172,10 @@ class Connection:
             hint=f"it goes on; see why it waits with: iris why {job}",
         )
 
-    async def _asked(self, job: str, most_ms: int) -> Results:
+    async def _asked(self, job: str, most_ms: int) -> JobResults:
         request = pb.WaitRequest(job=job, timeout_ms=most_ms)
         answer = await self._waiting(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
-        return Results(answer)
+        return JobResults(answer)
 
     async def get(self, job: AsyncJob | str) -> pb.Job:
         return await self.calls.get(pb.GetRequest(job=self.named(job)))

@@ -14,7 +14,7 @@ DEFAULT_URL: Final = "http://localhost:10000"
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class Endpoint:
     """`prefix` is what stands before a job's name that does not begin with "/" itself."""
 
     url: str
@@ -22,7 +22,7 @@ class Home:
     prefix: str
 
 
-def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) -> Home:
+def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) -> Endpoint:
     """What is not said is found in the environment; inside of a task, that is the task's own cluster and job."""
     where = (url or env.get("IRIS_CONTROLLER") or DEFAULT_URL).rstrip("/")
     inside = _in_task(env)
@@ -30,15 +30,15 @@ def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) 
     # The token of a task is for its own controller, and for no other that its code may talk to.
     found = token or (None if inside and not here else env.get("IRIS_TOKEN")) or _left_token(where, env)
     below = f"/{user}" if user else env["IRIS_JOB_NAME"] if here else f"/{env.get('IRIS_USER') or _user()}"
-    return Home(where, found, below)
+    return Endpoint(where, found, below)
 
 
-def own_home(url: str, env: Mapping[str, str]) -> Home:
+def own_home(url: str, env: Mapping[str, str]) -> Endpoint:
     """Of a cluster that we started: it left its token here, and that of the environment is for another."""
     return home(url, None, "", {name: value for name, value in env.items() if name != "IRIS_TOKEN"})
 
 
-def task_home(env: Mapping[str, str]) -> Home:
+def task_home(env: Mapping[str, str]) -> Endpoint:
     if not _in_task(env):
         raise Invalid(
             "iris.not_in_task",

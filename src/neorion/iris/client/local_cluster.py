@@ -14,7 +14,7 @@ from neorion.keel.base import Invalid, Terminal
 _WORKERS_MAX: Final = 256
 
 
-class Embedded(AbstractContextManager["Embedded"]):
+class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
     """A cluster in a process of its own and a folder that vanishes with it."""
 
     def __init__(self, workers: int) -> None:

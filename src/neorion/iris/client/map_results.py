@@ -44,7 +44,7 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class MapResults:
     """Reads what came of a map's tasks. `keep_errors` gives an item's exception as its value."""
 
     chunks: Chunks

@@ -76,7 +76,7 @@ class MapOptions(Options, total=False):
     return_exceptions: bool
 
 
-class Payload:
+class BlobPayload:
     """Blobs gathered for one submission, by their hash."""
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ def check_call(work: Callable[..., Any], args: object, kwargs: object) -> None:
         ) from None
 
 
-def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.JobSpec:
+def spec_of(work: Work, name: str, options: Options, payload: BlobPayload) -> pb.JobSpec:
     constraints = [
         *(Constraint.parse(text) for text in options.get("require", ())),
         *(Constraint.parse(text, required=False) for text in options.get("prefer", ())),
@@ -210,7 +210,7 @@ def spec_of(work: Work, name: str, options: Options, payload: Payload) -> pb.Job
     return spec
 
 
-def _environment(options: Options, payload: Payload) -> pb.Environment:
+def _environment(options: Options, payload: BlobPayload) -> pb.Environment:
     shared = options.get("environment", {})
     check_options(shared, Environment)
     return pb.Environment(
@@ -221,7 +221,7 @@ def _environment(options: Options, payload: Payload) -> pb.Environment:
     )
 
 
-def _bundle(options: Options, payload: Payload) -> str:
+def _bundle(options: Options, payload: BlobPayload) -> str:
     """The hash of the job's files; empty where it sends none."""
     if "working_dir" not in options:
         return ""
@@ -231,7 +231,7 @@ def _bundle(options: Options, payload: Payload) -> str:
     return payload.add(bundle(Path(options["working_dir"]), options.get("exclude", ())).body)
 
 
-def _entry(work: Work, payload: Payload) -> Entry:
+def _entry(work: Work, payload: BlobPayload) -> Entry:
     if callable(work):
         check_function(work)
         return Oneof("call", pb.Call(function=payload.pickled(work, f"The function {_named(work)}")))

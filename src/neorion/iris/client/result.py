@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.result_format import Status, parse
+from neorion.iris.model.result_format import ResultStatus, parse
 from neorion.keel.base import Deadline, Terminal
 
 Fetch = Callable[[str], Awaitable[bytes]]
@@ -63,7 +63,7 @@ def _story(ending: pb.Ending) -> str:
     return f"{told}: {why}" if why else told
 
 
-class Results:
+class JobResults:
     """The end of a job: its tasks, and with them the values that were small enough to come along."""
 
     def __init__(self, answer: pb.WaitResponse) -> None:
@@ -76,7 +76,7 @@ class Results:
         return self._small.get(task.ending.result, b"") if task.ending is not None else b""
 
 
-async def value_of(ended: Results, fetch: Fetch) -> Any:
+async def value_of(ended: JobResults, fetch: Fetch) -> Any:
     if ended.job.state != "succeeded":
         raise await _failure(ended, fetch)
     values = [await value_of_task(task, ended.small(task), fetch) for task in ended.tasks]
@@ -109,7 +109,7 @@ async def failure_of(job: pb.Job, task: pb.Task, small: bytes, fetch: Fetch) -> 
     return (JobCancelled if task.state == "cancelled" else JobFailed)(job, ending)
 
 
-async def _failure(ended: Results, fetch: Fetch) -> BaseException:
+async def _failure(ended: JobResults, fetch: Fetch) -> BaseException:
     """The exception of the first task that failed with one; otherwise what is known of the end."""
     ending = ended.job.ending or pb.Ending()
     if ended.job.state == "cancelled":
@@ -123,7 +123,7 @@ async def _failure(ended: Results, fetch: Fetch) -> BaseException:
 def load(body: bytes) -> Any:
     """The value; an error is raised as the task raised it, with the task's traceback as a note."""
     outcome = parse(body)
-    failed = outcome.status is Status.ERROR
+    failed = outcome.status is ResultStatus.ERROR
     try:
         found: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
     except Exception as why:  # noqa: BLE001 -- whatever a class that is another here, or missing, makes of it

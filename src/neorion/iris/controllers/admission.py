@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from neorion.iris.controllers.context import Deck
-from neorion.iris.model import AttemptId, AttemptState, Cause, Digest, JobId, JobName, JobSpec
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.model import AttemptId, AttemptState, Digest, JobId, JobName, JobSpec, TaskReason
 from neorion.iris.model.record import Job, Task
 from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean, nearest
 
@@ -12,7 +12,7 @@ USER_TASKS_MAX = 100_000
 
 
 def submit(
-    deck: Deck, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None = None
+    deck: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None = None
 ) -> tuple[Job, bool]:
     """The job, and whether it was there before. Nothing is acknowledged until the journal is durable.
 
@@ -41,7 +41,9 @@ def submit(
     return job, False
 
 
-def admit(deck: Deck, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None) -> Job | None:
+def admit(
+    deck: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None
+) -> Job | None:
     """Refuses what cannot be taken beside what is there; the job itself if it is there already. Changes nothing."""
     book = deck.book
     known = book.keys.get((_job_of(deck, owner) if owner else spec.name.user, key))
@@ -72,7 +74,7 @@ def admit(deck: Deck, spec: JobSpec, key: str, content: Digest, owner: AttemptId
     return None
 
 
-def find(deck: Deck, text: str) -> Job:
+def find(deck: ControllerContext, text: str) -> Job:
     """By id or by name."""
     book = deck.book
     job = book.jobs.get(JobId(text)) or book.jobs.get(book.names.get(JobName.known(text), JobId("")))
@@ -95,10 +97,10 @@ def _near(text: str, names: Collection[JobName]) -> str:
 
 
 def _died_with_another(job: Job, owner: AttemptId | None) -> bool:
-    return bool(owner and job.owner and job.owner != owner) and job.ending.cause is Cause.JOB_OVER
+    return bool(owner and job.owner and job.owner != owner) and job.ending.cause is TaskReason.JOB_OVER
 
 
-def _job_of(deck: Deck, attempt: AttemptId) -> JobId:
+def _job_of(deck: ControllerContext, attempt: AttemptId) -> JobId:
     """Asked for and used in one step: a task that is told to stop in between would leave a job without an owner."""
     found = deck.book.attempts.get(attempt)
     if found is None or found.state is AttemptState.STOPPING:
@@ -110,7 +112,7 @@ def _job_of(deck: Deck, attempt: AttemptId) -> JobId:
     return found.job
 
 
-def _parent(deck: Deck, name: JobName) -> JobId:
+def _parent(deck: ControllerContext, name: JobName) -> JobId:
     """The live job whose name is the name without its last part."""
     above = deck.book.names.get(JobName.known(name.rpartition("/")[0]))
     return above if above is not None and not deck.book.jobs[above].state.ended else JobId("")

@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from neorion.iris.controllers.context import Deck
-from neorion.iris.model.record import Deed
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.model.record import AuditEntry
 from neorion.iris.state import note_deed
 from neorion.keel.base import Denied, Error
 from neorion.keel.rpc import Principal
@@ -16,10 +16,10 @@ _CHANGES = ("Submit", "Cancel", "Drain", "Revoke", "Join")
 _TARGET_CHARS_MAX = 512
 
 
-class Entry:
+class AuditScope:
     """One call on its way. Whoever carries it out says so with `done`, before waiting for the journal."""
 
-    def __init__(self, audit: "Audit", who: str, what: str, target: str) -> None:
+    def __init__(self, audit: "AuditLog", who: str, what: str, target: str) -> None:
         self._audit = audit
         self._who, self._what, self._target = who, what, target
         self._open = True
@@ -41,16 +41,16 @@ class Entry:
             self._audit.note(self._who, self._what, self._target[:_TARGET_CHARS_MAX], outcome)
 
 
-class Audit:
+class AuditLog:
     """Numbers deeds and hands them to the journal, in the same commit as what they did. `last` is the newest's number."""
 
-    def __init__(self, deck: Deck, last: int) -> None:
+    def __init__(self, deck: ControllerContext, last: int) -> None:
         self._deck = deck
         self.last = last
 
     def note(self, who: str, what: str, target: str, outcome: str) -> None:
         self.last += 1
-        deed = Deed(self.last, self._deck.clock.now(), who, what, target, outcome)
+        deed = AuditEntry(self.last, self._deck.clock.now(), who, what, target, outcome)
         note_deed(self._deck.journal, deed)
 
     async def denied(self, who: Principal, path: str, error: Denied) -> None:
@@ -61,8 +61,8 @@ class Audit:
             await self._deck.journal.durable()
 
     @asynccontextmanager
-    async def entry(self, who: str, what: str, target: str) -> AsyncGenerator[Entry]:
-        entry = Entry(self, who, what, target)
+    async def entry(self, who: str, what: str, target: str) -> AsyncGenerator[AuditScope]:
+        entry = AuditScope(self, who, what, target)
         try:
             yield entry
         except Error as error:

@@ -10,42 +10,42 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.scheduler import Scheduler
-from neorion.iris.controllers.worker_reports import Reports
+from neorion.iris.controllers.worker_reports import WorkerReports
 from neorion.iris.decide import ScalePlan, after_trouble, autoscale
 from neorion.iris.model import (
     SLICE,
     GroupView,
     JobId,
-    Patience,
-    Reason,
+    PendingReason,
+    ScaleDelays,
+    ScaleFailure,
+    ScaleFailureKind,
     SliceId,
     SliceState,
     SliceView,
-    Trouble,
-    TroubleKind,
     WorkerShape,
 )
 from neorion.iris.model.record import Slice, Worker
 from neorion.iris.model.scale_group import ScaleGroup
-from neorion.iris.ports import Platform, SliceOrder, SliceSeen
+from neorion.iris.ports import Platform, SliceRequest, SliceStatus
 from neorion.keel.base import Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
 _LONG_AGO = Instant(0)
-_TROUBLES: tuple[tuple[type[Error], TroubleKind], ...] = (
-    (QuotaExceeded, TroubleKind.QUOTA),
-    (NoCapacity, TroubleKind.NO_CAPACITY),
+_TROUBLES: tuple[tuple[type[Error], ScaleFailureKind], ...] = (
+    (QuotaExceeded, ScaleFailureKind.QUOTA),
+    (NoCapacity, ScaleFailureKind.NO_CAPACITY),
 )
 
 Effect = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ControllerEndpoint:
     """Where new workers find the controller, and what those of a slice show it."""
 
     address: str
@@ -57,12 +57,12 @@ class Autoscaler:
 
     def __init__(
         self,
-        deck: Deck,
+        deck: ControllerContext,
         scheduler: Scheduler,
-        reports: Reports,
+        reports: WorkerReports,
         platform: Platform,
         groups: Sequence[ScaleGroup],
-        home: Home,
+        home: ControllerEndpoint,
     ) -> None:
         self._deck = deck
         self._book = deck.book
@@ -75,9 +75,9 @@ class Autoscaler:
         self._ready: dict[SliceId, Instant] = {}
         self._short: dict[SliceId, Instant] = {}
         self._drained: dict[SliceId, Instant] = {}
-        self._troubles: dict[str, Trouble] = {}
+        self._troubles: dict[str, ScaleFailure] = {}
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
-        self._reasons: Mapping[JobId, Reason] = {}
+        self._reasons: Mapping[JobId, PendingReason] = {}
         self.wake: Callable[[], None] = lambda: None
         # Told after every look at the demand.
         self.after: Callable[[], None] = lambda: None
@@ -85,7 +85,7 @@ class Autoscaler:
     def shapes(self) -> list[WorkerShape]:
         return [_shape(group) for group in self._groups.values()]
 
-    def reason(self, job: JobId) -> Reason | None:
+    def reason(self, job: JobId) -> PendingReason | None:
         return self._reasons.get(job)
 
     async def adopt(self) -> None:
@@ -149,7 +149,7 @@ class Autoscaler:
             if piece.state is SliceState.READY:
                 self._fail(piece, "a worker of it is gone and did not come back", None)
             else:
-                self._fail(piece, "its workers did not join in time", TroubleKind.FAILED)
+                self._fail(piece, "its workers did not join in time", ScaleFailureKind.FAILED)
         for delete in plan.deletes:
             log.info("slice given back", slice=delete.slice, why=delete.cause)
             self._deck.meters.scaled(delete.group, f"delete_{delete.cause}")
@@ -165,7 +165,7 @@ class Autoscaler:
 
     def _ask_for(self, piece: Slice) -> None:
         group = self._groups[piece.group]
-        order = SliceOrder(
+        order = SliceRequest(
             id=piece.id,
             group=piece.group,
             machines=group.machines,
@@ -186,7 +186,7 @@ class Autoscaler:
             except Error as error:
                 if self._still_wanted(piece):
                     kind = next((kind for family, kind in _TROUBLES if isinstance(error, family)), None)
-                    kind = kind or TroubleKind.FAILED
+                    kind = kind or ScaleFailureKind.FAILED
                     self._fail(self._book.slices[piece.id], error.sentence, kind)
             self.wake()
 
@@ -210,7 +210,7 @@ class Autoscaler:
 
         self._effects.put_nowait(give_back)
 
-    def _heed(self, seen: SliceSeen) -> None:
+    def _heed(self, seen: SliceStatus) -> None:
         piece = self._book.slices.get(seen.id)
         if piece is None:
             return
@@ -220,7 +220,7 @@ class Autoscaler:
             self._move(piece, SliceState.BOOTSTRAPPING)
         elif seen.state is SliceState.FAILED and piece.state is not SliceState.FAILED:
             # One that has served and is lost says nothing about whether another can be had.
-            trouble = seen.trouble or TroubleKind.FAILED
+            trouble = seen.trouble or ScaleFailureKind.FAILED
             self._fail(piece, seen.message, None if piece.state is SliceState.READY else trouble)
 
     def _welcome(self, now: Instant) -> None:
@@ -270,7 +270,7 @@ class Autoscaler:
                 priority=group.priority,
                 min_slices=group.min_slices,
                 shape=_shape(group),
-                patience=Patience(
+                patience=ScaleDelays(
                     group.scale_up_delay,
                     group.scale_down_delay,
                     group.startup_grace,
@@ -283,7 +283,7 @@ class Autoscaler:
             for group in self._groups.values()
         ]
 
-    def _fail(self, piece: Slice, why: str, kind: TroubleKind | None) -> None:
+    def _fail(self, piece: Slice, why: str, kind: ScaleFailureKind | None) -> None:
         log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
         self._deck.meters.scaled(piece.group, f"refused_{kind}" if kind else "lost")
         if kind is not None:

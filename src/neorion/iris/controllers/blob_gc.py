@@ -1,19 +1,19 @@
 """Blobs that no job names: sent for a job that never came, or left by a crash. They go when they have been so for a while."""
 
-from neorion.iris.controllers.blob_store import Blobs
-from neorion.iris.controllers.blob_upload import Arrivals
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.blob_upload import BlobUploads
 from neorion.iris.controllers.job_gc import digests_of
 from neorion.iris.model import Digest
-from neorion.iris.state import Book
+from neorion.iris.state import ClusterState
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
 
-class Orphans:
+class BlobGarbageCollector:
     """Seen without a job at one tick and at the next, a blob is deleted: its age is at least the time between both."""
 
-    def __init__(self, book: Book, blobs: Blobs, arrivals: Arrivals) -> None:
+    def __init__(self, book: ClusterState, blobs: BlobStore, arrivals: BlobUploads) -> None:
         self._book = book
         self._blobs = blobs
         self._arrivals = arrivals

@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 
 from neorion.iris.model import Digest
-from neorion.iris.ports import BlobFiles
+from neorion.iris.ports import BlobBackend
 from neorion.iris.state import Journal
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.store import Store
@@ -31,20 +31,20 @@ def digest_of(body: bytes) -> Digest:
 _EMPTY: Final = digest_of(b"")
 
 
-class Blobs:
+class BlobStore:
     """One name space over rows and files.
 
     Every file has a row, written before it and deleted after it: whatever a crash leaves behind is found among the rows.
     """
 
-    def __init__(self, journal: Journal, store: Store, files: BlobFiles) -> None:
+    def __init__(self, journal: Journal, store: Store, files: BlobBackend) -> None:
         self._journal = journal
         self._store = store
         self._files = files
         self._cache: OrderedDict[Digest, bytes] = OrderedDict()
         self._cached_bytes = 0
         # Held by who puts, looks for or deletes a blob: one that is being deleted must not be taken for there.
-        self._keys = _Keys()
+        self._keys = _BlobIndex()
         # Looked for or sent since the sweep before last.
         self._lately: set[Digest] = set()
         self._earlier: set[Digest] = set()
@@ -148,7 +148,7 @@ class Blobs:
             self._cached_bytes -= len(old)
 
 
-class _Keys:
+class _BlobIndex:
     """A lock for each digest that somebody deals with now."""
 
     def __init__(self) -> None:

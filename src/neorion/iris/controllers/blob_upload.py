@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 from anyio.to_thread import run_sync
 
-from neorion.iris.controllers.blob_store import SMALL_BYTES_MAX, Blobs, wrong_hash
+from neorion.iris.controllers.blob_store import SMALL_BYTES_MAX, BlobStore, wrong_hash
 from neorion.iris.model import Digest
 from neorion.keel.base import Duration, Invalid, NoCapacity, Retry
 from neorion.keel.clock import Clock
@@ -23,7 +23,7 @@ _IDLE_MOST: Final = Duration.of(minutes=1)
 _BUSY_AFTER: Final = Duration.of(seconds=2)
 
 
-class _Arrival:
+class _Upload:
     def __init__(self, path: Path, now: float) -> None:
         self.path = path
         self.hash = hashlib.sha256()
@@ -38,15 +38,15 @@ class _Arrival:
         self.size += len(body)
 
 
-class Arrivals:
+class BlobUploads:
     """What each sender has sent so far. The same part twice is taken once; a gap begins it anew."""
 
-    def __init__(self, folder: Path, blobs: Blobs, clock: Clock) -> None:
+    def __init__(self, folder: Path, blobs: BlobStore, clock: Clock) -> None:
         self._folder = folder
         self._blobs = blobs
         self._clock = clock
         self._numbers = count()
-        self._open: dict[tuple[str, Digest], _Arrival] = {}
+        self._open: dict[tuple[str, Digest], _Upload] = {}
         folder.mkdir(parents=True, exist_ok=True)
         # What an earlier controller did not finish, nobody was told is kept.
         for path in folder.iterdir():
@@ -79,7 +79,7 @@ class Arrivals:
             if arrival.touched < limit and not arrival.lock.locked():
                 self._drop(key)
 
-    def _begin(self, key: tuple[str, Digest]) -> _Arrival:
+    def _begin(self, key: tuple[str, Digest]) -> _Upload:
         if len(self._open) >= ARRIVALS_MAX:
             self.expire()
         if len(self._open) >= ARRIVALS_MAX:
@@ -89,11 +89,11 @@ class Arrivals:
                 hint="it is tried again by itself",
                 after=_BUSY_AFTER,
             )
-        arrival = _Arrival(self._folder / str(next(self._numbers)), self._clock.monotonic())
+        arrival = _Upload(self._folder / str(next(self._numbers)), self._clock.monotonic())
         self._open[key] = arrival
         return arrival
 
-    async def _append(self, arrival: _Arrival, offset: int, body: bytes) -> None:
+    async def _append(self, arrival: _Upload, offset: int, body: bytes) -> None:
         arrival.touched = self._clock.monotonic()
         if not 0 <= offset <= arrival.size:
             raise Invalid(
@@ -121,7 +121,7 @@ class Arrivals:
                     scope="blobs",
                 ) from error
 
-    async def _finish(self, arrival: _Arrival, digest: Digest) -> None:
+    async def _finish(self, arrival: _Upload, digest: Digest) -> None:
         if arrival.hash.hexdigest() != digest:
             raise wrong_hash(digest)
         if arrival.size > SMALL_BYTES_MAX:

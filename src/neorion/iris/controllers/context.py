@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-from neorion.iris.controllers.metrics import Meters
+from neorion.iris.controllers.metrics import ControllerMetrics
 from neorion.iris.model import JobId
-from neorion.iris.state import Book, Journal
+from neorion.iris.state import ClusterState, Journal
 from neorion.keel.clock import Clock, Ids, Rng, SteadyClock
 from neorion.keel.store import Store
 
 
-class Bells:
+class JobSignals:
     """Tells those who wait for something of a job that it has come. Rung only when that is durable."""
 
     def __init__(self) -> None:
@@ -27,24 +27,26 @@ class Bells:
 
 
 @dataclass(slots=True)
-class Deck:
+class ControllerContext:
     """One controller's shared things. `wake` turns the scheduler's loop; it is set when the loop is made."""
 
-    book: Book
+    book: ClusterState
     journal: Journal
     clock: Clock
     ids: Ids
     rng: Rng
     # For its end, and for its first attempts.
-    bells: Bells = field(default_factory=Bells)
-    curtains: Bells = field(default_factory=Bells)
-    meters: Meters = field(default_factory=Meters)
+    bells: JobSignals = field(default_factory=JobSignals)
+    curtains: JobSignals = field(default_factory=JobSignals)
+    meters: ControllerMetrics = field(default_factory=ControllerMetrics)
     wake: Callable[[], None] = lambda: None
 
     @classmethod
-    def over(cls, store: Store, clock: Clock, ids: Ids, rng: Rng, meters: Meters | None = None) -> Self:
-        meters = meters or Meters()
+    def over(
+        cls, store: Store, clock: Clock, ids: Ids, rng: Rng, meters: ControllerMetrics | None = None
+    ) -> Self:
+        meters = meters or ControllerMetrics()
         journal = Journal(store, clock, rng)
         journal.committed = meters.committed
         # Waits are measured by times in records: somebody who sets the machine's clock must not end them.
-        return cls(Book(journal), journal, SteadyClock(clock), ids, rng, meters=meters)
+        return cls(ClusterState(journal), journal, SteadyClock(clock), ids, rng, meters=meters)

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.lifecycle import Lives
-from neorion.iris.decide import Timed, deadlines
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.decide import PendingDeadline, deadlines
 from neorion.iris.model import JobId, TaskState
 from neorion.keel.base import Duration
 
 
-class Deadlines:
+class DeadlineController:
     """Knows when the next wait is over. `wake` turns its loop; it is set when the loop is made."""
 
-    def __init__(self, deck: Deck, lives: Lives) -> None:
+    def __init__(self, deck: ControllerContext, lives: LifecycleManager) -> None:
         self._deck = deck
         self._lives = lives
         self.wake: Callable[[], None] = lambda: None
@@ -27,7 +27,7 @@ class Deadlines:
         """Gives up who is late; returns how long it is until the next one will be."""
         book, now = self._deck.book, self._deck.clock.now()
         waiting = [
-            Timed(job, task.index, book.jobs[job].spec.limits, task.since)
+            PendingDeadline(job, task.index, book.jobs[job].spec.limits, task.since)
             for job in book.impatient
             for task in book.tasks[job]
             if task.state is TaskState.PENDING

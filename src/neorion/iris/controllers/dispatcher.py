@@ -3,19 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from neorion.iris.controllers.blob_store import Blobs
-from neorion.iris.controllers.context import Deck
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.task_env import variables_of
 from neorion.iris.model import AttemptId, AttemptState, Digest, WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
-from neorion.iris.model.spec import Call
+from neorion.iris.model.spec import FunctionCall
 
 # A worker takes in this many starts at once; the rest follow in the next message.
 BATCH_MAX = 256
 
 
-class _Line:
+class _WorkerQueue:
     """What one worker has not been told yet."""
 
     def __init__(self) -> None:
@@ -25,18 +25,18 @@ class _Line:
         self.closed = False
 
 
-class Dispatch:
+class Dispatcher:
     """One line per connected worker. A worker that connects is told everything it should know, then each change.
 
     Told twice is harmless: a worker starts an attempt once. Nothing is told before it is durable: whoever calls `start`
     or `stop` has waited for that.
     """
 
-    def __init__(self, deck: Deck, blobs: Blobs) -> None:
+    def __init__(self, deck: ControllerContext, blobs: BlobStore) -> None:
         self._journal = deck.journal
         self._book = deck.book
         self._blobs = blobs
-        self._lines: dict[WorkerId, _Line] = {}
+        self._lines: dict[WorkerId, _WorkerQueue] = {}
 
     def start(self, attempt: Attempt) -> None:
         if (line := self._lines.get(attempt.worker)) is not None:
@@ -57,7 +57,7 @@ class Dispatch:
 
     async def orders(self, worker: WorkerId) -> AsyncIterator[pb.OrderBatch]:
         self.hang_up(worker)
-        line = self._lines[worker] = _Line()
+        line = self._lines[worker] = _WorkerQueue()
         for view in self._book.placed[worker].values():
             attempt = self._book.attempts[view.attempt]
             if attempt.state is AttemptState.ASSIGNED:
@@ -77,7 +77,7 @@ class Dispatch:
             if self._lines.get(worker) is line:
                 del self._lines[worker]
 
-    async def _batch(self, line: _Line) -> pb.OrderBatch:
+    async def _batch(self, line: _WorkerQueue) -> pb.OrderBatch:
         wanted = [self._book.attempts.get(attempt) for attempt in list(line.start)[:BATCH_MAX]]
         stops = list(line.stop)
         for attempt in list(line.start)[:BATCH_MAX]:
@@ -92,7 +92,7 @@ class Dispatch:
         job = self._book.jobs[attempt.job]
         spec = job.spec
         chosen = spec.inputs[attempt.index] if spec.inputs else Digest("")
-        needed = [spec.entry.function] if isinstance(spec.entry, Call) else []
+        needed = [spec.entry.function] if isinstance(spec.entry, FunctionCall) else []
         if chosen:
             needed.append(chosen)
         small = [(digest, self._blobs.cached(digest)) for digest in needed]

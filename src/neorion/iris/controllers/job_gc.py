@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from neorion.iris.controllers.blob_store import Blobs
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.log_store import LogShelf
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.log_store import LogStore
 from neorion.iris.model import Digest
 from neorion.iris.model.record import Job
-from neorion.iris.model.spec import Call
-from neorion.iris.state import Book, attempts_of_job
+from neorion.iris.model.spec import FunctionCall
+from neorion.iris.state import ClusterState, attempts_of_job
 from neorion.keel.base import Duration
 from neorion.keel.store import Store
 from neorion.keel.telemetry import logger
@@ -19,10 +19,12 @@ log = logger(__name__)
 KEEP_JOBS = 10_000
 
 
-class Retention:
+class JobGarbageCollector:
     """Forgets jobs that ended long ago, and the oldest of those that are too many."""
 
-    def __init__(self, deck: Deck, store: Store, blobs: Blobs, shelf: LogShelf, keep_for: Duration) -> None:
+    def __init__(
+        self, deck: ControllerContext, store: Store, blobs: BlobStore, shelf: LogStore, keep_for: Duration
+    ) -> None:
         self._deck = deck
         self._book = deck.book
         self._store = store
@@ -64,10 +66,10 @@ class Retention:
         log.info("job forgotten", job=job.id, name=job.spec.name)
 
 
-def digests_of(book: Book, job: Job) -> Iterator[Digest]:
+def digests_of(book: ClusterState, job: Job) -> Iterator[Digest]:
     """Every blob that a job names."""
     spec = job.spec
-    if isinstance(spec.entry, Call):
+    if isinstance(spec.entry, FunctionCall):
         yield spec.entry.function
     if spec.environment.bundle:
         yield spec.environment.bundle

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from neorion.iris.model import JobId, Reason
+from neorion.iris.model import JobId, PendingReason
 
 
-class Watcher:
+class JobWatch:
     """One reader of one job. What changed is a set: who reads slowly is told later and less often, never something old."""
 
     def __init__(self) -> None:
@@ -30,16 +30,16 @@ class Watcher:
         return list(tasks)
 
 
-class Watchers:
+class JobWatchHub:
     """Everybody who watches. The book tells it what changed; nobody is told anything before it is durable."""
 
     def __init__(self) -> None:
-        self._of: dict[JobId, dict[Watcher, None]] = {}
-        self._reasons: dict[JobId, Reason | None] = {}
+        self._of: dict[JobId, dict[JobWatch, None]] = {}
+        self._reasons: dict[JobId, PendingReason | None] = {}
 
     @contextmanager
-    def watch(self, job: JobId) -> Generator[Watcher]:
-        watcher = Watcher()
+    def watch(self, job: JobId) -> Generator[JobWatch]:
+        watcher = JobWatch()
         self._of.setdefault(job, {})[watcher] = None
         try:
             yield watcher
@@ -53,7 +53,7 @@ class Watchers:
         for watcher in self._of.get(job, ()):
             watcher.stir(index)
 
-    def look(self, reason: Callable[[JobId], Reason | None]) -> None:
+    def look(self, reason: Callable[[JobId], PendingReason | None]) -> None:
         """After each pass: jobs that wait for another reason than before have changed too."""
         for job in self._of:
             now = reason(job)

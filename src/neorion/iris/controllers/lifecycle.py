@@ -7,14 +7,14 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from neorion.iris.controllers.context import Deck
-from neorion.iris.decide.lifecycle import Ending as AttemptEnd
+from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.decide.lifecycle import (
-    Rest,
-    Rules,
-    Spent,
+    AttemptEnd,
+    RetriesUsed,
+    RetryPolicy,
+    SiblingAction,
     TaskCounts,
-    Verdict,
+    TaskTransition,
     after_end,
     after_wait,
     cause_of,
@@ -26,24 +26,24 @@ from neorion.iris.model import (
     TASK,
     AttemptId,
     AttemptState,
-    Cause,
-    EndKind,
+    ExitKind,
     JobId,
     JobState,
     StopCause,
+    TaskReason,
     TaskState,
     WorkerId,
 )
-from neorion.iris.model.record import Attempt, Ending, Job, Task
+from neorion.iris.model.record import Attempt, Job, Outcome, Task
 from neorion.iris.model.spec import JobSpec
 from neorion.keel.base import Instant
 
 _ENDS = {
-    EndKind.LOST: AttemptState.LOST,
-    EndKind.STOPPED: AttemptState.STOPPED,
+    ExitKind.LOST: AttemptState.LOST,
+    ExitKind.STOPPED: AttemptState.STOPPED,
 }
 # Ends that only what has begun can have.
-_RAN = frozenset({EndKind.EXIT, EndKind.SIGNAL, EndKind.OUT_OF_MEMORY, EndKind.TIMED_OUT})
+_RAN = frozenset({ExitKind.EXIT, ExitKind.SIGNAL, ExitKind.OUT_OF_MEMORY, ExitKind.TIMED_OUT})
 
 # How a worker's reports move an attempt: forward.
 _AHEAD = {
@@ -53,7 +53,7 @@ _AHEAD = {
 
 
 @dataclass(slots=True)
-class Moves:
+class PendingNotifications:
     """What those outside have to hear: attempts to start and to stop, attempts and jobs that are over, workers given up."""
 
     starts: list[Attempt] = field(default_factory=list[Attempt])
@@ -63,21 +63,21 @@ class Moves:
     lost: list[WorkerId] = field(default_factory=list[WorkerId])
 
 
-class Lives:
+class LifecycleManager:
     """Moves records from state to state as the rules of `decide.lifecycle` say.
 
     What moved is collected until `take` is called. Whoever carries that outside waits for the journal first.
     """
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: ControllerContext) -> None:
         self._deck = deck
         self._book = deck.book
-        self._moves = Moves()
+        self._moves = PendingNotifications()
         self.moved = asyncio.Event()
 
-    def take(self) -> Moves:
+    def take(self) -> PendingNotifications:
         """What moved since the last time."""
-        moves, self._moves = self._moves, Moves()
+        moves, self._moves = self._moves, PendingNotifications()
         self.moved.clear()
         return moves
 
@@ -133,11 +133,11 @@ class Lives:
         self._moves.stops.append(stopping)
         self.moved.set()
 
-    def end(self, attempt: Attempt, kind: EndKind, ending: Ending) -> None:
+    def end(self, attempt: Attempt, kind: ExitKind, ending: Outcome) -> None:
         """An attempt is over. If it is the one that counts, its task and its job move on."""
-        well = kind is EndKind.EXIT and ending.code == 0
+        well = kind is ExitKind.EXIT and ending.code == 0
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
-        elsewhere = kind is EndKind.NO_ROOM and self._book.shun(attempt.job, attempt.worker)
+        elsewhere = kind is ExitKind.NO_ROOM and self._book.shun(attempt.job, attempt.worker)
         begun = attempt.state is not AttemptState.ASSIGNED
         end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
         ATTEMPT.check(attempt.id, attempt.state, state)
@@ -154,7 +154,7 @@ class Lives:
         self.moved.set()
         # Whatever it submitted ends with it: if it is tried again, it submits the same again.
         for child in list(self._book.brood.get(attempt.id, ())):
-            self.cancel(child, Cause.JOB_OVER)
+            self.cancel(child, TaskReason.JOB_OVER)
         # Its place is free now, and that may be what others wait for.
         self._deck.wake()
         task = self._book.tasks[attempt.job][attempt.index]
@@ -172,11 +172,11 @@ class Lives:
     def lose(self, worker: WorkerId, why: str) -> None:
         """Everything on a worker that has certainly ended its tasks."""
         for view in list(self._book.placed[worker].values()):
-            self.end(self._book.attempts[view.attempt], EndKind.LOST, Ending(message=why))
+            self.end(self._book.attempts[view.attempt], ExitKind.LOST, Outcome(message=why))
         self._moves.lost.append(worker)
         self.moved.set()
 
-    def cancel(self, job: JobId, cause: Cause) -> list[JobId]:
+    def cancel(self, job: JobId, cause: TaskReason) -> list[JobId]:
         """A job and everything submitted from within it. Returns those that had not ended."""
         family = [job]
         for here in family:
@@ -184,7 +184,7 @@ class Lives:
         found = [here for here in family if not self._book.jobs[here].state.ended]
         # Children first, so that each ends for the cause given here and not because its parent ended.
         for here in reversed(found):
-            self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Ending(cause=cause))
+            self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Outcome(cause=cause))
             self._settle(here)
         return found
 
@@ -192,9 +192,9 @@ class Lives:
         """The task waited longer than it may."""
         rules = _rules(self._book.jobs[task.job].spec)
         verdict = after_wait(rules, self._counts(task.job))
-        self._carry_out(verdict, task, Ending(cause=verdict.cause))
+        self._carry_out(verdict, task, Outcome(cause=verdict.cause))
 
-    def _carry_out(self, verdict: Verdict, task: Task, ending: Ending) -> None:
+    def _carry_out(self, verdict: TaskTransition, task: Task, ending: Outcome) -> None:
         self._move_task(
             task,
             verdict.task,
@@ -203,17 +203,19 @@ class Lives:
             ending=ending,
         )
         match verdict.rest:
-            case Rest.AGAIN:
-                self._end_rest(task.job, TaskState.PENDING, StopCause.GANG, Ending(cause=Cause.GANG_RESTART))
-            case Rest.CANCEL:
+            case SiblingAction.AGAIN:
                 self._end_rest(
-                    task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Ending(cause=Cause.JOB_OVER)
+                    task.job, TaskState.PENDING, StopCause.GANG, Outcome(cause=TaskReason.GANG_RESTART)
                 )
-            case Rest.STAY:
+            case SiblingAction.CANCEL:
+                self._end_rest(
+                    task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Outcome(cause=TaskReason.JOB_OVER)
+                )
+            case SiblingAction.STAY:
                 pass
         self._settle(task.job, verdict.job)
 
-    def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Ending) -> None:
+    def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Outcome) -> None:
         for task in list(self._book.live_tasks(job)):
             attempt = self._book.attempts.get(task.attempt)
             if attempt is not None:
@@ -242,25 +244,25 @@ class Lives:
         # Whatever was kept for it, or was to be bought for it, is not needed any more.
         self._deck.wake()
         for child in self._book.children.get(job_id, {}):
-            self.cancel(child, Cause.JOB_OVER)
+            self.cancel(child, TaskReason.JOB_OVER)
 
-    def _job_ending(self, job: Job) -> Ending:
+    def _job_ending(self, job: Job) -> Outcome:
         """That of the first task that failed; for people, without the value."""
         tasks = self._book.tasks[job.id]
         worst = next((task for task in tasks if task.state is TaskState.FAILED), None)
         worst = worst or next((task for task in tasks if task.state is TaskState.CANCELLED), None)
-        return replace(worst.ending, result="", result_bytes=0) if worst else Ending()
+        return replace(worst.ending, result="", result_bytes=0) if worst else Outcome()
 
     def _counts(self, job: JobId) -> TaskCounts:
         counts = self._book.counts[job]
         return TaskCounts(**{state.value: count for state, count in counts.items()})
 
-    def _spent(self, spec: JobSpec, task: Task) -> Spent:
+    def _spent(self, spec: JobSpec, task: Task) -> RetriesUsed:
         """A gang pays as one."""
         tasks: Iterable[Task] = self._book.tasks[task.job] if spec.placement.gang else (task,)
         tasks = list(tasks)
-        return Spent(sum(one.failures for one in tasks), sum(one.losses for one in tasks))
+        return RetriesUsed(sum(one.failures for one in tasks), sum(one.losses for one in tasks))
 
 
-def _rules(spec: JobSpec) -> Rules:
-    return Rules(spec.budget, bool(spec.placement.gang), spec.max_failed_tasks)
+def _rules(spec: JobSpec) -> RetryPolicy:
+    return RetryPolicy(spec.budget, bool(spec.placement.gang), spec.max_failed_tasks)

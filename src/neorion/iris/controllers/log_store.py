@@ -103,7 +103,7 @@ class _Log:
         return self._later / str(start) if start else self._first
 
 
-class LogShelf:
+class LogStore:
     """Logs by attempt, in a folder per job. Appending costs a write, not a sync: a power cut may cost the last lines."""
 
     def __init__(self, folder: Path) -> None:

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from neorion.iris.model import Band, SliceState, WaitCode, WorkerState
-from neorion.iris.state import Book
+from neorion.iris.model import PendingCode, PriorityBand, SliceState, WorkerState
+from neorion.iris.state import ClusterState
 from neorion.keel.telemetry.metrics import Metrics
 
 
-class Meters:
+class ControllerMetrics:
     """One method for each thing that happens, and `look` for what there is at the moment of a question.
 
     This one keeps nothing, for a controller that nobody measures.
@@ -29,11 +29,11 @@ class Meters:
     def scaled(self, group: str, decision: str) -> None:
         """Something was decided about a slice."""
 
-    def look(self, book: Book, reasons: Iterable[WaitCode]) -> None:
+    def look(self, book: ClusterState, reasons: Iterable[PendingCode]) -> None:
         """Somebody asks what there is now."""
 
 
-class Measured(Meters):
+class PrometheusControllerMetrics(ControllerMetrics):
     """Prometheus' counters, gauges and histograms."""
 
     def __init__(self, metrics: Metrics) -> None:
@@ -70,13 +70,13 @@ class Measured(Meters):
     def scaled(self, group: str, decision: str) -> None:
         self._scaled.labels(group, decision).inc()
 
-    def look(self, book: Book, reasons: Iterable[WaitCode]) -> None:
+    def look(self, book: ClusterState, reasons: Iterable[PendingCode]) -> None:
         # Every known label is told, also where there is none.
         queue = book.queue()
-        for band in Band:
+        for band in PriorityBand:
             self._queue.labels(band.name.lower()).set(queue.get(band, 0))
         codes = Counter(reasons)
-        for code in WaitCode:
+        for code in PendingCode:
             self._waiting.labels(code.value).set(codes[code])
         workers = Counter(
             "draining" if one.draining and one.state is WorkerState.READY else one.state.value

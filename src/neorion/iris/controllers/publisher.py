@@ -1,15 +1,17 @@
 """Carries what moved to those outside, once it is durable: orders to workers, bells to those who wait, ends to logs."""
 
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.dispatcher import Dispatch
-from neorion.iris.controllers.lifecycle import Lives
-from neorion.iris.controllers.log_store import LogShelf
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.dispatcher import Dispatcher
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.controllers.log_store import LogStore
 
 
-class Herald:
+class TransitionPublisher:
     """A task of its own: a caller that goes away while the disk is slow must not take its news with it."""
 
-    def __init__(self, deck: Deck, lives: Lives, dispatch: Dispatch, shelf: LogShelf) -> None:
+    def __init__(
+        self, deck: ControllerContext, lives: LifecycleManager, dispatch: Dispatcher, shelf: LogStore
+    ) -> None:
         self._deck = deck
         self._lives = lives
         self._dispatch = dispatch

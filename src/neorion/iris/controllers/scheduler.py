@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.lifecycle import Lives
-from neorion.iris.decide import Plan, schedule
-from neorion.iris.model import Caps, JobId, Reason, StopCause, TaskState, WorkerId, WorkerState
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.decide import SchedulePlan, schedule
+from neorion.iris.model import JobId, PendingReason, StopCause, TaskState, UserQuotas, WorkerId, WorkerState
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -18,14 +18,14 @@ PORT_FIRST, PORT_LAST = 23_000, 29_999
 class Scheduler:
     """Places what waits. `reasons` says of every job that still waits, why."""
 
-    def __init__(self, deck: Deck, lives: Lives, caps: Caps) -> None:
+    def __init__(self, deck: ControllerContext, lives: LifecycleManager, caps: UserQuotas) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
         self._caps = caps
         self._next_port: dict[str, int] = {}
-        self.reasons: dict[JobId, Reason] = {}
-        self.plan: Plan | None = None
+        self.reasons: dict[JobId, PendingReason] = {}
+        self.plan: SchedulePlan | None = None
         # Told after every pass; the autoscaler listens.
         self.after: Callable[[], None] = lambda: None
 
@@ -41,7 +41,7 @@ class Scheduler:
             self.plan, self.reasons = None, {}
         self.after()
 
-    def _carry_out(self, plan: Plan) -> None:
+    def _carry_out(self, plan: SchedulePlan) -> None:
         for preemption in plan.preemptions:
             attempt = self._book.attempts.get(preemption.attempt)
             if attempt is not None:

@@ -1,12 +1,12 @@
 """The variables a task finds in its environment: who it is, and where its siblings are."""
 
-from neorion.iris.model import Band
+from neorion.iris.model import PriorityBand
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.tokens import task_token
-from neorion.iris.state import Book
+from neorion.iris.state import ClusterState
 
 
-def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
+def variables_of(book: ClusterState, attempt: Attempt) -> dict[str, str]:
     job = book.jobs[attempt.job]
     spec = job.spec
     worker = book.workers[attempt.worker]
@@ -19,7 +19,7 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
         "IRIS_ATTEMPT_NUMBER": str(attempt.number),
         "IRIS_WORKER_ID": worker.id,
         "IRIS_VM_ADDRESS": worker.host,
-        "IRIS_PRIORITY": Band(spec.band).name.lower(),
+        "IRIS_PRIORITY": PriorityBand(spec.band).name.lower(),
         "IRIS_TOKEN": task_token(attempt.id, attempt.secret),
     }
     variables.update(
@@ -35,7 +35,7 @@ def variables_of(book: Book, attempt: Attempt) -> dict[str, str]:
     return variables
 
 
-def _ranks(book: Book, attempt: Attempt) -> dict[str, str]:
+def _ranks(book: ClusterState, attempt: Attempt) -> dict[str, str]:
     """Rank, world and meeting point, in the names that torchrun and its like look for."""
     spec = book.jobs[attempt.job].spec
     host, _, port = attempt.meet.rpartition(":")

@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from neorion.iris.controllers.blob_store import Blobs
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.lifecycle import Lives
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.lifecycle import LifecycleManager
 from neorion.iris.model import (
     WORKER,
     AttemptId,
     AttemptState,
-    EndKind,
+    ExitKind,
     JobId,
     SliceId,
     SliceState,
@@ -18,8 +18,8 @@ from neorion.iris.model import (
     wire,
 )
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.lease import Lease
-from neorion.iris.model.record import Attempt, Ending, Worker
+from neorion.iris.model.lease import WorkerLeaseTiming
+from neorion.iris.model.record import Attempt, Outcome, Worker
 from neorion.iris.model.usage import Usage
 from neorion.iris.ports import Phase
 from neorion.keel.base import Denied, Invalid, NotFound
@@ -28,10 +28,12 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 
-class Reports:
+class WorkerReports:
     """Keeps the workers' records and turns their reports into moves."""
 
-    def __init__(self, deck: Deck, lives: Lives, blobs: Blobs, lease: Lease) -> None:
+    def __init__(
+        self, deck: ControllerContext, lives: LifecycleManager, blobs: BlobStore, lease: WorkerLeaseTiming
+    ) -> None:
         self._deck = deck
         self._book = deck.book
         self._lives = lives
@@ -93,7 +95,7 @@ class Reports:
             }
         unknown: list[str] = []
         for seen in request.seen:
-            ending = await self._ending(seen) if self._known(worker, seen) else Ending()
+            ending = await self._ending(seen) if self._known(worker, seen) else Outcome()
             # Once more, because the world may have moved while a large result was written.
             attempt = self._known(worker, seen)
             if attempt is None:
@@ -102,7 +104,7 @@ class Reports:
                 self._wait(attempt)
             elif seen.phase == Phase.ENDED:
                 used = replace(attempt, usage=wire.usage(seen.usage))
-                self._lives.end(used, EndKind(seen.kind), ending)
+                self._lives.end(used, ExitKind(seen.kind), ending)
             else:
                 state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
                 self._lives.progress(attempt, state)
@@ -175,23 +177,23 @@ class Reports:
         WORKER.check(worker.id, worker.state, state)
         self._book.put_worker(replace(worker, state=state))
 
-    async def _ending(self, seen: pb.Seen) -> Ending:
+    async def _ending(self, seen: pb.Seen) -> Outcome:
         if seen.result is None:
-            return Ending(code=seen.code, message=seen.message)
+            return Outcome(code=seen.code, message=seen.message)
         digest = wire.digest(seen.result.digest)
         if seen.result.body:
             try:
                 await self._blobs.put(digest, seen.result.body)
             except Denied as error:
                 # Where values are kept nobody lets us in: an end without its value, so that the other ends are heard.
-                seen.kind, seen.code = EndKind.EXIT, 1
-                return Ending(code=seen.code, message=error.sentence)
-        return Ending(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)
+                seen.kind, seen.code = ExitKind.EXIT, 1
+                return Outcome(code=seen.code, message=error.sentence)
+        return Outcome(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)
 
 
 def _check(request: pb.ReportRequest) -> None:
     """A report is taken whole or not at all."""
-    phases, kinds = [phase.value for phase in Phase], [kind.value for kind in EndKind]
+    phases, kinds = [phase.value for phase in Phase], [kind.value for kind in ExitKind]
     for seen in request.seen:
         if seen.phase not in phases or (seen.phase == Phase.ENDED and seen.kind not in kinds):
             raise Invalid(

@@ -4,8 +4,8 @@ import hashlib
 import hmac
 
 from neorion.iris.model import SliceId, SliceState, WorkerId
-from neorion.iris.ports import KeptSecret
-from neorion.iris.state import Book
+from neorion.iris.ports import RotatableSecret
+from neorion.iris.state import ClusterState
 from neorion.keel.rpc import Authenticator, Principal
 
 # Roles beside those of people: who may become a worker, and who is one.
@@ -15,14 +15,14 @@ WORKER = "worker"
 BY_HAND = "by-hand"
 
 
-class Badges:
+class WorkerTokens:
     """Makes and knows tokens: `worker.ID.PROOF`. The proof follows from the id and a secret, so nothing needs to be kept.
 
     Without a secret there are none: whoever reaches the port is believed. Machines started by hand share one token, until they
     have joined and have their own.
     """
 
-    def __init__(self, secret: str, book: Book, by_hand: KeptSecret | None = None) -> None:
+    def __init__(self, secret: str, book: ClusterState, by_hand: RotatableSecret | None = None) -> None:
         self._secret = secret.encode()
         self._book = book
         self._by_hand = by_hand
@@ -62,10 +62,10 @@ class Badges:
         return f"{kind}.{name}.{proof.hexdigest()}"
 
 
-class Callers:
+class ChainedAuthenticator:
     """Everybody who may call: the accounts, and whoever shows a badge."""
 
-    def __init__(self, badges: Badges, accounts: Authenticator) -> None:
+    def __init__(self, badges: WorkerTokens, accounts: Authenticator) -> None:
         self._badges = badges
         self._accounts = accounts
 

@@ -5,21 +5,21 @@ keeps anything between two calls, or carries anything out.
 """
 
 from neorion.iris.decide.autoscale import Create, Delete, DeleteCause, ScalePlan, autoscale
-from neorion.iris.decide.deadline import Deadlines, Timed, deadlines
+from neorion.iris.decide.deadline import Deadlines, PendingDeadline, deadlines
 from neorion.iris.decide.feasible import feasible
 from neorion.iris.decide.lifecycle import (
-    Ending,
-    Rest,
-    Rules,
-    Spent,
+    AttemptEnd,
+    RetriesUsed,
+    RetryPolicy,
+    SiblingAction,
     TaskCounts,
-    Verdict,
+    TaskTransition,
     after_end,
     after_wait,
     cause_of,
     job_state,
 )
-from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
+from neorion.iris.decide.plan import Assignment, Preemption, Reservation, SchedulePlan, UnmetDemand
 from neorion.iris.decide.quota import beyond_cap
 from neorion.iris.decide.reservation import HOLD_AFTER
 from neorion.iris.decide.scale_group import PAUSE_MAX, after_trouble, paused_until
@@ -29,22 +29,22 @@ __all__ = [
     "HOLD_AFTER",
     "PAUSE_MAX",
     "Assignment",
+    "AttemptEnd",
     "Create",
     "Deadlines",
     "Delete",
     "DeleteCause",
-    "Demand",
-    "Ending",
-    "Hold",
-    "Plan",
+    "PendingDeadline",
     "Preemption",
-    "Rest",
-    "Rules",
+    "Reservation",
+    "RetriesUsed",
+    "RetryPolicy",
     "ScalePlan",
-    "Spent",
+    "SchedulePlan",
+    "SiblingAction",
     "TaskCounts",
-    "Timed",
-    "Verdict",
+    "TaskTransition",
+    "UnmetDemand",
     "after_end",
     "after_trouble",
     "after_wait",

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neorion.iris.decide.gang_supply import Basket, Lot, lots_of
-from neorion.iris.decide.plan import Demand
-from neorion.iris.decide.scale_group import Group, paused_until
+from neorion.iris.decide.gang_supply import Basket, GangSupply, lots_of
+from neorion.iris.decide.plan import UnmetDemand
+from neorion.iris.decide.scale_group import ScaleGroupState, paused_until
 from neorion.iris.decide.worker_table import SLICE, WORKER
-from neorion.iris.model import GroupView, JobId, Placement, Reason, Resources, SliceId, WaitCode
+from neorion.iris.model import GroupView, JobId, PendingCode, PendingReason, Placement, Resources, SliceId
 from neorion.keel.base import Instant
 
 
@@ -48,16 +48,20 @@ class ScalePlan:
     creates: Sequence[Create]
     fails: Sequence[SliceId]
     deletes: Sequence[Delete]
-    reasons: Mapping[JobId, Reason]
+    reasons: Mapping[JobId, PendingReason]
     wake_at: Instant | None
 
 
 def autoscale(
-    groups: Sequence[GroupView], demand: Sequence[Demand], now: Instant, promised: Collection[SliceId] = ()
+    groups: Sequence[GroupView],
+    demand: Sequence[UnmetDemand],
+    now: Instant,
+    promised: Collection[SliceId] = (),
 ) -> ScalePlan:
     """`promised` are slices on which the same tick's schedule gave somebody a place: they are not idle."""
     work = _Scaling(
-        [Group(view, now) for view in sorted(groups, key=lambda view: (view.priority, view.name))], now
+        [ScaleGroupState(view, now) for view in sorted(groups, key=lambda view: (view.priority, view.name))],
+        now,
     )
     work.keep_least()
     for each in demand:
@@ -73,13 +77,15 @@ def autoscale(
 
 
 class _Scaling:
-    def __init__(self, groups: Sequence[Group], now: Instant) -> None:
+    def __init__(self, groups: Sequence[ScaleGroupState], now: Instant) -> None:
         self.groups = groups
-        self.reasons: dict[JobId, Reason] = {}
+        self.reasons: dict[JobId, PendingReason] = {}
         self._now = now
         self._wakes: list[Instant] = []
         # Per kind of task, the groups that may serve it: in the order in which they are bought from, and filled.
-        self._suited: dict[tuple[Resources, Placement], tuple[list[Group], list[Group]]] = {}
+        self._suited: dict[
+            tuple[Resources, Placement], tuple[list[ScaleGroupState], list[ScaleGroupState]]
+        ] = {}
 
     def keep_least(self) -> None:
         for group in self.groups:
@@ -89,7 +95,7 @@ class _Scaling:
             if group.live < group.view.min_slices:
                 self._wake_after_trouble(group)
 
-    def serve(self, each: Demand) -> None:
+    def serve(self, each: UnmetDemand) -> None:
         """Gives demand its part of what is on its way, in whichever group, and asks for more only for the rest."""
         gang, left = each.placement.gang, each.tasks
         suited, filled = self._groups_for(each)
@@ -105,9 +111,9 @@ class _Scaling:
                 return
         self._buy(each, left, suited)
 
-    def _buy(self, each: Demand, left: int, suited: Sequence[Group]) -> None:
+    def _buy(self, each: UnmetDemand, left: int, suited: Sequence[ScaleGroupState]) -> None:
         gang = each.placement.gang
-        obstacle: Reason | None = None
+        obstacle: PendingReason | None = None
         for group in suited:
             wanted = group.bins.missing(each.resources, gang, left)
             if wanted is None or (gang and wanted > group.view.shape.slices):
@@ -127,15 +133,17 @@ class _Scaling:
                 self._comes(each, group)
                 return
             obstacle = obstacle or group.obstacle()
-        self.reasons[each.job] = obstacle or Reason(WaitCode.NO_GROUP)
+        self.reasons[each.job] = obstacle or PendingReason(PendingCode.NO_GROUP)
 
-    def _serve_across(self, each: Demand, suited: Sequence[Group], filled: Sequence[Group]) -> None:
+    def _serve_across(
+        self, each: UnmetDemand, suited: Sequence[ScaleGroupState], filled: Sequence[ScaleGroupState]
+    ) -> None:
         """A gang whose slices share an attribute is served whole, beside what is free now where it would run."""
         for lot in lots_of(filled, each.placement.gang):
             if lot.fill(each.resources, each.tasks - each.there.get(lot.value, 0)):
                 self._comes_across(each, lot, suited)
                 return
-        obstacle: Reason | None = None
+        obstacle: PendingReason | None = None
         begun: Basket | None = None
         for lot in lots_of(suited, each.placement.gang):
             lacks = each.tasks - each.there.get(lot.value, 0)
@@ -159,12 +167,12 @@ class _Scaling:
             return
         if begun and not self._first_unripe(each, begun):
             _create(begun)
-        self.reasons[each.job] = obstacle or Reason(WaitCode.NO_GROUP)
+        self.reasons[each.job] = obstacle or PendingReason(PendingCode.NO_GROUP)
 
-    def _first_unripe(self, each: Demand, basket: Basket) -> Group | None:
+    def _first_unripe(self, each: UnmetDemand, basket: Basket) -> ScaleGroupState | None:
         return next((group for group, _ in basket if self._unripe(each, group)), None)
 
-    def _unripe(self, each: Demand, group: Group) -> bool:
+    def _unripe(self, each: UnmetDemand, group: ScaleGroupState) -> bool:
         """Whether the demand is too young for this group to grow."""
         ripe = each.since + group.view.patience.up
         if ripe <= self._now:
@@ -187,7 +195,7 @@ class _Scaling:
         deadlines = [deadline for group in self.groups for _, deadline in group.deadlines()]
         return min((wake for wake in (*self._wakes, *deadlines) if wake > self._now), default=None)
 
-    def _emptied(self, group: Group) -> list[SliceId]:
+    def _emptied(self, group: ScaleGroupState) -> list[SliceId]:
         """Drained slices on which nothing runs any more serve nobody, whoever waits; for a while they may be wanted back."""
         due: list[SliceId] = []
         for each in group.drained:
@@ -200,7 +208,7 @@ class _Scaling:
                 due.append(each.id)
         return due
 
-    def _idle(self, group: Group, promised: Collection[SliceId]) -> list[SliceId]:
+    def _idle(self, group: ScaleGroupState, promised: Collection[SliceId]) -> list[SliceId]:
         patience = group.view.patience
         spare = group.live - group.view.min_slices
         due: list[SliceId] = []
@@ -217,7 +225,7 @@ class _Scaling:
                 due.append(each.id)
         return due
 
-    def _groups_for(self, each: Demand) -> tuple[list[Group], list[Group]]:
+    def _groups_for(self, each: UnmetDemand) -> tuple[list[ScaleGroupState], list[ScaleGroupState]]:
         key = (each.resources, each.placement)
         found = self._suited.get(key)
         if found is None:
@@ -225,16 +233,18 @@ class _Scaling:
             found = self._suited[key] = (suited, sorted(suited, key=_gpus))
         return found
 
-    def _comes(self, each: Demand, group: Group) -> None:
-        self.reasons[each.job] = Reason(WaitCode.BOOTING, best=group.coming, subject=group.view.name)
+    def _comes(self, each: UnmetDemand, group: ScaleGroupState) -> None:
+        self.reasons[each.job] = PendingReason(
+            PendingCode.BOOTING, best=group.coming, subject=group.view.name
+        )
 
-    def _comes_across(self, each: Demand, lot: Lot, suited: Sequence[Group]) -> None:
+    def _comes_across(self, each: UnmetDemand, lot: GangSupply, suited: Sequence[ScaleGroupState]) -> None:
         """Whatever has the gang's value is wanted: what is free there now is counted on."""
         for group in suited:
             group.wanted |= group.view.shape.attributes[each.placement.gang] == lot.value
         self._comes(each, next((group for group in lot.groups if group.coming), lot.groups[0]))
 
-    def _wake_after_trouble(self, group: Group) -> None:
+    def _wake_after_trouble(self, group: ScaleGroupState) -> None:
         if group.view.trouble is not None:
             self._wakes.append(paused_until(group.view.trouble))
 
@@ -244,10 +254,10 @@ def _create(basket: Basket) -> None:
         group.create(slices)
 
 
-def _too_young_for(group: Group) -> Reason:
-    return Reason(WaitCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
+def _too_young_for(group: ScaleGroupState) -> PendingReason:
+    return PendingReason(PendingCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
 
 
-def _gpus(group: Group) -> int:
+def _gpus(group: ScaleGroupState) -> int:
     """As the scheduler will, tasks without GPUs leave slices with GPUs to others."""
     return group.view.shape.total.gpus

@@ -7,7 +7,7 @@ from neorion.iris.model import Placement, Resources, WorkerShape
 Part = list[list[int]]
 
 
-class Bins:
+class SliceBins:
     """The empty slices of one scale group, filled by demand. What is left only shrinks, but for new slices at the end."""
 
     def __init__(self, shape: WorkerShape) -> None:

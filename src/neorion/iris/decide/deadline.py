@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from neorion.iris.model import AttemptId, JobId, Limits
+from neorion.iris.model import AttemptId, JobId, TimeLimits
 from neorion.keel.base import Instant
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class PendingDeadline:
     """A task that waits since then or, if it has an attempt, runs since then."""
 
     job: JobId
     task: int
-    limits: Limits
+    limits: TimeLimits
     since: Instant
     attempt: AttemptId | None = None
 
@@ -27,12 +27,12 @@ class Timed:
 class Deadlines:
     """`over` have passed their limits; `wake_at` is when the next one will, or None if none has any."""
 
-    over: tuple[Timed, ...]
+    over: tuple[PendingDeadline, ...]
     wake_at: Instant | None
 
 
-def deadlines(tasks: Iterable[Timed], now: Instant) -> Deadlines:
-    over: list[Timed] = []
+def deadlines(tasks: Iterable[PendingDeadline], now: Instant) -> Deadlines:
+    over: list[PendingDeadline] = []
     wake_at: Instant | None = None
     for timed in tasks:
         deadline = timed.deadline

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 
-from neorion.iris.decide.placement import Waiting
+from neorion.iris.decide.placement import PendingJob
 from neorion.iris.decide.worker_table import WHOLE
 
-Place = Callable[[Waiting, int], int | None]
+Place = Callable[[PendingJob, int], int | None]
 
 
-def take_turns(jobs: Iterable[Waiting], shares: dict[str, int], place: Place) -> None:
+def take_turns(jobs: Iterable[PendingJob], shares: dict[str, int], place: Place) -> None:
     """Lets users take turns, each with their jobs in the given order, until nothing more finds a place.
 
     `shares` is how much of the cluster each user has; it grows as tasks are placed, so that users with equal demand end at
     most one task apart. `place(job, most)` places up to so many tasks and says how many; 0 means that the job is stuck, and
     None that nobody will find a place any more.
     """
-    lines: dict[str, list[Waiting]] = {}
+    lines: dict[str, list[PendingJob]] = {}
     for waiting in jobs:
         lines.setdefault(waiting.job.user, []).append(waiting)
     for line in lines.values():

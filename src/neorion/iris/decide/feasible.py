@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from neorion.iris.decide.pending_reason import Offers, why_not_one
-from neorion.iris.decide.worker_table import SLICE, WORKER, Kind, Pool
+from neorion.iris.decide.pending_reason import FreeCapacity, why_not_one
+from neorion.iris.decide.worker_table import SLICE, WORKER, RequestClass, WorkerTable
 from neorion.iris.model import (
+    PendingCode,
+    PendingReason,
     Placement,
-    Reason,
     Resources,
     SliceId,
-    WaitCode,
     WorkerId,
     WorkerShape,
     WorkerView,
@@ -19,16 +19,16 @@ from neorion.iris.model import (
 
 def feasible(
     resources: Resources, placement: Placement, replicas: int, shapes: Iterable[WorkerShape]
-) -> Reason | None:
+) -> PendingReason | None:
     """None if the job fits onto empty workers of these shapes, or the reason why it never will."""
     offered = list(shapes)
-    pool = Pool(_empty_worker(number, shape) for number, shape in enumerate(offered))
+    pool = WorkerTable(_empty_worker(number, shape) for number, shape in enumerate(offered))
     kind = pool.kind(resources, placement)
-    reason = why_not_one(Offers(pool), kind)
+    reason = why_not_one(FreeCapacity(pool), kind)
     if reason is None and placement.gang:
         best = _largest_gang(pool, kind, offered)
         if best < replicas:
-            reason = Reason(WaitCode.GANG_SHORT, replicas, best, placement.gang)
+            reason = PendingReason(PendingCode.GANG_SHORT, replicas, best, placement.gang)
     return None if reason is None else replace(reason, never=True)
 
 
@@ -39,7 +39,7 @@ def _empty_worker(number: int, shape: WorkerShape) -> WorkerView:
     return WorkerView(WorkerId(name), home, shape.attributes, shape.total, shape.total)
 
 
-def _largest_gang(pool: Pool, kind: Kind, shapes: list[WorkerShape]) -> int:
+def _largest_gang(pool: WorkerTable, kind: RequestClass, shapes: list[WorkerShape]) -> int:
     """The most tasks that one group of workers with one value of the gang's attribute can hold."""
     best = 0
     for row in kind.rows:

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from neorion.iris.decide.scale_group import Group
-from neorion.iris.model import Reason, Resources
+from neorion.iris.decide.scale_group import ScaleGroupState
+from neorion.iris.model import PendingReason, Resources
 
 # How many slices more of which group.
-Basket = list[tuple[Group, int]]
+Basket = list[tuple[ScaleGroupState, int]]
 
 
-class Lot:
+class GangSupply:
     """Groups whose workers have the same value of a gang's attribute, in the order in which they are bought from."""
 
-    def __init__(self, value: str, groups: Sequence[Group]) -> None:
+    def __init__(self, value: str, groups: Sequence[ScaleGroupState]) -> None:
         self.value = value
         self.groups = groups
 
@@ -53,7 +53,7 @@ class Lot:
         lacks = tasks - sum(group.bins.hold(asks, len(group.ready)) for group in self.groups)
         return self.basket(asks, lacks) if lacks > 0 else None
 
-    def obstacle(self) -> Reason:
+    def obstacle(self) -> PendingReason:
         """Why there is no basket: a trouble, or else that others use slices of these groups."""
         troubled = (group for group in self.groups if group.view.trouble is not None)
         in_use = (group for group in self.groups if group.view.slices)
@@ -63,10 +63,10 @@ class Lot:
         return sum(group.bins.room(asks, tasks) for group in self.groups)
 
 
-def lots_of(groups: Sequence[Group], key: str) -> list[Lot]:
+def lots_of(groups: Sequence[ScaleGroupState], key: str) -> list[GangSupply]:
     """Each group alone, and then those together that have one value of this attribute."""
-    alike: dict[str, list[Group]] = {}
+    alike: dict[str, list[ScaleGroupState]] = {}
     for group in groups:
         alike.setdefault(group.view.shape.attributes[key], []).append(group)
-    alone = [Lot(group.view.shape.attributes[key], [group]) for group in groups]
-    return alone + [Lot(value, found) for value, found in alike.items() if len(found) > 1]
+    alone = [GangSupply(group.view.shape.attributes[key], [group]) for group in groups]
+    return alone + [GangSupply(value, found) for value, found in alike.items() if len(found) > 1]

@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 
-from neorion.iris.decide.worker_table import SLICE, WORKER, Kind, Pool
-from neorion.iris.model import Attributes, Constraint, Op, Reason, WaitCode
+from neorion.iris.decide.worker_table import SLICE, WORKER, RequestClass, WorkerTable
+from neorion.iris.model import Attributes, Constraint, Op, PendingCode, PendingReason
 from neorion.keel.base import nearest
 
 # The scarcest first: a job that lacks GPUs and memory is told about the GPUs.
 _DIMENSIONS = (
-    (3, WaitCode.GPU_SHORT),
-    (0, WaitCode.CPU_SHORT),
-    (1, WaitCode.MEMORY_SHORT),
-    (2, WaitCode.DISK_SHORT),
+    (3, PendingCode.GPU_SHORT),
+    (0, PendingCode.CPU_SHORT),
+    (1, PendingCode.MEMORY_SHORT),
+    (2, PendingCode.DISK_SHORT),
 )
 
 
-class Offers:
+class FreeCapacity:
     """What a pool has free when nothing more is placed: looked at once for all kinds that may use the same workers."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: WorkerTable) -> None:
         self.pool = pool
         self._bounds: dict[int, list[tuple[int, int]]] = {}
 
@@ -32,7 +32,7 @@ class Offers:
         return bounds
 
 
-def why_no_room(offers: Offers, kind: Kind, tasks: int) -> Reason | None:
+def why_no_room(offers: FreeCapacity, kind: RequestClass, tasks: int) -> PendingReason | None:
     """None if there is room after all."""
     reason = why_not_one(offers, kind)
     pool = offers.pool
@@ -40,23 +40,25 @@ def why_no_room(offers: Offers, kind: Kind, tasks: int) -> Reason | None:
     if reason is not None or not gang:
         return reason
     best = max(sum(pool.room(kind, spot, tasks) for spot in row.spots) for row in kind.rows)
-    return Reason(WaitCode.GANG_SHORT, tasks, best, gang) if best < tasks else None
+    return PendingReason(PendingCode.GANG_SHORT, tasks, best, gang) if best < tasks else None
 
 
-def why_not_one(offers: Offers, kind: Kind) -> Reason | None:
+def why_not_one(offers: FreeCapacity, kind: RequestClass) -> PendingReason | None:
     """Why not even one task of this kind has room."""
     pool, gang = offers.pool, kind.placement.gang
     if not pool.workers:
-        return Reason(WaitCode.NO_WORKERS)
+        return PendingReason(PendingCode.NO_WORKERS)
     if not kind.row.spots:
         return _nobody_eligible(pool, kind)
     if gang and not kind.rows:
         keys = _keys([worker.attributes for worker in pool.workers])
-        return Reason(WaitCode.GANG_KEY, subject=gang, near=nearest(gang, [*keys, SLICE, WORKER]) or "")
+        return PendingReason(
+            PendingCode.GANG_KEY, subject=gang, near=nearest(gang, [*keys, SLICE, WORKER]) or ""
+        )
     return _shortage(offers, kind)
 
 
-def _shortage(offers: Offers, kind: Kind) -> Reason | None:
+def _shortage(offers: FreeCapacity, kind: RequestClass) -> PendingReason | None:
     """The first thing of which nobody has enough who has enough of those before it."""
     free, spots = offers.pool.free, kind.row.spots
     bounds = offers.bounds(spots)
@@ -71,23 +73,23 @@ def _shortage(offers: Offers, kind: Kind) -> Reason | None:
                 spots = enough
                 continue
             best = max(free[spot][dimension] for spot in spots)
-        return Reason(code, need, max(0, best))
+        return PendingReason(code, need, max(0, best))
     return None
 
 
-def _nobody_eligible(pool: Pool, kind: Kind) -> Reason:
+def _nobody_eligible(pool: WorkerTable, kind: RequestClass) -> PendingReason:
     required = [constraint for constraint in kind.placement.constraints if constraint.required]
     everybody = [worker.attributes for worker in pool.workers]
     for constraint in required:
         if not any(constraint.holds(attributes) for attributes in everybody):
             near = _near(constraint, everybody)
-            return Reason(WaitCode.CONSTRAINT, subject=str(constraint), near=near)
+            return PendingReason(PendingCode.CONSTRAINT, subject=str(constraint), near=near)
     variant = kind.resources.gpu_variant if kind.resources.gpus else ""
     known = {worker.total.gpu_variant: None for worker in pool.workers if worker.total.gpus}
     if variant and variant not in known:
-        return Reason(WaitCode.GPU_VARIANT, subject=variant, near=nearest(variant, known) or "")
+        return PendingReason(PendingCode.GPU_VARIANT, subject=variant, near=nearest(variant, known) or "")
     wishes = [str(constraint) for constraint in required] + ([f"{variant} GPUs"] if variant else [])
-    return Reason(WaitCode.CONSTRAINT, subject=" with ".join(wishes))
+    return PendingReason(PendingCode.CONSTRAINT, subject=" with ".join(wishes))
 
 
 def _near(constraint: Constraint, everybody: Sequence[Attributes]) -> str:

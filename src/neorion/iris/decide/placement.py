@@ -4,26 +4,26 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 
-from neorion.iris.decide.worker_table import Kind, Pool, Row, Turns, value_of
+from neorion.iris.decide.worker_table import CandidateList, RequestClass, Turns, WorkerTable, value_of
 from neorion.iris.model import JobView
 
 # A worker and how many of the tasks it takes.
 Seats = list[tuple[int, int]]
 
 
-class Waiting:
+class PendingJob:
     """A job on its way through one pass: `left` of its waiting tasks have found no place yet."""
 
     __slots__ = ("job", "kind", "left", "turns")
 
-    def __init__(self, job: JobView, kind: Kind) -> None:
+    def __init__(self, job: JobView, kind: RequestClass) -> None:
         self.job = job
         self.kind = kind
         self.left = len(job.waiting)
         self.turns: Turns | None = None
 
 
-def take_seats(pool: Pool, waiting: Waiting, most: int) -> Seats:
+def take_seats(pool: WorkerTable, waiting: PendingJob, most: int) -> Seats:
     """Takes places for up to `most` tasks, on one worker unless they spread; for a gang, for all of its tasks or none."""
     kind = waiting.kind
     if kind.placement.gang:
@@ -43,7 +43,7 @@ def take_seats(pool: Pool, waiting: Waiting, most: int) -> Seats:
     return [seat] if seat[1] else []
 
 
-def _take_for_gang(pool: Pool, kind: Kind, tasks: int) -> Seats:
+def _take_for_gang(pool: WorkerTable, kind: RequestClass, tasks: int) -> Seats:
     for at in range(kind.starts.get(tasks, 0), len(kind.rows)):
         seats = pool.seats(kind, kind.rows[at], tasks)
         if not seats:
@@ -59,7 +59,9 @@ def _take_for_gang(pool: Pool, kind: Kind, tasks: int) -> Seats:
     return []
 
 
-def _take_spread(pool: Pool, kind: Kind, rows: list[Row], turns: Turns, most: int) -> Seats:
+def _take_spread(
+    pool: WorkerTable, kind: RequestClass, rows: list[CandidateList], turns: Turns, most: int
+) -> Seats:
     seats: Seats = []
     while turns and len(seats) < most:
         has, at = turns[0]
@@ -72,7 +74,7 @@ def _take_spread(pool: Pool, kind: Kind, rows: list[Row], turns: Turns, most: in
     return seats
 
 
-def _turns(pool: Pool, rows: list[Row], beside: Iterable[int], key: str) -> Turns:
+def _turns(pool: WorkerTable, rows: list[CandidateList], beside: Iterable[int], key: str) -> Turns:
     has: dict[str, int] = {}
     for spot in beside:
         value = value_of(pool.workers[spot], key) or ""
@@ -85,7 +87,7 @@ def _turns(pool: Pool, rows: list[Row], beside: Iterable[int], key: str) -> Turn
     return turns
 
 
-def _weightless_turns(pool: Pool, kind: Kind) -> Turns:
+def _weightless_turns(pool: WorkerTable, kind: RequestClass) -> Turns:
     """Whatever runs on a worker counts: there is nothing else to tell how busy it is."""
     has = Counter(run.worker for run in pool.running)
     turns = [(has[pool.workers[row.spots[0]].id], at) for at, row in enumerate(kind.rows)]

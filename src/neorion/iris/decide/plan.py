@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from neorion.iris.model import AttemptId, JobId, Placement, Reason, Resources, SliceId, WorkerId
+from neorion.iris.model import AttemptId, JobId, PendingReason, Placement, Resources, SliceId, WorkerId
 from neorion.keel.base import Instant
 
 _NOWHERE: Mapping[str, int] = MappingProxyType({})
@@ -20,7 +20,7 @@ class Assignment(NamedTuple):
     worker: WorkerId
 
 
-class Demand(NamedTuple):
+class UnmetDemand(NamedTuple):
     """Tasks for which there was no room, since when they wait, for whoever can make room.
 
     Of a gang across slices, `there` is how many of its tasks would find room now, by the value of the attribute it shares.
@@ -43,7 +43,7 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Reservation:
     """These workers take nothing of this job's band or below until they have room for this job."""
 
     job: JobId
@@ -52,7 +52,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SchedulePlan:
     """One pass of the scheduler.
 
     `claims` are the places that jobs will get when what stops there now is gone; they are not to be carried out, but they
@@ -63,8 +63,8 @@ class Plan:
     assignments: Sequence[Assignment]
     preemptions: Sequence[Preemption]
     claims: Sequence[Assignment]
-    holds: Sequence[Hold]
-    reasons: Mapping[JobId, Reason]
-    demand: Sequence[Demand]
+    holds: Sequence[Reservation]
+    reasons: Mapping[JobId, PendingReason]
+    demand: Sequence[UnmetDemand]
     promised: frozenset[SliceId]
     wake_at: Instant | None

@@ -7,8 +7,8 @@ goes whole. What is being freed already counts as room, so nobody is stopped twi
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter, gt, le
 
-from neorion.iris.decide.worker_table import Amounts, Kind, Pool, amounts, count
-from neorion.iris.model import Band, JobId, RunningView, WorkerId
+from neorion.iris.decide.worker_table import Amounts, RequestClass, WorkerTable, amounts, count
+from neorion.iris.model import JobId, PriorityBand, RunningView, WorkerId
 
 # How many places are compared for the fewest victims: the search stays short however large the cluster is.
 PLACES_MAX = 8
@@ -17,7 +17,7 @@ PUSHES_MAX = 256
 
 _NOTHING: Amounts = (0, 0, 0, 0)
 # Batch work goes first; only if that is not enough, what is interactive.
-_FLOORS = (Band.BATCH, Band.INTERACTIVE)
+_FLOORS = (PriorityBand.BATCH, PriorityBand.INTERACTIVE)
 
 
 class Victim:
@@ -36,7 +36,7 @@ class Victim:
                 _sum_into(self.parts, spot, amounts(run.resources))
 
 
-class Room:
+class PreemptionPlan:
     """Room for a job, and who is stopped for it."""
 
     __slots__ = ("seats", "stopping", "victims")
@@ -47,10 +47,10 @@ class Room:
         self.stopping = stopping
 
 
-class Crowd:
+class PreemptionCandidates:
     """Everything that runs, as what could be freed: by stopping it, or because it is stopping already."""
 
-    def __init__(self, pool: Pool, running: Iterable[RunningView], band: Band) -> None:
+    def __init__(self, pool: WorkerTable, running: Iterable[RunningView], band: PriorityBand) -> None:
         """`band` is the highest that pushes: what is not below it need not be looked at."""
         self._pool = pool
         self._freeing: dict[int, list[int]] = {}
@@ -59,11 +59,13 @@ class Crowd:
         self._runs: dict[int, list[RunningView]] = {}
         self._on: dict[int, list[Victim]] = {}
         # Per lowest band that may be stopped, what stopping all of it would free, on the workers that have any of it.
-        self._potential: dict[Band, dict[int, list[int]]] = {floor: {} for floor in _FLOORS if floor > band}
+        self._potential: dict[PriorityBand, dict[int, list[int]]] = {
+            floor: {} for floor in _FLOORS if floor > band
+        }
         self._gangs = self._count(running, band)
         # The most of anything that one worker could have then: who asks for more need not look further.
         self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
-        self._starts: dict[tuple[Kind, Band], int] = {}
+        self._starts: dict[tuple[RequestClass, PriorityBand], int] = {}
         self._pushes = 0
 
     @property
@@ -71,7 +73,7 @@ class Crowd:
         """Whether the pass has stopped enough."""
         return self._pushes >= PUSHES_MAX
 
-    def make_room(self, kind: Kind, tasks: int, band: Band) -> Room | None:
+    def make_room(self, kind: RequestClass, tasks: int, band: PriorityBand) -> PreemptionPlan | None:
         """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
         trial = self._cheapest(self._freed(kind), kind, tasks, None)
         for floor in self._potential:
@@ -86,15 +88,15 @@ class Crowd:
         seats = trial.seats()
         for spot, placed in seats:
             self._claim(kind, spot, placed)
-        return Room(seats, trial.victims, sum(self._stopping.get(spot, 0) for spot, _ in seats))
+        return PreemptionPlan(seats, trial.victims, sum(self._stopping.get(spot, 0) for spot, _ in seats))
 
     def _cheapest(
-        self, places: Iterable[Sequence[int]], kind: Kind, tasks: int, floor: Band | None
-    ) -> "Trial | None":
-        best: Trial | None = None
+        self, places: Iterable[Sequence[int]], kind: RequestClass, tasks: int, floor: PriorityBand | None
+    ) -> "PreemptionTrial | None":
+        best: PreemptionTrial | None = None
         seen = 0
         for spots in places:
-            trial = Trial(kind, tasks, {spot: self._there(spot) for spot in spots})
+            trial = PreemptionTrial(kind, tasks, {spot: self._there(spot) for spot in spots})
             if not trial.choose(self._candidates(spots, floor)):
                 continue
             if best is None or trial.price < best.price:
@@ -105,7 +107,7 @@ class Crowd:
                 break
         return best
 
-    def _freed(self, kind: Kind) -> Iterator[Sequence[int]]:
+    def _freed(self, kind: RequestClass) -> Iterator[Sequence[int]]:
         """Places that will have room without stopping anybody else."""
         if kind.placement.gang:
             for row in kind.rows:
@@ -123,7 +125,7 @@ class Crowd:
             if spot in fitting:
                 yield (spot,)
 
-    def _pushable(self, kind: Kind, floor: Band) -> Iterator[Sequence[int]]:
+    def _pushable(self, kind: RequestClass, floor: PriorityBand) -> Iterator[Sequence[int]]:
         """Places where stopping everybody down to `floor` would make room for one task at least."""
         potential, needs = self._potential[floor], kind.needs
         if kind.placement.gang:
@@ -142,7 +144,7 @@ class Crowd:
                 # Stopping moves room from what could be freed to what is being freed: the sum hardly ever grows.
                 self._starts[kind, floor] = at + 1
 
-    def _candidates(self, spots: Sequence[int], floor: Band | None) -> Sequence[Victim]:
+    def _candidates(self, spots: Sequence[int], floor: PriorityBand | None) -> Sequence[Victim]:
         if floor is None:
             return ()
         if len(spots) == 1:
@@ -176,7 +178,7 @@ class Crowd:
                 if victim.band >= floor:
                     _grow(potential[spot], [-amount for amount in part])
 
-    def _claim(self, kind: Kind, spot: int, tasks: int) -> None:
+    def _claim(self, kind: RequestClass, spot: int, tasks: int) -> None:
         """Takes from what is being freed first; only the rest is missing for others now."""
         free, freeing = self._pool.free[spot], self._freeing.get(spot, [0, 0, 0, 0])
         for dimension, need in enumerate(kind.needs):
@@ -190,7 +192,7 @@ class Crowd:
             tops = list(map(max, tops, map(add, self._there(spot), more)))
         return tops
 
-    def _count(self, running: Iterable[RunningView], band: Band) -> dict[JobId, Victim]:
+    def _count(self, running: Iterable[RunningView], band: PriorityBand) -> dict[JobId, Victim]:
         """Sorts what runs by worker and sums it up; returns the gangs, which are stopped whole wherever they run."""
         index, runs = self._pool.index, self._runs
         gangs: dict[JobId, list[RunningView]] = {}
@@ -217,10 +219,10 @@ class Crowd:
         return {job: Victim(runs, index) for job, runs in gangs.items()}
 
 
-class Trial:
+class PreemptionTrial:
     """What if these were stopped: how many of the tasks would then fit on these workers."""
 
-    def __init__(self, kind: Kind, tasks: int, there: dict[int, list[int]]) -> None:
+    def __init__(self, kind: RequestClass, tasks: int, there: dict[int, list[int]]) -> None:
         self._kind = kind
         self._tasks = tasks
         self._there = there

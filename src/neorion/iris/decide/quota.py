@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from neorion.iris.model import Cap, Caps, Reason, Resources, RunningView, WaitCode
+from neorion.iris.model import PendingCode, PendingReason, Quota, Resources, RunningView, UserQuotas
 
-# In the order of `Cap`. Tasks come last to be told: whoever lacks GPUs is told about the GPUs.
-_CODES = (WaitCode.USER_CAP, WaitCode.USER_CPU, WaitCode.USER_MEMORY, WaitCode.USER_GPUS)
+# In the order of `Quota`. Tasks come last to be told: whoever lacks GPUs is told about the GPUs.
+_CODES = (PendingCode.USER_CAP, PendingCode.USER_CPU, PendingCode.USER_MEMORY, PendingCode.USER_GPUS)
 CAPPED = frozenset(_CODES)
 
 
-class Allowances:
+class QuotaTracker:
     """What is left to each user while a pass goes on: it only shrinks."""
 
-    def __init__(self, caps: Caps, running: Iterable[RunningView]) -> None:
+    def __init__(self, caps: UserQuotas, running: Iterable[RunningView]) -> None:
         self._caps = caps
-        self.any = caps != Caps()
+        self.any = caps != UserQuotas()
         self._used: dict[str, list[int]] = {}
         if self.any:
             for run in running:
@@ -37,27 +37,27 @@ class Allowances:
             for dimension, need in enumerate(_needs(asks)):
                 used[dimension] += need * tasks
 
-    def reason(self, user: str, asks: Resources, tasks: int) -> Reason | None:
+    def reason(self, user: str, asks: Resources, tasks: int) -> PendingReason | None:
         """Which cap leaves no room for so many tasks at once, or None if none does."""
         used = self._used.get(user, (0, 0, 0, 0))
         return _over(self._caps.of(user), used, user, asks.times(tasks), tasks) if self.any else None
 
 
-def beyond_cap(cap: Cap, user: str, asks: Resources, tasks: int) -> Reason | None:
+def beyond_cap(cap: Quota, user: str, asks: Resources, tasks: int) -> PendingReason | None:
     """Why so many tasks at once are more than the user may ever have, or None if they are not."""
     reason = _over(cap, (0, 0, 0, 0), user, asks.times(tasks), tasks)
     return None if reason is None else replace(reason, never=True)
 
 
-def _over(cap: Cap, used: Sequence[int], user: str, asks: Resources, tasks: int) -> Reason | None:
+def _over(cap: Quota, used: Sequence[int], user: str, asks: Resources, tasks: int) -> PendingReason | None:
     rows = zip(_CODES, _limits(cap), used, (tasks, *_needs(asks)[1:]), strict=True)
     for code, limit, have, need in reversed(list(rows)):
         if limit and have + need > limit:
-            return Reason(code, limit, have, user)
+            return PendingReason(code, limit, have, user)
     return None
 
 
-def _limits(cap: Cap) -> tuple[int, int, int, int]:
+def _limits(cap: Quota) -> tuple[int, int, int, int]:
     return (cap.tasks, cap.cpu_milli, cap.memory, cap.gpus)
 
 

@@ -7,7 +7,7 @@ the one where most of it fits already, so a held place only gets better, and the
 
 from collections.abc import Iterator
 
-from neorion.iris.decide.worker_table import Kind, Pool, Row, amounts, count
+from neorion.iris.decide.worker_table import CandidateList, RequestClass, WorkerTable, amounts, count
 from neorion.keel.base import Duration
 
 # Long enough that most jobs never hold anything, short enough that a person who waits for a gang still waits the same day.
@@ -17,10 +17,10 @@ HOLD_AFTER = Duration.of(minutes=10)
 CLOSED = (-(1 << 62),) * 4
 
 
-def best_place(pool: Pool, kind: Kind, tasks: int) -> Row | None:
+def best_place(pool: WorkerTable, kind: RequestClass, tasks: int) -> CandidateList | None:
     """The workers to keep for so many tasks, or None if they would not fit even on empty ones."""
     best: tuple[int, str] | None = None
-    chosen: Row | None = None
+    chosen: CandidateList | None = None
     for row in _places(pool, kind):
         room = sum(count(kind.needs, amounts(pool.workers[spot].total), tasks) for spot in row.spots)
         if room < tasks:
@@ -32,15 +32,15 @@ def best_place(pool: Pool, kind: Kind, tasks: int) -> Row | None:
     return chosen
 
 
-def _places(pool: Pool, kind: Kind) -> Iterator[Row]:
+def _places(pool: WorkerTable, kind: RequestClass) -> Iterator[CandidateList]:
     if kind.placement.gang:
         yield from kind.rows
         return
     for spot in kind.row.spots:
-        yield Row(pool.workers[spot].id, [spot])
+        yield CandidateList(pool.workers[spot].id, [spot])
 
 
-def _progress(pool: Pool, kind: Kind, spot: int) -> int:
+def _progress(pool: WorkerTable, kind: RequestClass, spot: int) -> int:
     """How much of what one task needs most is free, in thousandths of a task; never falls while nothing else starts."""
     parts = [have * 1000 // need for need, have in zip(kind.needs, pool.free[spot], strict=True) if need]
     return max(0, min(parts, default=1000))

@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator
 
-from neorion.iris.decide.bins import Bins
-from neorion.iris.model import GroupView, Reason, SliceState, SliceView, Trouble, TroubleKind, WaitCode
+from neorion.iris.decide.bins import SliceBins
+from neorion.iris.model import (
+    GroupView,
+    PendingCode,
+    PendingReason,
+    ScaleFailure,
+    ScaleFailureKind,
+    SliceState,
+    SliceView,
+)
 from neorion.keel.base import Duration, Instant
 
 # The first pause after a trouble; each further one in a row doubles it.
 _PAUSES = {
-    TroubleKind.FAILED: Duration.of(seconds=30),
-    TroubleKind.NO_CAPACITY: Duration.of(minutes=1),
+    ScaleFailureKind.FAILED: Duration.of(seconds=30),
+    ScaleFailureKind.NO_CAPACITY: Duration.of(minutes=1),
     # Quotas are changed by people.
-    TroubleKind.QUOTA: Duration.of(minutes=5),
+    ScaleFailureKind.QUOTA: Duration.of(minutes=5),
 }
 # Longer would not spare anybody anything, and would keep a healed group out of use.
 PAUSE_MAX = Duration.of(minutes=30)
@@ -19,31 +27,31 @@ _DOUBLINGS_MAX = 16
 _BOOTING = (SliceState.CREATING, SliceState.BOOTSTRAPPING)
 
 _CODES = {
-    TroubleKind.FAILED: WaitCode.GROUP_BACKOFF,
-    TroubleKind.NO_CAPACITY: WaitCode.GROUP_CAPACITY,
-    TroubleKind.QUOTA: WaitCode.GROUP_QUOTA,
+    ScaleFailureKind.FAILED: PendingCode.GROUP_BACKOFF,
+    ScaleFailureKind.NO_CAPACITY: PendingCode.GROUP_CAPACITY,
+    ScaleFailureKind.QUOTA: PendingCode.GROUP_QUOTA,
 }
 
 
-def paused_until(trouble: Trouble) -> Instant:
+def paused_until(trouble: ScaleFailure) -> Instant:
     pause = _PAUSES[trouble.kind] * 2 ** min(trouble.times - 1, _DOUBLINGS_MAX)
     return trouble.at + min(pause, PAUSE_MAX)
 
 
-def after_trouble(before: Trouble | None, kind: TroubleKind, now: Instant) -> Trouble:
+def after_trouble(before: ScaleFailure | None, kind: ScaleFailureKind, now: Instant) -> ScaleFailure:
     """One time more in a row. What goes wrong within a pause was asked for before it began, and counts as the same time."""
     if before is None or before.kind is not kind:
-        return Trouble(kind, 1, now)
-    return Trouble(kind, before.times + (now >= paused_until(before)), now)
+        return ScaleFailure(kind, 1, now)
+    return ScaleFailure(kind, before.times + (now >= paused_until(before)), now)
 
 
-class Group:
+class ScaleGroupState:
     """Every slice that still exists counts against the most; only those that serve or will serve count as the least."""
 
     def __init__(self, view: GroupView, now: Instant) -> None:
         self.view = view
         self.now = now
-        self.bins = Bins(view.shape)
+        self.bins = SliceBins(view.shape)
         self.created = 0
         self.wanted = False
         given_up = {each.id: deadline <= now for each, deadline in self.deadlines()}
@@ -87,10 +95,10 @@ class Group:
         self.created += slices
         self.bins.add(slices)
 
-    def obstacle(self) -> Reason:
+    def obstacle(self) -> PendingReason:
         """Why it may not create more."""
         trouble, most = self.view.trouble, self.view.shape.slices
         has = len(self.view.slices) + self.created
         if trouble is None or has >= most:
-            return Reason(WaitCode.GROUP_MAX, most, has, self.view.name)
-        return Reason(_CODES[trouble.kind], best=trouble.times, subject=self.view.name)
+            return PendingReason(PendingCode.GROUP_MAX, most, has, self.view.name)
+        return PendingReason(_CODES[trouble.kind], best=trouble.times, subject=self.view.name)

@@ -8,66 +8,66 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from neorion.iris.decide.fair_share import take_turns
-from neorion.iris.decide.pending_reason import Offers, why_no_room
-from neorion.iris.decide.placement import Waiting, take_seats
-from neorion.iris.decide.plan import Assignment, Demand, Hold, Plan, Preemption
-from neorion.iris.decide.preemption import Crowd
-from neorion.iris.decide.quota import CAPPED, Allowances
+from neorion.iris.decide.pending_reason import FreeCapacity, why_no_room
+from neorion.iris.decide.placement import PendingJob, take_seats
+from neorion.iris.decide.plan import Assignment, Preemption, Reservation, SchedulePlan, UnmetDemand
+from neorion.iris.decide.preemption import PreemptionCandidates
+from neorion.iris.decide.quota import CAPPED, QuotaTracker
 from neorion.iris.decide.reservation import CLOSED, HOLD_AFTER, best_place
-from neorion.iris.decide.worker_table import WHOLE, Kind, Pool, Row
-from neorion.iris.model import Band, ClusterView, JobId, Reason, RunningView, WaitCode
+from neorion.iris.decide.worker_table import WHOLE, CandidateList, RequestClass, WorkerTable
+from neorion.iris.model import ClusterView, JobId, PendingCode, PendingReason, PriorityBand, RunningView
 from neorion.keel.base import Instant, Terminal
 
 # Waits that more workers would not end.
-_NOT_FOR_WORKERS = CAPPED | {WaitCode.SETTLING}
+_NOT_FOR_WORKERS = CAPPED | {PendingCode.SETTLING}
 
 
-def schedule(view: ClusterView, now: Instant) -> Plan:
+def schedule(view: ClusterView, now: Instant) -> SchedulePlan:
     """Decides the same for the same view, in whatever order its parts are listed."""
-    work = _Pass(view, now - HOLD_AFTER)
+    work = _SchedulingPass(view, now - HOLD_AFTER)
     jobs = sorted(view.jobs, key=lambda job: (job.band, job.submitted.ns, job.id))
     kind = work.pool.kind
-    waiting = [Waiting(job, kind(job.resources, job.placement)) for job in jobs if job.waiting]
-    for band in Band:
+    waiting = [PendingJob(job, kind(job.resources, job.placement)) for job in jobs if job.waiting]
+    for band in PriorityBand:
         work.band(band, [each for each in waiting if each.job.band is band])
     return work.plan(waiting)
 
 
-class _Pass:
+class _SchedulingPass:
     """The pass while it runs: what is free shrinks, what is decided grows."""
 
     def __init__(self, view: ClusterView, overdue: Instant) -> None:
-        self.pool = Pool(view.workers, view.running)
-        self._allowances = Allowances(view.caps, view.running)
+        self.pool = WorkerTable(view.workers, view.running)
+        self._allowances = QuotaTracker(view.caps, view.running)
         self._capped = self._allowances.any
         self._everybody = view.running
         self._overdue = overdue
-        self._crowd: Crowd | None = None
+        self._crowd: PreemptionCandidates | None = None
         self._assignments: list[Assignment] = []
         self._preemptions: list[Preemption] = []
         self._claims: list[Assignment] = []
-        self._holds: list[tuple[Hold, Row]] = []
-        self._reasons: dict[JobId, Reason] = {}
+        self._holds: list[tuple[Reservation, CandidateList]] = []
+        self._reasons: dict[JobId, PendingReason] = {}
         self._promised: set[int] = set()
         # What held workers have free, while they are closed to everybody.
         self._kept: dict[int, list[int]] = {}
         self._shares, self._settling = _count_running(self.pool, view.running)
 
-    def band(self, band: Band, jobs: Sequence[Waiting]) -> None:
+    def band(self, band: PriorityBand, jobs: Sequence[PendingJob]) -> None:
         self._serve_oldest(jobs)
         take_turns([each for each in jobs if each.left], self._shares, self._place)
-        if band is not Band.BATCH:
+        if band is not PriorityBand.BATCH:
             take_turns([each for each in jobs if each.left], self._shares, self._push_on)
 
-    def plan(self, waiting: Sequence[Waiting]) -> Plan:
+    def plan(self, waiting: Sequence[PendingJob]) -> SchedulePlan:
         unserved = [each for each in waiting if each.left]
         rooms = {each.kind: self._rooms(each.kind) for each in unserved if each.kind.across}
         # Reasons speak of what is free, kept or not.
         for spot, free in self._kept.items():
             self.pool.free[spot] = free
-        offers, explained = Offers(self.pool), dict[tuple[Kind, int], Reason]()
+        offers, explained = FreeCapacity(self.pool), dict[tuple[RequestClass, int], PendingReason]()
         reasons = self._reasons
-        demand: list[Demand] = []
+        demand: list[UnmetDemand] = []
         for each in unserved:
             job = each.job
             reason = reasons.get(job.id)
@@ -79,13 +79,13 @@ class _Pass:
                 reasons[job.id] = reason
             wanted = self._fillable(each) if self._capped else each.left
             if wanted and reason.code not in _NOT_FOR_WORKERS:
-                lacking = Demand(job.id, job.resources, job.placement, wanted, job.submitted)
+                lacking = UnmetDemand(job.id, job.resources, job.placement, wanted, job.submitted)
                 demand.append(lacking._replace(there=rooms[each.kind]) if each.kind.across else lacking)
                 if self._capped:
                     self._allowances.take(job.user, job.resources, wanted)
         overdue = self._overdue.ns
         upcoming = [each.job.submitted.ns for each in unserved if each.job.submitted.ns > overdue]
-        return Plan(
+        return SchedulePlan(
             self._assignments,
             self._preemptions,
             self._claims,
@@ -96,23 +96,23 @@ class _Pass:
             Instant(min(upcoming)) + HOLD_AFTER if upcoming else None,
         )
 
-    def _rooms(self, kind: Kind) -> dict[str, int]:
+    def _rooms(self, kind: RequestClass) -> dict[str, int]:
         """For how many tasks there is room now within each group of workers that a gang may share."""
         free = {
             row.value: sum(self.pool.room(kind, spot, 1 << 31) for spot in row.spots) for row in kind.rows
         }
         return {value: room for value, room in free.items() if room}
 
-    def _fillable(self, each: Waiting) -> int:
+    def _fillable(self, each: PendingJob) -> int:
         """For how many of the tasks workers are worth having: more than the user may fill would stand idle."""
         job = each.job
         wanted = self._allowances.left(job.user, job.resources, each.left)
         return wanted if wanted == each.left or not job.placement.gang else 0
 
-    def _serve_oldest(self, jobs: Sequence[Waiting]) -> None:
+    def _serve_oldest(self, jobs: Sequence[PendingJob]) -> None:
         """The first job of the band that is overdue starts now, or pushes, or keeps a place; one per band and pass."""
         part = WHOLE // max(1, len({each.job.user for each in jobs}))
-        never: set[tuple[Kind, int]] = set()
+        never: set[tuple[RequestClass, int]] = set()
         for each in jobs:
             job = each.job
             if job.submitted > self._overdue:
@@ -121,7 +121,7 @@ class _Pass:
             if self._shares.get(job.user, 0) > part or (each.kind, tasks) in never:
                 continue
             placed = self._place(each, 1)
-            if not placed and job.band is not Band.BATCH:
+            if not placed and job.band is not PriorityBand.BATCH:
                 placed = self._push(each, 1)
             if placed:
                 self._shares[job.user] = self._shares.get(job.user, 0) + placed * each.kind.cost
@@ -134,7 +134,7 @@ class _Pass:
                 return
             never.add((each.kind, tasks))
 
-    def _place(self, each: Waiting, most: int) -> int:
+    def _place(self, each: PendingJob, most: int) -> int:
         kind = each.kind
         if kind.simple and not self._capped:
             # What most jobs are, kept short: no gang to keep whole, no rows to take turns, no cap to look up.
@@ -151,13 +151,13 @@ class _Pass:
             placed += tasks
         return placed
 
-    def _push_on(self, each: Waiting, most: int) -> int | None:
+    def _push_on(self, each: PendingJob, most: int) -> int | None:
         return None if self._crowd is not None and self._crowd.spent else self._push(each, most)
 
-    def _push(self, each: Waiting, most: int) -> int:
+    def _push(self, each: PendingJob, most: int) -> int:
         job, kind = each.job, each.kind
         if self._crowd is None:
-            self._crowd = Crowd(self.pool, self._everybody, job.band)
+            self._crowd = PreemptionCandidates(self.pool, self._everybody, job.band)
         tasks = each.left if job.placement.gang else 1
         if tasks >= kind.hopeless or not self._allowed(each, most):
             return 0
@@ -168,15 +168,15 @@ class _Pass:
             self._record(self._claims, each, spot, placed)
         for victim in room.victims:
             self._preemptions.extend(Preemption(attempt, job.id) for attempt in victim.attempts)
-        self._reasons[job.id] = Reason(WaitCode.PREEMPTING, best=room.stopping)
+        self._reasons[job.id] = PendingReason(PendingCode.PREEMPTING, best=room.stopping)
         return tasks
 
-    def _allowed(self, each: Waiting, most: int) -> int:
+    def _allowed(self, each: PendingJob, most: int) -> int:
         """How many tasks may be placed now: all of a gang's or none, and no more than the user's cap leaves."""
         job = each.job
         gang = each.kind.placement.gang
         if gang and job.id in self._settling:
-            self._reasons[job.id] = Reason(WaitCode.SETTLING, best=self._settling[job.id])
+            self._reasons[job.id] = PendingReason(PendingCode.SETTLING, best=self._settling[job.id])
             return 0
         if gang or most > each.left:
             most = each.left
@@ -188,7 +188,7 @@ class _Pass:
             return 0
         return self._allowances.left(job.user, job.resources, most)
 
-    def _record(self, into: list[Assignment], each: Waiting, spot: int, tasks: int) -> None:
+    def _record(self, into: list[Assignment], each: PendingJob, spot: int, tasks: int) -> None:
         job, worker = each.job, self.pool.workers[spot].id
         first = len(job.waiting) - each.left
         if tasks == 1:
@@ -200,23 +200,23 @@ class _Pass:
         if self._capped:
             self._allowances.take(job.user, job.resources, tasks)
 
-    def _keep(self, job: JobId, place: Row) -> None:
+    def _keep(self, job: JobId, place: CandidateList) -> None:
         for spot in place.spots:
             self._kept.setdefault(spot, self.pool.free[spot])
             self.pool.free[spot] = list(CLOSED)
         self._promised.update(place.spots)
         workers = tuple(self.pool.workers[spot].id for spot in place.spots)
-        self._holds.append((Hold(job, place.value, workers), place))
-        self._reasons[job] = Reason(WaitCode.HOLDING, subject=place.value)
+        self._holds.append((Reservation(job, place.value, workers), place))
+        self._reasons[job] = PendingReason(PendingCode.HOLDING, subject=place.value)
 
-    def _explain(self, offers: Offers, kind: Kind, tasks: int) -> Reason:
+    def _explain(self, offers: FreeCapacity, kind: RequestClass, tasks: int) -> PendingReason:
         reason = why_no_room(offers, kind, tasks)
         if reason is not None:
             return reason
         # There is room but for what is kept: say for whom.
         for hold, place in self._holds:
             if any(self.pool.room(kind, spot, 1) for spot in place.spots):
-                return Reason(WaitCode.HELD, subject=hold.job)
+                return PendingReason(PendingCode.HELD, subject=hold.job)
         raise Terminal(
             "iris.unexplained",
             "A job was left waiting beside room that nobody keeps.",
@@ -224,7 +224,9 @@ class _Pass:
         )
 
 
-def _count_running(pool: Pool, running: Sequence[RunningView]) -> tuple[dict[str, int], dict[JobId, int]]:
+def _count_running(
+    pool: WorkerTable, running: Sequence[RunningView]
+) -> tuple[dict[str, int], dict[JobId, int]]:
     """What each user has of the cluster, and which gangs still hold places."""
     shares: dict[str, int] = {}
     gangs: dict[JobId, int] = {}

@@ -23,7 +23,7 @@ Amounts = Sequence[int]
 Turns = list[tuple[int, int]]
 
 
-class Row:
+class CandidateList:
     """Candidates in the order in which they are tried; those before `at` have no room left for one task more."""
 
     __slots__ = ("at", "spots", "value")
@@ -34,7 +34,7 @@ class Row:
         self.at = 0
 
 
-class Kind:
+class RequestClass:
     """Tasks that ask for the same, placed by one walk over one row.
 
     `rows` are the same workers, divided by the attribute that a gang shares or that spread tasks differ in. `starts` says
@@ -58,7 +58,7 @@ class Kind:
         "weightless",
     )
 
-    def __init__(self, resources: Resources, placement: Placement, row: Row, cost: int) -> None:
+    def __init__(self, resources: Resources, placement: Placement, row: CandidateList, cost: int) -> None:
         self.resources = resources
         self.placement = placement
         self.needs = amounts(resources)
@@ -71,14 +71,14 @@ class Kind:
         self.across = placement.gang not in ("", SLICE, WORKER)
         self.cost = cost
         self.row = row
-        self.rows: list[Row] = []
+        self.rows: list[CandidateList] = []
         self.starts: dict[int, int] = {}
         self.turns: Turns | None = None
         # The fewest tasks at once for which no room can be made in this pass, whoever is pushed aside.
         self.hopeless = 1 << 62
 
 
-class Pool:
+class WorkerTable:
     """Workers by their place in one order, the tightest first.
 
     Workers without GPUs come first, then those with few, then those with few left: tasks without GPUs leave GPU workers
@@ -92,12 +92,12 @@ class Pool:
         self.free = [list(amounts(worker.free)) for worker in self.workers]
         totals = [amounts(worker.total) for worker in self.workers]
         self._total = [sum(column) for column in zip(*totals, strict=True)] or [0, 0, 0, 0]
-        self._kinds: dict[tuple[object, ...], Kind] = {}
+        self._kinds: dict[tuple[object, ...], RequestClass] = {}
         self._eligible: dict[tuple[tuple[Constraint, ...], str], list[int]] = {}
         self._values: dict[str, dict[str | None, int]] = {}
         self._meetings: dict[Constraint, int] = {}
 
-    def kind(self, resources: Resources, placement: Placement) -> Kind:
+    def kind(self, resources: Resources, placement: Placement) -> RequestClass:
         variant = resources.gpu_variant if resources.gpus else ""
         # Spelled out, because hashing the records themselves would take longer than placing a task.
         key = (
@@ -113,7 +113,9 @@ class Pool:
         kind = self._kinds.get(key)
         if kind is None:
             spots = self.eligible(placement.constraints, variant)
-            kind = self._kinds[key] = Kind(resources, placement, Row("", spots), self.cost(resources))
+            kind = self._kinds[key] = RequestClass(
+                resources, placement, CandidateList("", spots), self.cost(resources)
+            )
             if placement.gang:
                 kind.rows = self.divide(spots, placement.gang)
                 if all(constraint.required for constraint in placement.constraints):
@@ -123,7 +125,9 @@ class Pool:
                 kind.rows = self.divide(spots, placement.spread, others=True)
             elif kind.weightless and spots:
                 gpus = self.workers[spots[0]].total.gpus
-                kind.rows = [Row("", [spot]) for spot in spots if self.workers[spot].total.gpus == gpus]
+                kind.rows = [
+                    CandidateList("", [spot]) for spot in spots if self.workers[spot].total.gpus == gpus
+                ]
         return kind
 
     def cost(self, resources: Resources) -> int:
@@ -131,7 +135,7 @@ class Pool:
         wants = zip(amounts(resources), self._total, strict=True)
         return max(1, *(want * WHOLE // total if total else 0 for want, total in wants))
 
-    def settle(self, kind: Kind, row: Row, most: int) -> tuple[int, int]:
+    def settle(self, kind: RequestClass, row: CandidateList, most: int) -> tuple[int, int]:
         """Puts up to `most` tasks on the first worker of the row that has room: which one, and how many. None fit: (-1, 0)."""
         free, spots = self.free, row.spots
         need_cpu, need_memory, need_disk, need_gpus = needs = kind.needs
@@ -148,7 +152,7 @@ class Pool:
         row.at = len(spots)
         return -1, 0
 
-    def seats(self, kind: Kind, row: Row, tasks: int) -> list[tuple[int, int]]:
+    def seats(self, kind: RequestClass, row: CandidateList, tasks: int) -> list[tuple[int, int]]:
         """Workers of the row and how many of the tasks each takes; nothing unless all of them find room."""
         found: list[tuple[int, int]] = []
         for at in range(row.at, len(row.spots)):
@@ -163,18 +167,18 @@ class Pool:
                 row.at = at + 1
         return []
 
-    def room(self, kind: Kind, spot: int, most: int) -> int:
+    def room(self, kind: RequestClass, spot: int, most: int) -> int:
         """How many tasks fit on one worker, up to `most`."""
         return count(kind.needs, self.free[spot], most)
 
-    def take(self, kind: Kind, spot: int, tasks: int) -> None:
+    def take(self, kind: RequestClass, spot: int, tasks: int) -> None:
         free = self.free[spot]
         for dimension, need in enumerate(kind.needs):
             free[dimension] -= need * tasks
 
-    def divide(self, spots: Sequence[int], key: str, *, others: bool = False) -> list[Row]:
+    def divide(self, spots: Sequence[int], key: str, *, others: bool = False) -> list[CandidateList]:
         """The same workers by their value of one attribute; those without it form a row too if `others` count."""
-        rows: dict[str, Row] = {}
+        rows: dict[str, CandidateList] = {}
         for spot in spots:
             value = value_of(self.workers[spot], key)
             if value is None:
@@ -183,7 +187,7 @@ class Pool:
                 value = ""
             row = rows.get(value)
             if row is None:
-                row = rows[value] = Row(value, [])
+                row = rows[value] = CandidateList(value, [])
             row.spots.append(spot)
         return list(rows.values())
 

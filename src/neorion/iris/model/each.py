@@ -1,5 +1,5 @@
 """The former name of `map_task`: pickles made before the renaming find their classes here. It goes with the next release."""
 
-from neorion.iris.model.map_task import Args, Each
+from neorion.iris.model.map_task import Args, MapTask
 
-__all__ = ["Args", "Each"]
+__all__ = ["Args", "MapTask"]

@@ -12,7 +12,7 @@ _MARGIN = 4.6 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class WorkerLeaseTiming:
     """A worker that could not renew for `lasts` ends its tasks; the controller tries them again after `lost_after`.
 
     One that was not heard of for `silent_after` is given nothing new until it is.

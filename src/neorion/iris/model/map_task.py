@@ -20,7 +20,7 @@ class Args:
         return f"Args({', '.join(told)})"
 
 
-class Each:
+class MapTask:
     """The function over the items of one chunk. `start` is the number of the first."""
 
     def __init__(self, function: Callable[..., Any], *, keep_errors: bool) -> None:

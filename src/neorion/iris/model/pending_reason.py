@@ -7,7 +7,7 @@ from enum import StrEnum
 from neorion.keel.base import Duration, Quantity
 
 
-class WaitCode(StrEnum):
+class PendingCode(StrEnum):
     """What stands in the way."""
 
     NO_WORKERS = "no_workers"
@@ -38,14 +38,14 @@ class WaitCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class PendingReason:
     """`want` is what one task (of a gang: the whole gang) asks for, `best` the most there is in one place.
 
     `subject` names the constraint, the variant, the user or the scale group that the code is about; `near` a word that
     may have been meant instead. `never` says that waiting cannot help: `best` is then the most there could ever be.
     """
 
-    code: WaitCode
+    code: PendingCode
     want: int = 0
     best: int = 0
     subject: str = ""
@@ -117,115 +117,115 @@ def _span(ns: int) -> str:
     return str(Duration(ns))
 
 
-_AMOUNTS: dict[WaitCode, tuple[Callable[[int], str], Callable[[int], str]]] = {
-    WaitCode.GPU_SHORT: (_gpus, _gpus),
-    WaitCode.CPU_SHORT: (_cores, _cores),
-    WaitCode.MEMORY_SHORT: (_size_wanted, _size_there),
-    WaitCode.DISK_SHORT: (_size_wanted, _size_there),
-    WaitCode.USER_CAP: (_tasks, _tasks),
-    WaitCode.USER_CPU: (_cores, _cores),
-    WaitCode.USER_MEMORY: (_size_there, _size_there),
-    WaitCode.USER_GPUS: (_gpus, _gpus),
-    WaitCode.SETTLING: (str, _tasks),
-    WaitCode.PREEMPTING: (str, _tasks),
-    WaitCode.BOOTING: (str, _slices),
-    WaitCode.GROUP_DELAY: (_span, str),
-    WaitCode.GROUP_BACKOFF: (str, _slices),
+_AMOUNTS: dict[PendingCode, tuple[Callable[[int], str], Callable[[int], str]]] = {
+    PendingCode.GPU_SHORT: (_gpus, _gpus),
+    PendingCode.CPU_SHORT: (_cores, _cores),
+    PendingCode.MEMORY_SHORT: (_size_wanted, _size_there),
+    PendingCode.DISK_SHORT: (_size_wanted, _size_there),
+    PendingCode.USER_CAP: (_tasks, _tasks),
+    PendingCode.USER_CPU: (_cores, _cores),
+    PendingCode.USER_MEMORY: (_size_there, _size_there),
+    PendingCode.USER_GPUS: (_gpus, _gpus),
+    PendingCode.SETTLING: (str, _tasks),
+    PendingCode.PREEMPTING: (str, _tasks),
+    PendingCode.BOOTING: (str, _slices),
+    PendingCode.GROUP_DELAY: (_span, str),
+    PendingCode.GROUP_BACKOFF: (str, _slices),
 }
 
 _SENTENCES = {
-    WaitCode.NO_WORKERS: "There is no worker yet.",
-    WaitCode.CONSTRAINT: "No worker meets {subject}.",
-    WaitCode.GPU_VARIANT: "No worker has {subject} GPUs.",
-    WaitCode.GPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
-    WaitCode.CPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
-    WaitCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the best has {best} free.",
-    WaitCode.DISK_SHORT: "It needs {want} of disk on one worker; the best has {best} free.",
-    WaitCode.GANG_KEY: "Its tasks start together within one {subject}, and no worker has the attribute {subject}.",
-    WaitCode.GANG_SHORT: "Its {want} tasks start together, and there is room for {best} of them within one {subject}.",
-    WaitCode.SETTLING: "It waits for {best} of its last try to stop before it starts again.",
-    WaitCode.USER_CAP: "{subject} runs {best}, and may run {want} at once.",
-    WaitCode.USER_CPU: "{subject} has {best} in use, and may have {want} at once.",
-    WaitCode.USER_MEMORY: "{subject} has {best} of memory in use, and may have {want} at once.",
-    WaitCode.USER_GPUS: "{subject} has {best} in use, and may have {want} at once.",
-    WaitCode.PREEMPTING: "It waits for {best} of others to stop and make room.",
-    WaitCode.WORKER_DISK: "A task of it waits on {subject}, whose disk has no room for its files.",
-    WaitCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
-    WaitCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
-    WaitCode.BOOTING: "It waits for {best} of {subject} to come up.",
-    WaitCode.NO_GROUP: "No scale group makes workers that would do.",
-    WaitCode.GROUP_DELAY: "{subject} grows when it has waited {want}.",
-    WaitCode.GROUP_MAX: "{subject} has {best} of the {want} slices it may have, and it needs more.",
-    WaitCode.GROUP_QUOTA: "The quota of {subject} is used up.",
-    WaitCode.GROUP_CAPACITY: "There are no machines to be had for {subject}.",
-    WaitCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; it is tried again after a pause.",
+    PendingCode.NO_WORKERS: "There is no worker yet.",
+    PendingCode.CONSTRAINT: "No worker meets {subject}.",
+    PendingCode.GPU_VARIANT: "No worker has {subject} GPUs.",
+    PendingCode.GPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
+    PendingCode.CPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
+    PendingCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the best has {best} free.",
+    PendingCode.DISK_SHORT: "It needs {want} of disk on one worker; the best has {best} free.",
+    PendingCode.GANG_KEY: "Its tasks start together within one {subject}, and no worker has the attribute {subject}.",
+    PendingCode.GANG_SHORT: "Its {want} tasks start together, and there is room for {best} of them within one {subject}.",
+    PendingCode.SETTLING: "It waits for {best} of its last try to stop before it starts again.",
+    PendingCode.USER_CAP: "{subject} runs {best}, and may run {want} at once.",
+    PendingCode.USER_CPU: "{subject} has {best} in use, and may have {want} at once.",
+    PendingCode.USER_MEMORY: "{subject} has {best} of memory in use, and may have {want} at once.",
+    PendingCode.USER_GPUS: "{subject} has {best} in use, and may have {want} at once.",
+    PendingCode.PREEMPTING: "It waits for {best} of others to stop and make room.",
+    PendingCode.WORKER_DISK: "A task of it waits on {subject}, whose disk has no room for its files.",
+    PendingCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
+    PendingCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
+    PendingCode.BOOTING: "It waits for {best} of {subject} to come up.",
+    PendingCode.NO_GROUP: "No scale group makes workers that would do.",
+    PendingCode.GROUP_DELAY: "{subject} grows when it has waited {want}.",
+    PendingCode.GROUP_MAX: "{subject} has {best} of the {want} slices it may have, and it needs more.",
+    PendingCode.GROUP_QUOTA: "The quota of {subject} is used up.",
+    PendingCode.GROUP_CAPACITY: "There are no machines to be had for {subject}.",
+    PendingCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; it is tried again after a pause.",
 }
 
 _SOONER = "it starts when {want} are free at once; asking for {best} could start it sooner"
 _BY_ITSELF = "it goes on by itself"
 _HINTS = {
-    WaitCode.NO_WORKERS: "it starts when a worker joins; see what is on its way: iris slice list",
-    WaitCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
-    WaitCode.GPU_VARIANT: "see what there is with: iris worker list",
-    WaitCode.GPU_SHORT: _SOONER,
-    WaitCode.CPU_SHORT: _SOONER,
-    WaitCode.MEMORY_SHORT: _SOONER,
-    WaitCode.DISK_SHORT: _SOONER,
-    WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
-    WaitCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
-    WaitCode.SETTLING: _BY_ITSELF,
-    WaitCode.PREEMPTING: _BY_ITSELF,
-    WaitCode.WORKER_DISK: "free space there, or make its bundle and arguments smaller; after a while it is tried elsewhere",
-    WaitCode.HOLDING: "it starts at the latest when all that runs there has ended",
-    WaitCode.HELD: "it goes on when that one runs; what asks for less may find room elsewhere",
-    WaitCode.BOOTING: "it starts by itself; see how far they are: iris slice list --group {subject}",
-    WaitCode.NO_GROUP: "wait for a worker that would do to come free, or add a scale group that makes such workers",
-    WaitCode.GROUP_DELAY: _BY_ITSELF + "; scale_up_delay of the cluster file says how soon",
-    WaitCode.USER_CAP: "wait for a task of yours to end, or cancel one",
-    WaitCode.USER_CPU: "wait for a task of yours to end, or cancel one",
-    WaitCode.USER_MEMORY: "wait for a task of yours to end, or cancel one",
-    WaitCode.USER_GPUS: "wait for a task of yours to end, or cancel one",
-    WaitCode.GROUP_MAX: "raise max_slices of {subject}, or wait for a slice to come free",
-    WaitCode.GROUP_QUOTA: "ask for more quota, or wait: it is tried again by itself",
-    WaitCode.GROUP_CAPACITY: "it is tried again by itself",
-    WaitCode.GROUP_BACKOFF: "see why with: iris slice list --group {subject}",
+    PendingCode.NO_WORKERS: "it starts when a worker joins; see what is on its way: iris slice list",
+    PendingCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+    PendingCode.GPU_VARIANT: "see what there is with: iris worker list",
+    PendingCode.GPU_SHORT: _SOONER,
+    PendingCode.CPU_SHORT: _SOONER,
+    PendingCode.MEMORY_SHORT: _SOONER,
+    PendingCode.DISK_SHORT: _SOONER,
+    PendingCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
+    PendingCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
+    PendingCode.SETTLING: _BY_ITSELF,
+    PendingCode.PREEMPTING: _BY_ITSELF,
+    PendingCode.WORKER_DISK: "free space there, or make its bundle and arguments smaller; after a while it is tried elsewhere",
+    PendingCode.HOLDING: "it starts at the latest when all that runs there has ended",
+    PendingCode.HELD: "it goes on when that one runs; what asks for less may find room elsewhere",
+    PendingCode.BOOTING: "it starts by itself; see how far they are: iris slice list --group {subject}",
+    PendingCode.NO_GROUP: "wait for a worker that would do to come free, or add a scale group that makes such workers",
+    PendingCode.GROUP_DELAY: _BY_ITSELF + "; scale_up_delay of the cluster file says how soon",
+    PendingCode.USER_CAP: "wait for a task of yours to end, or cancel one",
+    PendingCode.USER_CPU: "wait for a task of yours to end, or cancel one",
+    PendingCode.USER_MEMORY: "wait for a task of yours to end, or cancel one",
+    PendingCode.USER_GPUS: "wait for a task of yours to end, or cancel one",
+    PendingCode.GROUP_MAX: "raise max_slices of {subject}, or wait for a slice to come free",
+    PendingCode.GROUP_QUOTA: "ask for more quota, or wait: it is tried again by itself",
+    PendingCode.GROUP_CAPACITY: "it is tried again by itself",
+    PendingCode.GROUP_BACKOFF: "see why with: iris slice list --group {subject}",
 }
 # Hints that tell to ask for what there is make no sense where there is nothing.
 _NEEDS_SOME = (
-    WaitCode.GPU_SHORT,
-    WaitCode.CPU_SHORT,
-    WaitCode.MEMORY_SHORT,
-    WaitCode.DISK_SHORT,
-    WaitCode.GANG_SHORT,
+    PendingCode.GPU_SHORT,
+    PendingCode.CPU_SHORT,
+    PendingCode.MEMORY_SHORT,
+    PendingCode.DISK_SHORT,
+    PendingCode.GANG_SHORT,
 )
 _HINT_WITHOUT = "it starts when something that runs has ended; see what does: iris job list"
 
 _REFUSAL_HINT_WITHOUT = "this cluster has none; see what it has: iris worker list, iris slice list"
 _REFUSALS = {
-    WaitCode.NO_WORKERS: "There is no worker, and no scale group that could make one.",
-    WaitCode.GPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
-    WaitCode.CPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
-    WaitCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the largest has {best}.",
-    WaitCode.DISK_SHORT: "It needs {want} of disk on one worker; the largest has {best}.",
-    WaitCode.GANG_SHORT: "Its {want} tasks start together, and one {subject} never holds more than {best} of them.",
-    WaitCode.USER_CAP: "Its tasks start together, and {subject} may run {want} at once.",
-    WaitCode.USER_CPU: "It needs more cores at once than the {want} that {subject} may have.",
-    WaitCode.USER_MEMORY: "It needs more memory at once than the {want} that {subject} may have.",
-    WaitCode.USER_GPUS: "It needs more GPUs at once than the {want} that {subject} may have.",
+    PendingCode.NO_WORKERS: "There is no worker, and no scale group that could make one.",
+    PendingCode.GPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
+    PendingCode.CPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
+    PendingCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the largest has {best}.",
+    PendingCode.DISK_SHORT: "It needs {want} of disk on one worker; the largest has {best}.",
+    PendingCode.GANG_SHORT: "Its {want} tasks start together, and one {subject} never holds more than {best} of them.",
+    PendingCode.USER_CAP: "Its tasks start together, and {subject} may run {want} at once.",
+    PendingCode.USER_CPU: "It needs more cores at once than the {want} that {subject} may have.",
+    PendingCode.USER_MEMORY: "It needs more memory at once than the {want} that {subject} may have.",
+    PendingCode.USER_GPUS: "It needs more GPUs at once than the {want} that {subject} may have.",
 }
 
 _REFUSAL_HINTS = {
-    WaitCode.NO_WORKERS: "start a worker, or add a scale group to the cluster's configuration",
-    WaitCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
-    WaitCode.GPU_VARIANT: "see what there is with: iris worker list",
-    WaitCode.GPU_SHORT: "ask for {best} or fewer per task, and for more tasks",
-    WaitCode.CPU_SHORT: "ask for {best} or fewer",
-    WaitCode.MEMORY_SHORT: "ask for {best} or less",
-    WaitCode.DISK_SHORT: "ask for {best} or less",
-    WaitCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
-    WaitCode.GANG_SHORT: "ask for {best} at most, or for a gang that shares something wider",
-    WaitCode.USER_CAP: "ask for fewer replicas, or for a higher limit",
-    WaitCode.USER_CPU: "ask for fewer, or for a higher limit",
-    WaitCode.USER_MEMORY: "ask for less, or for a higher limit",
-    WaitCode.USER_GPUS: "ask for fewer, or for a higher limit",
+    PendingCode.NO_WORKERS: "start a worker, or add a scale group to the cluster's configuration",
+    PendingCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+    PendingCode.GPU_VARIANT: "see what there is with: iris worker list",
+    PendingCode.GPU_SHORT: "ask for {best} or fewer per task, and for more tasks",
+    PendingCode.CPU_SHORT: "ask for {best} or fewer",
+    PendingCode.MEMORY_SHORT: "ask for {best} or less",
+    PendingCode.DISK_SHORT: "ask for {best} or less",
+    PendingCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
+    PendingCode.GANG_SHORT: "ask for {best} at most, or for a gang that shares something wider",
+    PendingCode.USER_CAP: "ask for fewer replicas, or for a higher limit",
+    PendingCode.USER_CPU: "ask for fewer, or for a higher limit",
+    PendingCode.USER_MEMORY: "ask for less, or for a higher limit",
+    PendingCode.USER_GPUS: "ask for fewer, or for a higher limit",
 }

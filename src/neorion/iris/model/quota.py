@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
+class Quota:
     """The most that one user has at once: tasks, cores in thousandths, bytes of memory, GPUs. 0 is no limit."""
 
     tasks: int = 0
@@ -15,11 +15,11 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class UserQuotas:
     """Everybody's cap, and those of users who have another."""
 
-    usual: Cap = Cap()
-    users: Mapping[str, Cap] = field(default_factory=dict[str, Cap])
+    usual: Quota = Quota()
+    users: Mapping[str, Quota] = field(default_factory=dict[str, Quota])
 
-    def of(self, user: str) -> Cap:
+    def of(self, user: str) -> Quota:
         return self.users.get(user, self.usual)

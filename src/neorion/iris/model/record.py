@@ -7,10 +7,10 @@ from neorion.iris.model.resources import Resources
 from neorion.iris.model.spec import JobSpec
 from neorion.iris.model.state import (
     AttemptState,
-    Cause,
     JobState,
     SliceState,
     StopCause,
+    TaskReason,
     TaskState,
     WorkerState,
 )
@@ -18,10 +18,10 @@ from neorion.iris.model.usage import Usage
 from neorion.keel.base import Instant
 
 
-class Ending(Struct, frozen=True, omit_defaults=True):
+class Outcome(Struct, frozen=True, omit_defaults=True):
     """How an attempt, a task or a job ended: `code` is an exit code or a signal, `result` names the pickled value or exception."""
 
-    cause: Cause | None = None
+    cause: TaskReason | None = None
     code: int = 0
     message: str = ""
     result: Digest = Digest("")
@@ -43,7 +43,7 @@ class Job(Struct, frozen=True, omit_defaults=True):
     owner: AttemptId = AttemptId("")
     state: JobState = JobState.PENDING
     ended: Instant | None = None
-    ending: Ending = Ending()
+    ending: Outcome = Outcome()
 
     @property
     def keyed_by(self) -> tuple[str, str]:
@@ -62,7 +62,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     tries: int = 0
     failures: int = 0
     losses: int = 0
-    ending: Ending = Ending()
+    ending: Outcome = Outcome()
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
@@ -84,7 +84,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     meet: str = ""
     doom: StopCause = StopCause.NONE
     secret: str = ""
-    ending: Ending = Ending()
+    ending: Outcome = Outcome()
     usage: Usage = Usage()
 
 
@@ -115,7 +115,7 @@ class Slice(Struct, frozen=True, omit_defaults=True):
     revoked: bool = False
 
 
-class Deed(Struct, frozen=True, omit_defaults=True):
+class AuditEntry(Struct, frozen=True, omit_defaults=True):
     """A call that changes something: who made it, about what, and what came of it, "done" or the code of an error."""
 
     number: int

@@ -10,7 +10,7 @@ MAGIC = b"IRISRES1"
 HEAD = struct.Struct(">8sBxxxIQ")
 
 
-class Status(IntEnum):
+class ResultStatus(IntEnum):
     """What the pickle holds."""
 
     VALUE = 0
@@ -18,18 +18,20 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskResult:
     """`text` is the traceback of an error, and empty for a value."""
 
-    status: Status
+    status: ResultStatus
     text: str
     pickle: bytes
 
 
-def parse(body: bytes) -> Outcome:
+def parse(body: bytes) -> TaskResult:
     if len(body) >= HEAD.size:
         magic, status, text_bytes, pickle_bytes = HEAD.unpack_from(body)
         if magic == MAGIC and len(body) == HEAD.size + text_bytes + pickle_bytes:
             start = HEAD.size + text_bytes
-            return Outcome(Status(status), body[HEAD.size : start].decode(errors="replace"), body[start:])
+            return TaskResult(
+                ResultStatus(status), body[HEAD.size : start].decode(errors="replace"), body[start:]
+            )
     raise Invalid("iris.result", "These bytes are no whole result.", hint="run the task again")

@@ -11,7 +11,7 @@ from neorion.iris.model.resources import Resources
 from neorion.keel.base import Duration
 
 
-class Band(IntEnum):
+class PriorityBand(IntEnum):
     """Who may push whom aside: a lower number goes first, and batch never pushes anybody."""
 
     PRODUCTION = 1
@@ -25,14 +25,14 @@ class Command(Struct, frozen=True, tag="command"):
     argv: tuple[str, ...]
 
 
-class Call(Struct, frozen=True, tag="call"):
+class FunctionCall(Struct, frozen=True, tag="call"):
     """A pickled Python function. Only the task itself ever unpickles it."""
 
     function: Digest
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class TaskEnvironment:
     """What a task finds around it: variables, files, Python packages, and commands run before it."""
 
     variables: tuple[tuple[str, str], ...] = ()
@@ -42,7 +42,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class RetryBudget:
     """How often a task may be tried again: after its own failures, and after losing its worker or its place."""
 
     failures: int = 0
@@ -50,7 +50,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TimeLimits:
     """How long a task may wait for a place and how long it may run; no limit where there is none."""
 
     wait: Duration | None = None
@@ -75,16 +75,16 @@ class JobSpec:
     """One submission, whole."""
 
     name: JobName
-    entry: Command | Call
+    entry: Command | FunctionCall
     resources: Resources
     replicas: int = 1
     # One blob per task where each task has arguments of its own.
     inputs: tuple[Digest, ...] = ()
-    environment: Environment = Environment()
+    environment: TaskEnvironment = TaskEnvironment()
     placement: Placement = Placement()
-    band: Band = Band.INTERACTIVE
-    budget: Budget = Budget()
-    limits: Limits = Limits()
+    band: PriorityBand = PriorityBand.INTERACTIVE
+    budget: RetryBudget = RetryBudget()
+    limits: TimeLimits = TimeLimits()
     max_failed_tasks: int = 0
     ports: tuple[str, ...] = ()
     # Tasks of a warm job may run one after the other in the same process.

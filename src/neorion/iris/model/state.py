@@ -50,7 +50,7 @@ class AttemptState(StrEnum):
         return self in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST, AttemptState.STOPPED)
 
 
-class EndKind(StrEnum):
+class ExitKind(StrEnum):
     """How an attempt ended. Told apart, because they are charged and explained differently.
 
     NOT_STARTED: the task's own code never ran, for a reason that lies in the order. LOST: it was ended, or forgotten how, by
@@ -77,7 +77,7 @@ class StopCause(StrEnum):
     JOB_OVER = "job_over"
 
 
-class Cause(StrEnum):
+class TaskReason(StrEnum):
     """Why a task is where it is now."""
 
     DONE = "done"

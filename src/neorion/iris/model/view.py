@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from neorion.iris.model.constraint import Attributes
 from neorion.iris.model.ids import AttemptId, JobId, SliceId, WorkerId
-from neorion.iris.model.quota import Caps
+from neorion.iris.model.quota import UserQuotas
 from neorion.iris.model.resources import Resources
-from neorion.iris.model.spec import Band, Placement
+from neorion.iris.model.spec import Placement, PriorityBand
 from neorion.iris.model.state import SliceState
 from neorion.keel.base import Duration, Instant
 
@@ -30,7 +30,7 @@ class JobView:
 
     id: JobId
     user: str
-    band: Band
+    band: PriorityBand
     resources: Resources
     placement: Placement
     submitted: Instant
@@ -47,7 +47,7 @@ class RunningView:
     job: JobId
     worker: WorkerId
     user: str
-    band: Band
+    band: PriorityBand
     resources: Resources
     gang: bool
     started: Instant
@@ -61,7 +61,7 @@ class ClusterView:
     workers: Sequence[WorkerView]
     jobs: Sequence[JobView]
     running: Sequence[RunningView] = ()
-    caps: Caps = field(default=Caps())
+    caps: UserQuotas = field(default=UserQuotas())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class WorkerShape:
     slices: int = 1
 
 
-class TroubleKind(StrEnum):
+class ScaleFailureKind(StrEnum):
     """Why a scale group got no slice. Told apart, because they pass at different speeds."""
 
     FAILED = "failed"
@@ -83,10 +83,10 @@ class TroubleKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ScaleFailure:
     """What went wrong in a scale group since it last got a slice: `times` in a row, `at` the last time."""
 
-    kind: TroubleKind
+    kind: ScaleFailureKind
     times: int
     at: Instant
 
@@ -112,7 +112,7 @@ _UP, _DOWN, _GRACE, _BOOT, _JOIN = (Duration.of(minutes=span) for span in (1, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ScaleDelays:
     """How patient a scale group is.
 
     It grows for demand that lasts `up`, gives back what is idle for `down`, leaves a new slice alone for `grace`, and gives
@@ -134,6 +134,6 @@ class GroupView:
     priority: int
     min_slices: int
     shape: WorkerShape
-    patience: Patience = Patience()
+    patience: ScaleDelays = ScaleDelays()
     slices: Sequence[SliceView] = ()
-    trouble: Trouble | None = None
+    trouble: ScaleFailure | None = None

@@ -10,9 +10,18 @@ from neorion.iris.model import record
 from neorion.iris.model.constraint import Constraint, Op
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.ids import Digest, JobName
-from neorion.iris.model.pending_reason import Reason
+from neorion.iris.model.pending_reason import PendingReason
 from neorion.iris.model.resources import Resources
-from neorion.iris.model.spec import Band, Budget, Call, Command, Environment, JobSpec, Limits, Placement
+from neorion.iris.model.spec import (
+    Command,
+    FunctionCall,
+    JobSpec,
+    Placement,
+    PriorityBand,
+    RetryBudget,
+    TaskEnvironment,
+    TimeLimits,
+)
 from neorion.iris.model.usage import Usage
 from neorion.keel.base import Duration, Instant, Invalid, did_you_mean
 
@@ -92,7 +101,7 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
         placement=Placement(_constraints(message), message.gang, message.spread),
         band=_band(message.band),
         budget=_budget(message),
-        limits=Limits(_span(message.wait_limit_ms), _span(message.run_limit_ms)),
+        limits=TimeLimits(_span(message.wait_limit_ms), _span(message.run_limit_ms)),
         max_failed_tasks=message.max_failed_tasks,
         ports=_ports(message),
         warm=message.warm,
@@ -116,13 +125,13 @@ def said(message: pb.JobSpec) -> bytes:
 Entry = Oneof[Literal["command"], pb.Command] | Oneof[Literal["call"], pb.Call]
 
 
-def entry_message(entry: Command | Call) -> Entry:
+def entry_message(entry: Command | FunctionCall) -> Entry:
     if isinstance(entry, Command):
         return Oneof("command", pb.Command(argv=list(entry.argv)))
     return Oneof("call", pb.Call(function=entry.function))
 
 
-def environment(message: pb.Environment | None) -> Environment:
+def environment(message: pb.Environment | None) -> TaskEnvironment:
     m = message or pb.Environment()
     for name in m.variables:
         if not name or "=" in name or "\0" in name or "\0" in m.variables[name]:
@@ -132,7 +141,7 @@ def environment(message: pb.Environment | None) -> Environment:
                 hint="a name has no '=', and neither name nor value a NUL character",
             )
     _texts("variables", list(m.variables.values()))
-    return Environment(
+    return TaskEnvironment(
         variables=tuple(sorted(m.variables.items())),
         bundle=digest(m.bundle) if m.bundle else Digest(""),
         packages=_packages(m),
@@ -140,7 +149,7 @@ def environment(message: pb.Environment | None) -> Environment:
     )
 
 
-def environment_message(value: Environment) -> pb.Environment:
+def environment_message(value: TaskEnvironment) -> pb.Environment:
     return pb.Environment(
         variables=dict(value.variables),
         bundle=value.bundle,
@@ -161,7 +170,7 @@ def digest(text: str) -> Digest:
     return Digest(text)
 
 
-def ending_message(ending: record.Ending) -> pb.Ending:
+def ending_message(ending: record.Outcome) -> pb.Ending:
     return pb.Ending(
         cause=ending.cause or "",
         code=ending.code,
@@ -171,7 +180,7 @@ def ending_message(ending: record.Ending) -> pb.Ending:
     )
 
 
-def reason_message(reason: Reason | None) -> pb.Reason | None:
+def reason_message(reason: PendingReason | None) -> pb.Reason | None:
     return reason and pb.Reason(code=reason.code, sentence=reason.sentence, hint=reason.hint)
 
 
@@ -179,14 +188,14 @@ def ms(moment: Instant | None) -> int:
     return moment.ns // 1_000_000 if moment else 0
 
 
-def entry(message: Entry | None) -> Command | Call:
+def entry(message: Entry | None) -> Command | FunctionCall:
     match message:
         case Oneof(field="command", value=pb.Command() as command) if (
             command.argv and command.argv[0].strip()
         ):
             return Command(_texts("argv", command.argv))
         case Oneof(field="call", value=pb.Call() as call):
-            return Call(digest(call.function))
+            return FunctionCall(digest(call.function))
         case _:
             raise Invalid(
                 "iris.entry", "A job needs a command or a function to run.", hint="give one of both"
@@ -219,15 +228,15 @@ def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
     return tuple(Constraint(c.key, Op(c.op), tuple(c.values), not c.preferred) for c in message.constraints)
 
 
-def _band(text: str) -> Band:
-    known = {band.name.lower(): band for band in Band}
+def _band(text: str) -> PriorityBand:
+    known = {band.name.lower(): band for band in PriorityBand}
     if text and text not in known:
         raise Invalid("iris.band", f'"{text[:40]}" is no priority.', hint=did_you_mean(text, known))
-    return known.get(text, Band.INTERACTIVE)
+    return known.get(text, PriorityBand.INTERACTIVE)
 
 
-def _budget(message: pb.JobSpec) -> Budget:
-    default = Budget()
+def _budget(message: pb.JobSpec) -> RetryBudget:
+    default = RetryBudget()
     failures = (
         message.retries_after_failure if message.has_field("retries_after_failure") else default.failures
     )
@@ -236,7 +245,7 @@ def _budget(message: pb.JobSpec) -> Budget:
         raise Invalid(
             "iris.budget", "A task cannot be tried less than once.", hint="give a number of retries from 0"
         )
-    return Budget(failures, losses)
+    return RetryBudget(failures, losses)
 
 
 def _packages(message: pb.Environment) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from neorion.iris.controllers.worker_tokens import BY_HAND, JOINER, WORKER
 from neorion.iris.model import JobName, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.state import Book
+from neorion.iris.state import ClusterState
 from neorion.keel.base import Denied
 from neorion.keel.rpc import caller
 
@@ -55,7 +55,7 @@ def check_speaks_for(worker: str) -> None:
         )
 
 
-def joining(book: Book, request: pb.JoinRequest) -> WorkerId:
+def joining(book: ClusterState, request: pb.JoinRequest) -> WorkerId:
     """The worker that joins again, or "" for a new one. Whose machine it is follows from the token, not from what it says."""
     who = caller()
     if WORKER in who.roles:

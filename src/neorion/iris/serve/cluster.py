@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from neorion.iris.model import SliceState, WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
-from neorion.iris.model.record import Deed, Worker
+from neorion.iris.model.record import AuditEntry, Worker
 from neorion.iris.serve.authorization import check_admin
-from neorion.iris.serve.services import Desk
+from neorion.iris.serve.services import ControllerServices
 from neorion.iris.state import deeds_before
 from neorion.keel.base import Conflict, NotFound, did_you_mean
 from neorion.keel.rpc import caller
@@ -20,10 +20,10 @@ from neorion.keel.rpc.paging import page_size
 PAGE_MAX = 1000
 
 
-class Cluster(ClusterService):
+class ClusterEndpoint(ClusterService):
     """ClusterService over one controller."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ControllerServices) -> None:
         self._desk = desk
         self._book = desk.deck.book
 
@@ -142,7 +142,7 @@ class Cluster(ClusterService):
         return worker
 
 
-def _entry(deed: Deed) -> pb.AuditEntry:
+def _entry(deed: AuditEntry) -> pb.AuditEntry:
     return pb.AuditEntry(
         number=deed.number,
         when_ms=wire.ms(deed.when),

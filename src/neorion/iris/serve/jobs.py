@@ -7,8 +7,8 @@ from typing import TypeVar
 import anyio
 
 from neorion.iris.controllers.admission import admit, find, submit
-from neorion.iris.controllers.audit_log import Entry
-from neorion.iris.model import Cause, Digest, JobId, JobName, wire
+from neorion.iris.controllers.audit_log import AuditScope
+from neorion.iris.model import Digest, JobId, JobName, TaskReason, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
 from neorion.iris.model.inherit import inherit
@@ -16,7 +16,7 @@ from neorion.iris.model.record import Attempt, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.authorization import check_own_name, check_owner, check_reader
 from neorion.iris.serve.messages import shown_attempt, shown_job, shown_task
-from neorion.iris.serve.services import Desk
+from neorion.iris.serve.services import ControllerServices
 from neorion.iris.serve.task_auth import calling_task, check_child, check_reach
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
@@ -31,10 +31,10 @@ PART_BYTES_MAX = 4 * 1024 * 1024
 Answer = TypeVar("Answer", pb.Job, pb.ListResponse, pb.TasksResponse)
 
 
-class Jobs(JobService):
+class JobEndpoint(JobService):
     """JobService over one controller."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ControllerServices) -> None:
         self._desk = desk
         self._book = desk.deck.book
 
@@ -46,7 +46,7 @@ class Jobs(JobService):
             return await self._submit(request, message, entry)
 
     async def _submit(
-        self, request: pb.SubmitRequest, message: pb.JobSpec, entry: Entry
+        self, request: pb.SubmitRequest, message: pb.JobSpec, entry: AuditScope
     ) -> pb.SubmitResponse:
         content = Digest(hashlib.sha256(wire.said(message)).hexdigest())
         task = calling_task()
@@ -151,7 +151,7 @@ class Jobs(JobService):
             if request.dry_run:
                 entry.drop()
                 return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
-            cancelled = self._desk.lives.cancel(job.id, Cause.CANCELLED)
+            cancelled = self._desk.lives.cancel(job.id, TaskReason.CANCELLED)
             entry.done()
             await self._desk.deck.journal.durable()
         return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])

@@ -4,13 +4,13 @@ from msgspec.structs import replace
 
 from neorion.iris.model import wire
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.model.record import Attempt, Ending, Job, Task
+from neorion.iris.model.record import Attempt, Job, Outcome, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.authorization import owns
-from neorion.iris.serve.services import Desk
+from neorion.iris.serve.services import ControllerServices
 
 
-def shown_job(desk: Desk, job: Job) -> pb.Job:
+def shown_job(desk: ControllerServices, job: Job) -> pb.Job:
     own = owns(job.spec.name)
     return pb.Job(
         id=job.id,
@@ -29,13 +29,13 @@ def shown_job(desk: Desk, job: Job) -> pb.Job:
     )
 
 
-def shown_task(desk: Desk, task: Task) -> pb.Task:
+def shown_task(desk: ControllerServices, task: Task) -> pb.Task:
     book = desk.deck.book
     attempt = book.attempts.get(task.attempt)
     stuck = desk.reports.stuck(task.job) if attempt is not None else None
     ending = task.ending
     if stuck is not None and stuck is attempt:
-        ending = Ending(message=f"it waits for room on the disk of {stuck.worker}")
+        ending = Outcome(message=f"it waits for room on the disk of {stuck.worker}")
     return pb.Task(
         job=task.job,
         index=task.index,
@@ -51,7 +51,7 @@ def shown_task(desk: Desk, task: Task) -> pb.Task:
     )
 
 
-def shown_attempt(desk: Desk, job: Job, attempt: Attempt) -> pb.Attempt:
+def shown_attempt(desk: ControllerServices, job: Job, attempt: Attempt) -> pb.Attempt:
     return pb.Attempt(
         id=attempt.id,
         number=attempt.number,
@@ -70,5 +70,5 @@ def _entry(job: Job) -> str:
     return " ".join(entry.argv) if isinstance(entry, Command) else "a Python function"
 
 
-def _shown_ending(ending: Ending, *, own: bool) -> pb.Ending:
+def _shown_ending(ending: Outcome, *, own: bool) -> pb.Ending:
     return wire.ending_message(ending if own else replace(ending, message="", result="", result_bytes=0))

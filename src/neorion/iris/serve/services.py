@@ -3,69 +3,69 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from neorion.iris.controllers.audit_log import Audit
-from neorion.iris.controllers.blob_gc import Orphans
-from neorion.iris.controllers.blob_store import Blobs
-from neorion.iris.controllers.blob_upload import Arrivals
-from neorion.iris.controllers.context import Deck
-from neorion.iris.controllers.deadlines import Deadlines
-from neorion.iris.controllers.dispatcher import Dispatch
-from neorion.iris.controllers.job_gc import Retention
-from neorion.iris.controllers.job_watch import Watchers
-from neorion.iris.controllers.lifecycle import Lives
-from neorion.iris.controllers.log_store import LogShelf
-from neorion.iris.controllers.publisher import Herald
+from neorion.iris.controllers.audit_log import AuditLog
+from neorion.iris.controllers.blob_gc import BlobGarbageCollector
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.blob_upload import BlobUploads
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.deadlines import DeadlineController
+from neorion.iris.controllers.dispatcher import Dispatcher
+from neorion.iris.controllers.job_gc import JobGarbageCollector
+from neorion.iris.controllers.job_watch import JobWatchHub
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.controllers.log_store import LogStore
+from neorion.iris.controllers.publisher import TransitionPublisher
 from neorion.iris.controllers.scheduler import Scheduler
-from neorion.iris.controllers.worker_reports import Reports
-from neorion.iris.controllers.worker_tokens import Badges
+from neorion.iris.controllers.worker_reports import WorkerReports
+from neorion.iris.controllers.worker_tokens import WorkerTokens
 from neorion.iris.decide import beyond_cap, feasible
-from neorion.iris.model import Caps, JobId, JobSpec, Reason, TaskState, WaitCode, WorkerShape
+from neorion.iris.model import JobId, JobSpec, PendingCode, PendingReason, TaskState, UserQuotas, WorkerShape
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.store import Store
 
 
 @dataclass(slots=True)
-class Desk:
+class ControllerServices:
     """One controller. `shapes` are the workers that its scale groups could bring."""
 
-    deck: Deck
+    deck: ControllerContext
     store: Store
-    lives: Lives
-    deadlines: Deadlines
-    dispatch: Dispatch
-    herald: Herald
+    lives: LifecycleManager
+    deadlines: DeadlineController
+    dispatch: Dispatcher
+    herald: TransitionPublisher
     scheduler: Scheduler
-    reports: Reports
-    blobs: Blobs
-    arrivals: Arrivals
-    orphans: Orphans
-    shelf: LogShelf
-    retention: Retention
-    badges: Badges
-    audit: Audit
-    watchers: Watchers
+    reports: WorkerReports
+    blobs: BlobStore
+    arrivals: BlobUploads
+    orphans: BlobGarbageCollector
+    shelf: LogStore
+    retention: JobGarbageCollector
+    badges: WorkerTokens
+    audit: AuditLog
+    watchers: JobWatchHub
     started: Instant
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
-    caps: Caps = field(default=Caps())
+    caps: UserQuotas = field(default=UserQuotas())
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
-    scaling_reason: Callable[[JobId], Reason | None] = lambda _: None
+    scaling_reason: Callable[[JobId], PendingReason | None] = lambda _: None
 
     async def look_after_workers(self) -> None:
         """Finds workers that fell silent."""
         self.reports.watch()
 
-    def reason(self, job: JobId) -> Reason | None:
+    def reason(self, job: JobId) -> PendingReason | None:
         """Why some of its tasks wait, or None if none does."""
         book = self.deck.book
         if not book.counts[job][TaskState.PENDING]:
             stuck = self.reports.stuck(job)
-            return Reason(WaitCode.WORKER_DISK, subject=stuck.worker) if stuck else None
+            return PendingReason(PendingCode.WORKER_DISK, subject=stuck.worker) if stuck else None
         reason = self.scaling_reason(job) or self.scheduler.reasons.get(job)
         if reason is not None:
             return reason
         waiting = (task for task in book.live_tasks(job) if task.state is TaskState.PENDING)
         settling = sum(task.attempt in book.attempts for task in waiting)
-        return Reason(WaitCode.SETTLING, best=settling) if settling else None
+        return PendingReason(PendingCode.SETTLING, best=settling) if settling else None
 
     def look_at_reasons(self) -> None:
         """Tells those who watch a job when it waits for another reason."""
@@ -92,6 +92,6 @@ class Desk:
         if refusals and None not in refusals:
             self._refuse(refusals[0])
 
-    def _refuse(self, reason: Reason | None) -> None:
+    def _refuse(self, reason: PendingReason | None) -> None:
         if reason is not None:
             raise Invalid("iris.infeasible", reason.sentence, hint=reason.hint)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from neorion.iris.model import AttemptId, JobName
 from neorion.iris.model.tokens import parse_task_token
-from neorion.iris.state import Book
+from neorion.iris.state import ClusterState
 from neorion.keel.base import Denied
 from neorion.keel.rpc import Authenticator, Principal, caller
 
@@ -20,10 +20,10 @@ class TaskCaller(Principal):
     job: JobName
 
 
-class TaskTokens:
+class TaskTokenAuthenticator:
     """Knows the tokens of live attempts; others are asked about everybody else."""
 
-    def __init__(self, book: Book, others: Authenticator) -> None:
+    def __init__(self, book: ClusterState, others: Authenticator) -> None:
         self._book = book
         self._others = others
 

@@ -6,7 +6,7 @@ from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
 from neorion.iris.serve.authorization import check_speaks_for, joining
-from neorion.iris.serve.services import Desk
+from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
 
@@ -14,10 +14,10 @@ from neorion.keel.rpc import caller
 CHUNKS_MAX = 256
 
 
-class Workers(WorkerService):
+class WorkerEndpoint(WorkerService):
     """WorkerService over one controller."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ControllerServices) -> None:
         self._desk = desk
         self._book = desk.deck.book
 

@@ -4,13 +4,13 @@ Keeps records and answers questions about them. Which record should come next is
 """
 
 from neorion.iris.state.audit_rows import KEEP_DEEDS, deeds_before, last_number, note_deed
-from neorion.iris.state.cluster_state import Book
+from neorion.iris.state.cluster_state import ClusterState
 from neorion.iris.state.journal import Journal
 from neorion.iris.state.load import attempts_of, attempts_of_job, load
 
 __all__ = [
     "KEEP_DEEDS",
-    "Book",
+    "ClusterState",
     "Journal",
     "attempts_of",
     "attempts_of_job",

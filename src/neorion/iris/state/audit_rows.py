@@ -1,6 +1,6 @@
 """The audit log's rows: numbered, and the oldest goes when a new one would be too many."""
 
-from neorion.iris.model.record import Deed
+from neorion.iris.model.record import AuditEntry
 from neorion.iris.state.codec import decode
 from neorion.iris.state.journal import Journal
 from neorion.keel.store import Store
@@ -10,7 +10,7 @@ KEEP_DEEDS = 100_000
 _DIGITS = 16
 
 
-def note_deed(journal: Journal, deed: Deed) -> None:
+def note_deed(journal: Journal, deed: AuditEntry) -> None:
     journal.note("audit", _key(deed.number), deed)
     if deed.number > KEEP_DEEDS:
         journal.note("audit", _key(deed.number - KEEP_DEEDS), None)
@@ -22,14 +22,14 @@ async def last_number(store: Store) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-async def deeds_before(store: Store, number: int, limit: int) -> list[Deed]:
+async def deeds_before(store: Store, number: int, limit: int) -> list[AuditEntry]:
     """The newest first."""
     rows = await store.read(
         lambda tx: tx.execute(
             "SELECT body FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?", (_key(number), limit)
         )
     )
-    return [decode(Deed, bytes(body)) for (body,) in rows]
+    return [decode(AuditEntry, bytes(body)) for (body,) in rows]
 
 
 def _key(number: int) -> str:

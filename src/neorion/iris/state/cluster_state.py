@@ -6,18 +6,18 @@ from dataclasses import replace
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
-    Band,
-    Caps,
     ClusterView,
     Constraint,
     JobId,
     JobName,
     JobView,
     Op,
+    PriorityBand,
     Resources,
     RunningView,
     SliceId,
     TaskState,
+    UserQuotas,
     WorkerId,
     WorkerState,
     WorkerView,
@@ -30,7 +30,7 @@ _NOTHING = Resources()
 _ITSELF = "the worker itself"
 
 
-class Book:
+class ClusterState:
     """Records by id, and what follows from them. `put` is the only way in: it keeps every index and notes the change.
 
     Attempts live here only while they run; ended ones are rows of the store.
@@ -185,7 +185,7 @@ class Book:
 
     # Views.
 
-    def view(self, caps: Caps) -> ClusterView:
+    def view(self, caps: UserQuotas) -> ClusterView:
         workers = [
             WorkerView(
                 w.id,
@@ -223,9 +223,9 @@ class Book:
         """Jobs with tasks that wait for a place."""
         return iter(self._waiting)
 
-    def queue(self) -> dict[Band, int]:
+    def queue(self) -> dict[PriorityBand, int]:
         """How many tasks wait, by band."""
-        found: dict[Band, int] = {}
+        found: dict[PriorityBand, int] = {}
         for job, waiting in self._waiting.items():
             band = self.jobs[job].spec.band
             found[band] = found.get(band, 0) + len(waiting)

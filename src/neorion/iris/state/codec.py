@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from neorion.iris.model.record import Attempt, Deed, Job, Slice, Task, Worker
+from neorion.iris.model.record import Attempt, AuditEntry, Job, Slice, Task, Worker
 
-Record = Job | Task | Attempt | Worker | Slice | Deed
-R = TypeVar("R", Job, Task, Attempt, Worker, Slice, Deed)
+Record = Job | Task | Attempt | Worker | Slice | AuditEntry
+R = TypeVar("R", Job, Task, Attempt, Worker, Slice, AuditEntry)
 
 
 def _plain(value: object) -> str:

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from neorion.iris.model import Cause
+from neorion.iris.model import TaskReason
 from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
-from neorion.iris.state.cluster_state import Book
+from neorion.iris.state.cluster_state import ClusterState
 from neorion.iris.state.codec import R, decode
 from neorion.keel.store import Store
 
@@ -12,7 +12,7 @@ from neorion.keel.store import Store
 PAGE_ROWS = 5_000
 
 
-async def load(store: Store, book: Book) -> None:
+async def load(store: Store, book: ClusterState) -> None:
     async for job in _all(store, "job", Job):
         book.index_job(job)
     async for worker in _all(store, "worker", Worker):
@@ -25,7 +25,7 @@ async def load(store: Store, book: Book) -> None:
     async for attempt in _all(store, "attempt", Attempt):
         if not attempt.state.ended:
             book.index_attempt(attempt)
-        elif attempt.ending.cause is Cause.NO_ROOM and not book.jobs[attempt.job].state.ended:
+        elif attempt.ending.cause is TaskReason.NO_ROOM and not book.jobs[attempt.job].state.ended:
             book.shun(attempt.job, attempt.worker)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from neorion.iris.model import (
     AttemptId,
-    Band,
     Constraint,
     JobId,
     JobView,
     Placement,
+    PriorityBand,
     Resources,
     RunningView,
     SliceId,
@@ -59,7 +59,7 @@ def job(
     tasks: int = 1,
     *,
     user: str = "ada",
-    band: Band = Band.INTERACTIVE,
+    band: PriorityBand = PriorityBand.INTERACTIVE,
     where: Placement = ANYWHERE,
 ) -> JobView:
     """A job that was submitted a minute ago."""
@@ -67,7 +67,13 @@ def job(
 
 
 def running(
-    name: str, on: WorkerView, holds: Resources, *, of: str = "", band: Band = Band.BATCH, since: str = "1h"
+    name: str,
+    on: WorkerView,
+    holds: Resources,
+    *,
+    of: str = "",
+    band: PriorityBand = PriorityBand.BATCH,
+    since: str = "1h",
 ) -> RunningView:
     """An attempt of bob's gang `of`, or of a job of its own."""
     mine = JobId(of or f"job-of-{name}")

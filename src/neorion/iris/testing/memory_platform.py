@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import ceil
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour, Gate
-from neorion.iris.adapters.platforms.slice_watch import Listener, News, at_most
+from neorion.iris.adapters.platforms.fault_injection import FaultInjector, FaultProfile
+from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster, SliceWatch, at_most
 from neorion.iris.model import SliceId, SliceState
-from neorion.iris.ports import SliceOrder, SliceSeen
+from neorion.iris.ports import SliceRequest, SliceStatus
 from neorion.keel.base import Duration, Invalid, NotFound, is_name
 from neorion.keel.clock import Clock
 
@@ -16,10 +16,10 @@ _AT_ONCE = Duration(0)
 
 
 @dataclass(slots=True)
-class _Piece:
+class _Slice:
     """A slice. Times are of the monotonic clock; None never comes."""
 
-    order: SliceOrder
+    order: SliceRequest
     boots: float | None
     lost: float | None
     goes: float | None = None
@@ -33,14 +33,14 @@ class _Piece:
             return self.goes
         return self.boots if self.boots is not None else self.lost
 
-    def seen(self) -> SliceSeen:
+    def seen(self) -> SliceStatus:
         if self.goes is not None:
             state = SliceState.DELETING
         elif self.failure:
             state = SliceState.FAILED
         else:
             state = SliceState.BOOTSTRAPPING if self.hosts else SliceState.CREATING
-        return SliceSeen(self.order.id, self.order.group, state, self.hosts, self.failure)
+        return SliceStatus(self.order.id, self.order.group, state, self.hosts, self.failure)
 
 
 class MemoryPlatform:
@@ -53,19 +53,19 @@ class MemoryPlatform:
     def __init__(
         self,
         clock: Clock,
-        behaviours: Mapping[str, Behaviour] | None = None,
+        behaviours: Mapping[str, FaultProfile] | None = None,
         *,
         controller: str = "memory:10000",
         end_delay: Duration = _AT_ONCE,
     ) -> None:
         self._clock = clock
-        self._gate = Gate(behaviours or {})
+        self._gate = FaultInjector(behaviours or {})
         self._controller = controller
         self._end_delay = end_delay
-        self._news = News()
-        self._pieces: dict[SliceId, _Piece] = {}
+        self._news = SliceBroadcaster()
+        self._pieces: dict[SliceId, _Slice] = {}
 
-    async def create_slice(self, order: SliceOrder) -> None:
+    async def create_slice(self, order: SliceRequest) -> None:
         self._settle()
         if order.id in self._pieces:
             return
@@ -76,17 +76,17 @@ class MemoryPlatform:
         if self._gate.admit(order.group, len(await self.list_slices(order.group))):
             boots = self._clock.monotonic() + behaviour.boot_delay.seconds
             lost = boots + behaviour.lost_after.seconds if behaviour.lost_after is not None else None
-        piece = self._pieces[order.id] = _Piece(order, boots, lost)
+        piece = self._pieces[order.id] = _Slice(order, boots, lost)
         self._news.tell(piece.seen())
 
-    async def list_slices(self, group: str) -> Sequence[SliceSeen]:
+    async def list_slices(self, group: str) -> Sequence[SliceStatus]:
         return [seen for seen in await self.list_all_slices() if seen.group == group]
 
-    async def list_all_slices(self) -> Sequence[SliceSeen]:
+    async def list_all_slices(self) -> Sequence[SliceStatus]:
         self._settle()
         return [piece.seen() for piece in self._pieces.values()]
 
-    async def describe(self, piece: SliceId) -> SliceSeen:
+    async def describe(self, piece: SliceId) -> SliceStatus:
         self._settle()
         return self._find(piece).seen()
 
@@ -97,7 +97,7 @@ class MemoryPlatform:
             known.goes = self._clock.monotonic() + self._end_delay.seconds
             self._news.tell(known.seen())
 
-    def changes(self) -> AsyncIterator[SliceSeen]:
+    def changes(self) -> AsyncIterator[SliceStatus]:
         # Listens from now on, not from when the first change is asked for.
         return self._follow(self._news.listen())
 
@@ -115,10 +115,10 @@ class MemoryPlatform:
             await self._clock.sleep(self._until_due() or _AT_ONCE)
             self._settle()
 
-    def order(self, piece: SliceId) -> SliceOrder:
+    def order(self, piece: SliceId) -> SliceRequest:
         return self._find(piece).order
 
-    def behave(self, group: str, behaviour: Behaviour) -> None:
+    def behave(self, group: str, behaviour: FaultProfile) -> None:
         self._gate.behave(group, behaviour)
 
     async def lose(self, piece: SliceId) -> None:
@@ -126,14 +126,14 @@ class MemoryPlatform:
         self._settle()
         self._lose(self._find(piece))
 
-    def _find(self, piece: SliceId) -> _Piece:
+    def _find(self, piece: SliceId) -> _Slice:
         if (known := self._pieces.get(piece)) is None:
             raise NotFound(
                 "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
             )
         return known
 
-    async def _follow(self, listener: Listener) -> AsyncIterator[SliceSeen]:
+    async def _follow(self, listener: SliceWatch) -> AsyncIterator[SliceStatus]:
         while True:
             self._settle()
             if (seen := listener.next()) is not None:
@@ -168,7 +168,7 @@ class MemoryPlatform:
                 continue
             self._news.tell(piece.seen())
 
-    def _due(self, now: float) -> Iterable[_Piece]:
+    def _due(self, now: float) -> Iterable[_Slice]:
         """The next one due, again and again: what just happened may make something else due."""
         while True:
             due = [(moment, piece) for piece in self._pieces.values() if (moment := piece.due) is not None]
@@ -177,7 +177,7 @@ class MemoryPlatform:
                 return
             yield piece
 
-    def _lose(self, piece: _Piece) -> None:
+    def _lose(self, piece: _Slice) -> None:
         if piece.hosts:
             lost, *rest = piece.hosts
             piece.hosts = tuple(rest)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from neorion.iris.model import AttemptId, EndKind
-from neorion.iris.ports import End, Order, Phase, Seen, Stats
+from neorion.iris.model import AttemptId, ExitKind
+from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptStatus, AttemptUsage, Phase
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import Clock
 
@@ -17,7 +17,7 @@ _CLEANING_MOST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class ScriptedOutcome:
     """What becomes of an attempt that nobody stops: how long it builds and runs, what it says meanwhile, how it ends.
 
     What could not be started has no time to run in. A `deaf` one takes all of the grace it is given.
@@ -25,7 +25,7 @@ class Fate:
 
     build_s: float = 0.0
     run_s: float = 0.0
-    end: End = field(default=End(EndKind.EXIT))
+    end: AttemptExit = field(default=AttemptExit(ExitKind.EXIT))
     value: bytes = b""
     greeting: bytes = b""
     farewell: bytes = b""
@@ -34,9 +34,9 @@ class Fate:
 
 @dataclass(slots=True)
 class _Run:
-    order: Order
-    fate: Fate
-    seen: Seen
+    order: AttemptSpec
+    fate: ScriptedOutcome
+    seen: AttemptStatus
     due: float
     stopping: bool = False
     # It has a limit, and would run for longer.
@@ -53,8 +53,8 @@ class MemoryRuntime:
         self,
         folder: Path,
         clock: Clock,
-        script: Callable[[Order], Fate],
-        began: Callable[[Order], None] = lambda _order: None,
+        script: Callable[[AttemptSpec], ScriptedOutcome],
+        began: Callable[[AttemptSpec], None] = lambda _order: None,
     ) -> None:
         self._folder = folder
         self._clock = clock
@@ -64,7 +64,7 @@ class MemoryRuntime:
         self._until = 0.0
         self._boots = 0
         self._woken = asyncio.Event()
-        self._unheard: dict[AttemptId, Seen] = {}
+        self._unheard: dict[AttemptId, AttemptStatus] = {}
         self._news = asyncio.Event()
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -74,13 +74,15 @@ class MemoryRuntime:
     def boot(self) -> str:
         return f"boot {self._boots}"
 
-    async def start(self, order: Order) -> None:
+    async def start(self, order: AttemptSpec) -> None:
         if order.attempt in self._runs:
             return
         if not self._leased():
             raise Conflict("runtime.no_lease", "Nothing may be started without a lease.", hint="renew first")
         fate = self._script(order)
-        run = _Run(order, fate, Seen(order.attempt, Phase.BUILDING), self._clock.monotonic() + fate.build_s)
+        run = _Run(
+            order, fate, AttemptStatus(order.attempt, Phase.BUILDING), self._clock.monotonic() + fate.build_s
+        )
         self._runs[order.attempt] = run
         self._tell(run, run.seen)
         self._woken.set()
@@ -105,10 +107,10 @@ class MemoryRuntime:
             for path in (self._result(attempt), self.log(attempt)):
                 path.unlink(missing_ok=True)
 
-    async def seen(self) -> Sequence[Seen]:
+    async def seen(self) -> Sequence[AttemptStatus]:
         return [run.seen for run in self._runs.values()]
 
-    async def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
+    async def changes(self) -> AsyncGenerator[Sequence[AttemptStatus], None]:
         self._unheard = {attempt: run.seen for attempt, run in self._runs.items()}
         news = self._news = asyncio.Event()
         news.set()
@@ -122,11 +124,11 @@ class MemoryRuntime:
         self._until = self._clock.monotonic() + life.seconds
         self._woken.set()
 
-    async def stats(self) -> Mapping[AttemptId, Stats]:
+    async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         now = self._clock.monotonic()
         return {
             # A core and a mebibyte each: enough to see where they end up.
-            attempt: Stats(now, 2**20, 1)
+            attempt: AttemptUsage(now, 2**20, 1)
             for attempt, run in self._runs.items()
             if run.seen.phase is Phase.RUNNING
         }
@@ -159,9 +161,9 @@ class MemoryRuntime:
         if forgetful:
             self._runs.clear()
         for run in self._runs.values():
-            self._end(run, End(EndKind.LOST, message="the machine started anew"))
+            self._end(run, AttemptExit(ExitKind.LOST, message="the machine started anew"))
 
-    def running(self) -> list[Order]:
+    def running(self) -> list[AttemptSpec]:
         """What has a process now: with the lease's end it is gone, whether or not that was noticed yet."""
         live = [run for run in self._runs.values() if run.seen.phase is Phase.RUNNING]
         return [run.order for run in live] if self._leased() else []
@@ -176,26 +178,26 @@ class MemoryRuntime:
         if run.seen.phase is Phase.ENDED:
             return
         if not self._leased():
-            self._end(run, End(EndKind.LOST, message="the lease is over"))
+            self._end(run, AttemptExit(ExitKind.LOST, message="the lease is over"))
         elif now < run.due:
             return
         elif run.stopping:
-            self._end(run, End(EndKind.STOPPED, _TERM))
-        elif run.fate.end.kind is EndKind.NOT_STARTED:
+            self._end(run, AttemptExit(ExitKind.STOPPED, _TERM))
+        elif run.fate.end.kind is ExitKind.NOT_STARTED:
             self._end(run, run.fate.end)
         elif run.seen.phase is Phase.BUILDING:
             limit = run.order.run_limit
             run.late = limit is not None and limit.seconds < run.fate.run_s
             run.due = now + (limit.seconds if limit is not None and run.late else run.fate.run_s)
             self._write(run, run.fate.greeting)
-            self._tell(run, Seen(run.order.attempt, Phase.RUNNING))
+            self._tell(run, AttemptStatus(run.order.attempt, Phase.RUNNING))
             self._began(run.order)
         else:
             self._end(run, self._outcome(run))
 
-    def _outcome(self, run: _Run) -> End:
+    def _outcome(self, run: _Run) -> AttemptExit:
         if run.late:
-            return End(EndKind.TIMED_OUT)
+            return AttemptExit(ExitKind.TIMED_OUT)
         self._write(run, run.fate.farewell)
         if not run.fate.value:
             return run.fate.end
@@ -203,11 +205,11 @@ class MemoryRuntime:
         path.write_bytes(run.fate.value)
         return replace(run.fate.end, result=path)
 
-    def _end(self, run: _Run, end: End) -> None:
+    def _end(self, run: _Run, end: AttemptExit) -> None:
         if run.seen.phase is not Phase.ENDED:
-            self._tell(run, Seen(run.order.attempt, Phase.ENDED, end))
+            self._tell(run, AttemptStatus(run.order.attempt, Phase.ENDED, end))
 
-    def _tell(self, run: _Run, seen: Seen) -> None:
+    def _tell(self, run: _Run, seen: AttemptStatus) -> None:
         run.seen = seen
         self._unheard[seen.attempt] = seen
         self._news.set()

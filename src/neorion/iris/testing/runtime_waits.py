@@ -7,10 +7,10 @@ import anyio
 
 from neorion.iris.adapters.runtimes.process import syscalls
 from neorion.iris.model import AttemptId
-from neorion.iris.ports import End, Phase, Runtime, Seen
+from neorion.iris.ports import AttemptExit, AttemptStatus, Phase, Runtime
 
 
-async def reaches(runtime: Runtime, attempt: AttemptId, phase: Phase) -> Seen:
+async def reaches(runtime: Runtime, attempt: AttemptId, phase: Phase) -> AttemptStatus:
     """The attempt, as soon as it is in this phase or past it."""
     order = list(Phase)
     async with aclosing(runtime.changes()) as changes:
@@ -21,7 +21,7 @@ async def reaches(runtime: Runtime, attempt: AttemptId, phase: Phase) -> Seen:
     raise AssertionError("the stream of changes ended")
 
 
-async def ended(runtime: Runtime, attempt: AttemptId) -> End:
+async def ended(runtime: Runtime, attempt: AttemptId) -> AttemptExit:
     end = (await reaches(runtime, attempt, Phase.ENDED)).end
     assert end is not None  # noqa: S101 -- what has ended has an end
     return end

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 
 from neorion.iris.model import (
     AttemptId,
-    Band,
-    Cap,
-    Caps,
     ClusterView,
     GroupView,
     JobId,
     JobView,
-    Patience,
     Placement,
+    PriorityBand,
+    Quota,
     Resources,
     RunningView,
+    ScaleDelays,
+    ScaleFailure,
+    ScaleFailureKind,
     SliceId,
     SliceState,
     SliceView,
-    Trouble,
-    TroubleKind,
+    UserQuotas,
     WorkerId,
     WorkerShape,
     WorkerView,
@@ -56,11 +56,11 @@ _PLACEMENTS = (
 )
 
 _CAPS = (
-    Caps(),
-    Caps(users={"ada": Cap(tasks=2)}),
-    Caps(users={"bob": Cap(tasks=3), "eve": Cap(tasks=1)}),
-    Caps(Cap(gpus=4), {"ada": Cap(cpu_milli=3000)}),
-    Caps(Cap(memory=2), {"eve": Cap()}),
+    UserQuotas(),
+    UserQuotas(users={"ada": Quota(tasks=2)}),
+    UserQuotas(users={"bob": Quota(tasks=3), "eve": Quota(tasks=1)}),
+    UserQuotas(Quota(gpus=4), {"ada": Quota(cpu_milli=3000)}),
+    UserQuotas(Quota(memory=2), {"eve": Quota()}),
 )
 
 
@@ -91,7 +91,9 @@ def workers(most: int = 4) -> st.SearchStrategy[list[WorkerView]]:
 
 def jobs(most: int = 6) -> st.SearchStrategy[list[JobView]]:
     """Jobs of every kind; half of them have waited long enough to keep a place."""
-    parts = _one_of_each(_USERS, tuple(Band), _SIZES, _PLACEMENTS, ("11m", "1s", "12m", "2s"), (2, 3, 1, 4))
+    parts = _one_of_each(
+        _USERS, tuple(PriorityBand), _SIZES, _PLACEMENTS, ("11m", "1s", "12m", "2s"), (2, 3, 1, 4)
+    )
 
     def made(drawn: list[list[Any]]) -> list[JobView]:
         return [
@@ -115,7 +117,7 @@ def clusters(draw: st.DrawFn, *, capped: bool = True) -> ClusterView:
         if run.resources.fits(replace(free[spot], gpu_variant=run.resources.gpu_variant)):
             free[spot] -= run.resources
             runs.append(run)
-    caps = draw(st.sampled_from(_CAPS)) if capped else Caps()
+    caps = draw(st.sampled_from(_CAPS)) if capped else UserQuotas()
     return ClusterView(
         [replace(worker, free=left) for worker, left in zip(there, free, strict=True)], waiting, runs, caps
     )
@@ -125,7 +127,7 @@ _RUNS = _one_of_each(
     range(4),
     ("", "", "", "gang-1", "gang-2", "job-0"),
     _SIZES,
-    tuple(Band),
+    tuple(PriorityBand),
     ("1m", "2m", "3m"),
     (False, False, False, True),
 )
@@ -139,7 +141,7 @@ def _run(number: int, worker: WorkerId, part: list[Any]) -> RunningView:
         JobId(gang or f"run-{number}"),
         worker,
         "bob" if gang else _USERS[number % 3],
-        Band.BATCH if gang else band,
+        PriorityBand.BATCH if gang else band,
         holds,
         bool(gang),
         ago(since),
@@ -158,7 +160,11 @@ _GROUPS = _one_of_each(
     (0, 1, 2),
     (2, 3, 6),
     (1, 2),
-    (None, None, *((kind, times, at) for kind in TroubleKind for times in (1, 4) for at in ("10s", "9m"))),
+    (
+        None,
+        None,
+        *((kind, times, at) for kind in ScaleFailureKind for times in (1, 4) for at in ("10s", "9m")),
+    ),
 )
 
 
@@ -178,9 +184,9 @@ def groups(draw: st.DrawFn, most: int = 3) -> list[GroupView]:
                 priority,
                 least,
                 WorkerShape(total, attributes, per_slice, limit),
-                Patience(),
+                ScaleDelays(),
                 slices,
-                None if trouble is None else Trouble(trouble[0], trouble[1], ago(trouble[2])),
+                None if trouble is None else ScaleFailure(trouble[0], trouble[1], ago(trouble[2])),
             )
         )
     return found

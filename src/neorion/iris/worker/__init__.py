@@ -3,6 +3,6 @@
 Speaks to the controller and to one runtime. Which task runs where is not its business.
 """
 
-from neorion.iris.worker.worker import CALL_TIMEOUT, Identity, Worker
+from neorion.iris.worker.worker import CALL_TIMEOUT, Identity, WorkerDaemon
 
-__all__ = ["CALL_TIMEOUT", "Identity", "Worker"]
+__all__ = ["CALL_TIMEOUT", "Identity", "WorkerDaemon"]

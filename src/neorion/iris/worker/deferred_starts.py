@@ -4,7 +4,7 @@ from typing import Final
 
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.ports import End, EndKind, Phase, Seen
+from neorion.iris.ports import AttemptExit, AttemptStatus, ExitKind, Phase
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.telemetry import logger
@@ -17,7 +17,7 @@ NO_ROOM: Final = ("runtime.disk", "iris.worker_disk")
 ROOM_WITHIN: Final = Duration.of(minutes=5)
 
 
-class Unbegun:
+class DeferredStarts:
     """Each order with the moment since when it waits."""
 
     def __init__(self, clock: Clock) -> None:
@@ -35,14 +35,14 @@ class Unbegun:
     def clear(self) -> None:
         self._orders.clear()
 
-    def put(self, start: pb.Start, since: float | None, error: Retry, worker: str) -> Seen | None:
+    def put(self, start: pb.Start, since: float | None, error: Retry, worker: str) -> AttemptStatus | None:
         """What the controller is to hear of it: that it waits, once, or that it has waited long enough."""
         attempt, now = AttemptId(start.attempt), self._clock.monotonic()
         if since is not None and now - since >= ROOM_WITHIN.seconds:
             why = f"{error.sentence.rstrip('.')} on {worker}, and none came within {ROOM_WITHIN}."
-            return Seen(attempt, Phase.ENDED, End(EndKind.NO_ROOM, message=why))
+            return AttemptStatus(attempt, Phase.ENDED, AttemptExit(ExitKind.NO_ROOM, message=why))
         self._orders[attempt] = (start, now if since is None else since)
         if since is not None:
             return None
         log.warning("a task waits for room on the disk", attempt=attempt, why=error.sentence)
-        return Seen(attempt, Phase.WAITING)
+        return AttemptStatus(attempt, Phase.WAITING)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from neorion.iris.model import AttemptId
-from neorion.iris.ports import Seen
+from neorion.iris.ports import AttemptStatus
 
 # More attempts than a worker ends between two connections to its controller.
 REMEMBERED_MAX: Final = 10_000
@@ -23,10 +23,10 @@ class AttemptHistory:
     def __init__(self, most: int = REMEMBERED_MAX) -> None:
         self._most = most
         # Each ended attempt with its end; None when the controller has recorded it.
-        self._ends: OrderedDict[AttemptId, Seen | None] = OrderedDict()
+        self._ends: OrderedDict[AttemptId, AttemptStatus | None] = OrderedDict()
         self._starting: Counter[AttemptId] = Counter()
 
-    def record_end(self, seen: Seen) -> None:
+    def record_end(self, seen: AttemptStatus) -> None:
         """Call it as soon as the end is known, before it is reported."""
         if not self.settled(seen.attempt):
             self._put(seen.attempt, seen)
@@ -37,7 +37,7 @@ class AttemptHistory:
     def ended(self, attempt: AttemptId) -> bool:
         return attempt in self._ends
 
-    def unsettled(self, attempt: AttemptId) -> list[Seen]:
+    def unsettled(self, attempt: AttemptId) -> list[AttemptStatus]:
         """The end, if the controller has still to record it."""
         end = self._ends.get(attempt)
         return [] if end is None else [end]
@@ -59,7 +59,7 @@ class AttemptHistory:
             if not self._starting[attempt]:
                 del self._starting[attempt]
 
-    def _put(self, attempt: AttemptId, end: Seen | None) -> None:
+    def _put(self, attempt: AttemptId, end: AttemptStatus | None) -> None:
         self._ends[attempt] = end
         self._ends.move_to_end(attempt)
         if len(self._ends) > self._most:

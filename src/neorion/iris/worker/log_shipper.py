@@ -6,7 +6,7 @@ from pathlib import PurePath
 from neorion.iris.model import AttemptId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import WorkerServiceClient
-from neorion.iris.ports import Phase, Runtime, Seen
+from neorion.iris.ports import AttemptStatus, Phase, Runtime
 from neorion.keel.base import Duration, NoCapacity
 from neorion.keel.clock import Clock
 
@@ -26,7 +26,7 @@ class LogShipper:
         self._kept: dict[AttemptId, int] = {}
         self._live: dict[AttemptId, None] = {}
 
-    def hear(self, seen: Seen) -> None:
+    def hear(self, seen: AttemptStatus) -> None:
         """Most tasks end before anybody could follow them: their logs are never looked at."""
         if seen.phase is Phase.ENDED:
             self._live.pop(seen.attempt, None)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from neorion.iris.model import AttemptId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.usage import Usage
-from neorion.iris.ports import End, Runtime, Stats
+from neorion.iris.ports import AttemptExit, AttemptUsage, Runtime
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 
@@ -14,14 +14,14 @@ EVERY = Duration.of(seconds=5)
 PARTS = 100
 
 
-class Lookout:
+class UsageMonitor:
     """Remembers the last look, and the most memory that each attempt was seen to have."""
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime = runtime
         self._clock = clock
         self._at = 0.0
-        self._stats: Mapping[AttemptId, Stats] = {}
+        self._stats: Mapping[AttemptId, AttemptUsage] = {}
         self._peaks: dict[AttemptId, int] = {}
         self._unsent: pb.Look | None = None
 
@@ -39,14 +39,14 @@ class Lookout:
         unsent, self._unsent = self._unsent, None
         return unsent
 
-    def at_the_end(self, attempt: AttemptId, end: End) -> pb.Usage | None:
+    def at_the_end(self, attempt: AttemptId, end: AttemptExit) -> pb.Usage | None:
         peak = max(end.memory_bytes, self._peaks.get(attempt, 0))
         return wire.usage_message(Usage(cpu_ms=round(end.cpu_seconds * 1000), memory_peak=peak))
 
     def forget(self, attempt: AttemptId) -> None:
         self._peaks.pop(attempt, None)
 
-    def _take(self, stats: Mapping[AttemptId, Stats], at: float) -> None:
+    def _take(self, stats: Mapping[AttemptId, AttemptUsage], at: float) -> None:
         before, passed = self._stats, at - self._at
         self._stats, self._at = stats, at
         if not stats and not before:
@@ -66,7 +66,7 @@ class Lookout:
         )
 
 
-def _rate(before: Stats | None, now: Stats, passed: float) -> int:
+def _rate(before: AttemptUsage | None, now: AttemptUsage, passed: float) -> int:
     """Thousandths of a core; 0 at the first look. Time that a child took goes with it when nobody waits for it."""
     if before is None or passed <= 0:
         return 0

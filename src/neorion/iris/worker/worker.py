@@ -11,15 +11,15 @@ import anyio
 from neorion.iris.model import AttemptId, Digest, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import JobServiceClient, WorkerServiceClient
-from neorion.iris.model.spec import Call
-from neorion.iris.ports import End, EndKind, Order, Phase, Runtime, Seen
+from neorion.iris.model.spec import FunctionCall
+from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptStatus, ExitKind, Phase, Runtime
 from neorion.iris.worker import blob_transfer
 from neorion.iris.worker.blob_cache import BlobCache
-from neorion.iris.worker.deferred_starts import NO_ROOM, Unbegun
+from neorion.iris.worker.deferred_starts import NO_ROOM, DeferredStarts
 from neorion.iris.worker.history import AttemptHistory
 from neorion.iris.worker.identity import Identity, read_text, write_text
 from neorion.iris.worker.log_shipper import LogShipper
-from neorion.iris.worker.usage_monitor import Lookout
+from neorion.iris.worker.usage_monitor import UsageMonitor
 from neorion.keel.base import (
     Conflict,
     Denied,
@@ -49,7 +49,7 @@ _STOP_GRACE = Duration.of(seconds=10)
 _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
 
 
-class Worker:
+class WorkerDaemon:
     """One worker's life, over as many connections and restarts as it takes: the folder remembers who it is.
 
     The lease runs from the moment a report is *sent*: whatever the network does to the answer, the controller's clock of
@@ -70,16 +70,16 @@ class Worker:
         self._boot = folder / "boot"
         self._cache = BlobCache(folder / "blobs", lambda digest: blob_transfer.fetch(self._jobs, digest))
         self._logs = LogShipper(runtime, self._calls, clock)
-        self._lookout = Lookout(runtime, clock)
+        self._lookout = UsageMonitor(runtime, clock)
         # What the runtime said, then what of it is ready to be sent.
-        self._news: dict[AttemptId, Seen] = {}
+        self._news: dict[AttemptId, AttemptStatus] = {}
         self._changed = asyncio.Event()
-        self._outbox: dict[AttemptId, tuple[Seen, pb.Seen]] = {}
+        self._outbox: dict[AttemptId, tuple[AttemptStatus, pb.Seen]] = {}
         self._ready = asyncio.Event()
         self._history = AttemptHistory()
         # Ends whose values the controller has no room for, and orders that this disk has no room for.
-        self._unkept: dict[AttemptId, Seen] = {}
-        self._unbegun = Unbegun(clock)
+        self._unkept: dict[AttemptId, AttemptStatus] = {}
+        self._unbegun = DeferredStarts(clock)
         self._obeying = anyio.Lock()
         self._leased_until = 0.0
         self._trouble = ""
@@ -115,7 +115,7 @@ class Worker:
         async for changes in self._runtime.changes():
             self._hear(changes)
 
-    def _hear(self, changes: Iterable[Seen]) -> None:
+    def _hear(self, changes: Iterable[AttemptStatus]) -> None:
         for seen in changes:
             if seen.phase is Phase.ENDED:
                 self._history.record_end(seen)
@@ -147,9 +147,9 @@ class Worker:
         self._unbegun.clear()
         self._hear(seen)
         known = {one.attempt for one in seen}
-        gone = End(EndKind.LOST, message="its worker has forgotten it")
+        gone = AttemptExit(ExitKind.LOST, message="its worker has forgotten it")
         begun = [AttemptId(attempt) for attempt in joined.begun]
-        self._hear(Seen(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known)
+        self._hear(AttemptStatus(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known)
         async with anyio.create_task_group() as group:
             group.start_soon(self._obey)
             group.start_soon(self._logs.run, self.id)
@@ -249,7 +249,7 @@ class Worker:
             while batch := self._batch():
                 await self._send(batch)
 
-    async def _send(self, batch: list[tuple[Seen, pb.Seen]]) -> None:
+    async def _send(self, batch: list[tuple[AttemptStatus, pb.Seen]]) -> None:
         messages = [message for _, message in batch]
         try:
             answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
@@ -262,21 +262,21 @@ class Worker:
             return
         await self._settle([seen for seen, _ in batch], answer)
 
-    def _put_off(self, seen: Seen, error: NoCapacity) -> None:
+    def _put_off(self, seen: AttemptStatus, error: NoCapacity) -> None:
         if seen.attempt not in self._unkept:
             log.warning("an end waits for room for its value", attempt=seen.attempt, why=error.sentence)
         self._unkept[seen.attempt] = seen
 
-    def _batch(self) -> list[tuple[Seen, pb.Seen]]:
+    def _batch(self) -> list[tuple[AttemptStatus, pb.Seen]]:
         """Taken for good: if the report fails, the next session begins with all that the runtime knows."""
-        batch: list[tuple[Seen, pb.Seen]] = []
+        batch: list[tuple[AttemptStatus, pb.Seen]] = []
         size = 0
         while self._outbox and size < REPORT_BYTES_MAX:
             batch.append(self._outbox.pop(next(iter(self._outbox))))
             size += len(batch[-1][1].to_binary())
         return batch
 
-    async def _settle(self, told: Iterable[Seen], answer: pb.ReportResponse) -> None:
+    async def _settle(self, told: Iterable[AttemptStatus], answer: pb.ReportResponse) -> None:
         """What the controller has recorded is forgotten; what it does not know is ended first."""
         unknown = set(answer.forget)
         over: list[AttemptId] = []
@@ -331,7 +331,13 @@ class Worker:
             raise Retry("iris.no_lease", error.sentence) from error
         except Error as error:
             # It can never start here: that is an end like any other.
-            self._hear([Seen(attempt, Phase.ENDED, End(EndKind.NOT_STARTED, message=error.sentence))])
+            self._hear(
+                [
+                    AttemptStatus(
+                        attempt, Phase.ENDED, AttemptExit(ExitKind.NOT_STARTED, message=error.sentence)
+                    )
+                ]
+            )
 
     async def _stop(self, attempt: AttemptId) -> None:
         self._unbegun.take(attempt)
@@ -339,13 +345,19 @@ class Worker:
             await self._runtime.stop(attempt, _STOP_GRACE)
         except NotFound:
             # Orders come in their order, so one that is not here now will not be.
-            self._hear([Seen(attempt, Phase.ENDED, End(EndKind.STOPPED, message="it had not begun"))])
+            self._hear(
+                [
+                    AttemptStatus(
+                        attempt, Phase.ENDED, AttemptExit(ExitKind.STOPPED, message="it had not begun")
+                    )
+                ]
+            )
 
-    async def _order(self, attempt: AttemptId, start: pb.Start) -> Order:
+    async def _order(self, attempt: AttemptId, start: pb.Start) -> AttemptSpec:
         self._cache.keep((Digest(blob.digest), blob.body) for blob in start.blobs)
         entry = wire.entry(start.entry)
         environment = wire.environment(start.environment)
-        return Order(
+        return AttemptSpec(
             attempt=attempt,
             entry=entry,
             environment=environment,
@@ -353,13 +365,15 @@ class Worker:
             variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
             resources=wire.resources(start.resources),
             bundle=await self._cache.path(environment.bundle, attempt) if environment.bundle else None,
-            function=await self._cache.path(entry.function, attempt) if isinstance(entry, Call) else None,
+            function=await self._cache.path(entry.function, attempt)
+            if isinstance(entry, FunctionCall)
+            else None,
             input=await self._cache.path(wire.digest(start.input), attempt) if start.input else None,
             pool=start.pool,
             run_limit=Duration(start.run_limit_ms * 1_000_000) if start.run_limit_ms else None,
         )
 
-    async def _message(self, seen: Seen) -> pb.Seen:
+    async def _message(self, seen: AttemptStatus) -> pb.Seen:
         message = pb.Seen(attempt=seen.attempt, phase=seen.phase)
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
@@ -369,13 +383,13 @@ class Worker:
                 try:
                     await self._enclose(message, Path(seen.end.result))
                 except FileNotFoundError:
-                    message.kind, message.message = EndKind.LOST, "its result is gone"
+                    message.kind, message.message = ExitKind.LOST, "its result is gone"
                 except (Invalid, Denied) as error:
                     if isinstance(error, Unauthenticated) or error.code == "iris.blob_part":
                         # The next session sends it again, from its beginning.
                         raise
                     # Refused for good: that is this attempt's end, and not the worker's.
-                    message.kind, message.code, message.message = EndKind.EXIT, 1, error.sentence
+                    message.kind, message.code, message.message = ExitKind.EXIT, 1, error.sentence
         return message
 
     async def _enclose(self, message: pb.Seen, result: Path) -> None:

@@ -17,7 +17,7 @@ _AFTER: Final = Duration.of(seconds=2)
 _PARTS_AT_ONCE: Final = 4
 
 
-class ObjectBlobs:
+class BucketBlobs:
     """The `BlobFiles` port on an object store. Large files go up in parts, several at once, by the store's own client."""
 
     def __init__(self, store: ObjectStore, address: str) -> None:

@@ -5,13 +5,13 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from neorion.iris.adapters.blobs.folder import FolderBlobs
-from neorion.iris.ports import BlobFiles
+from neorion.iris.ports import BlobBackend
 from neorion.keel.base import Invalid
 
 _SCHEMES: Final = ("file", "s3", "gs")
 
 
-def open_blobs(prefix: str, default: Path) -> BlobFiles:
+def open_blobs(prefix: str, default: Path) -> BlobBackend:
     """A folder, file:///folder, s3://bucket/path or gs://bucket/path; the default folder if nothing is said.
 
     Buckets are reached with the credentials that their vendor's own programs would find in the environment.
@@ -44,12 +44,12 @@ def _folder(prefix: str, host: str, path: str) -> Path:
     return Path(path)
 
 
-def _bucket(prefix: str) -> BlobFiles:
+def _bucket(prefix: str) -> BlobBackend:
     try:
         from obstore.exceptions import BaseError  # noqa: PLC0415 -- only whoever has a bucket needs it
         from obstore.store import from_url  # noqa: PLC0415 -- as above
 
-        from neorion.iris.adapters.blobs.bucket import ObjectBlobs  # noqa: PLC0415 -- as above
+        from neorion.iris.adapters.blobs.bucket import BucketBlobs  # noqa: PLC0415 -- as above
     except ModuleNotFoundError as error:
         raise Invalid(
             "iris.bundle_prefix",
@@ -57,7 +57,7 @@ def _bucket(prefix: str) -> BlobFiles:
             hint="pip install 'neorion[objects]'",
         ) from error
     try:
-        return ObjectBlobs(from_url(prefix), prefix)
+        return BucketBlobs(from_url(prefix), prefix)
     except (BaseError, ValueError) as error:
         raise Invalid(
             "iris.bundle_prefix",

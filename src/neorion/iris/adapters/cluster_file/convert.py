@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from neorion.iris.adapters.cluster_file.file import ClusterFile
-from neorion.iris.adapters.cluster_file.scale_groups import Accelerator, Group
+from neorion.iris.adapters.cluster_file.scale_groups import Accelerator, ScaleGroupConfig
 from neorion.iris.adapters.cluster_file.sections import RuntimeName, UserLimit
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, KubernetesSettings, PoolTemplate
-from neorion.iris.model import Cap, Caps, Resources
+from neorion.iris.model import Quota, Resources, UserQuotas
 from neorion.iris.model.scale_group import ScaleGroup
 from neorion.keel.base import Duration, Invalid
 
@@ -34,11 +34,11 @@ def scale_groups(file: ClusterFile) -> tuple[ScaleGroup, ...]:
     )
 
 
-def behaviours(file: ClusterFile) -> Mapping[str, Behaviour]:
+def behaviours(file: ClusterFile) -> Mapping[str, FaultProfile]:
     """How a pretended platform treats each group."""
     pieces = {name: group.slice_template.local for name, group in file.scale_groups.items()}
     return {
-        name: Behaviour(
+        name: FaultProfile(
             boot_delay=piece.boot_delay,
             quota=piece.faults.quota,
             no_capacity=piece.faults.no_capacity,
@@ -50,11 +50,11 @@ def behaviours(file: ClusterFile) -> Mapping[str, Behaviour]:
     }
 
 
-def caps(file: ClusterFile) -> Caps:
+def caps(file: ClusterFile) -> UserQuotas:
     """What users may have at once."""
     usual = file.limits
-    everybody = Cap(usual.running_tasks, usual.cpu.milli, usual.memory.whole, usual.gpus)
-    return Caps(everybody, {user: _cap(everybody, limit) for user, limit in usual.users.items()})
+    everybody = Quota(usual.running_tasks, usual.cpu.milli, usual.memory.whole, usual.gpus)
+    return UserQuotas(everybody, {user: _cap(everybody, limit) for user, limit in usual.users.items()})
 
 
 def runtime(file: ClusterFile) -> RuntimeName:
@@ -82,7 +82,7 @@ def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
     )
 
 
-def _template(group: Group) -> GroupTemplate:
+def _template(group: ScaleGroupConfig) -> GroupTemplate:
     bought, waiting = group.slice_template.coreweave, group.slice_template.kubernetes
     if bought is not None:
         pool = PoolTemplate(bought.instance_type, bought.compute_class.value, bought.annotations)
@@ -92,8 +92,8 @@ def _template(group: Group) -> GroupTemplate:
     return GroupTemplate()
 
 
-def _cap(usual: Cap, limit: UserLimit) -> Cap:
-    return Cap(
+def _cap(usual: Quota, limit: UserLimit) -> Quota:
+    return Quota(
         usual.tasks if limit.running_tasks is None else limit.running_tasks,
         usual.cpu_milli if limit.cpu is None else limit.cpu.milli,
         usual.memory if limit.memory is None else limit.memory.whole,
@@ -101,7 +101,7 @@ def _cap(usual: Cap, limit: UserLimit) -> Cap:
     )
 
 
-def _shape(group: Group) -> Resources:
+def _shape(group: ScaleGroupConfig) -> Resources:
     resources = group.resources
     return Resources(
         cpu_milli=resources.cpu.milli,
@@ -112,7 +112,7 @@ def _shape(group: Group) -> Resources:
     )
 
 
-def _attributes(file: ClusterFile, name: str, group: Group) -> tuple[tuple[str, str], ...]:
+def _attributes(file: ClusterFile, name: str, group: ScaleGroupConfig) -> tuple[tuple[str, str], ...]:
     found = {**group.attributes, "scale-group": name, "accelerator-type": group.accelerator_type.value}
     if group.accelerator_type is Accelerator.GPU:
         found["accelerator-variant"] = group.accelerator_variant

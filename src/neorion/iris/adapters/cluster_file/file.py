@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
-from neorion.iris.adapters.cluster_file.scale_groups import Group, GroupName
+from neorion.iris.adapters.cluster_file.scale_groups import GroupName, ScaleGroupConfig
 from neorion.iris.adapters.cluster_file.sections import (
     Auth,
     Controller,
     Defaults,
     Limits,
-    Platform,
+    PlatformModel,
     Retention,
     Storage,
     arms,
@@ -21,10 +21,10 @@ from neorion.keel.config import Model, Problem
 class ClusterFile(Model):
     """One cluster: where its slices and its controller are, and the scale groups it may grow."""
 
-    platform: Platform = Field(description="Where slices come from.")
+    platform: PlatformModel = Field(description="Where slices come from.")
     controller: Controller = Field(description="Where the controller is found.")
     defaults: Defaults = Field(default_factory=Defaults, description="What holds for every scale group.")
-    scale_groups: dict[GroupName, Group] = Field(min_length=1, description="Scale groups by name.")
+    scale_groups: dict[GroupName, ScaleGroupConfig] = Field(min_length=1, description="Scale groups by name.")
     storage: Storage = Field(
         default_factory=Storage, description="Where the controller keeps what must survive."
     )

@@ -107,7 +107,7 @@ class LocalFaults(Model):
     )
 
 
-class LocalSlice(Model):
+class LocalSliceModel(Model):
     """A slice of worker processes, with GPUs that are only numbers."""
 
     boot_delay: DurationField = Field(default=Duration(0), description="How long its machines take to exist.")
@@ -124,13 +124,13 @@ class SliceTemplate(Model):
     num_vms: int | None = Field(default=None, ge=1, description="The group's, if it is written again.")
     coreweave: CoreweaveSlice | None = Field(default=None, description="A slice on CoreWeave.")
     kubernetes: KubernetesSlice | None = Field(default=None, description="A slice on any Kubernetes cluster.")
-    local: LocalSlice | None = Field(default=None, description="A slice on this machine.")
+    local: LocalSliceModel | None = Field(default=None, description="A slice on this machine.")
 
     def problems(self) -> Iterable[Problem]:
         return one_arm(self)
 
 
-class Group(Model):
+class ScaleGroupConfig(Model):
     """Slices of one shape."""
 
     accelerator_type: Accelerator = Field(description="`cpu` or `gpu`.")

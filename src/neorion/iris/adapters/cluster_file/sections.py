@@ -99,7 +99,7 @@ class CoreweavePlatform(InCluster):
     )
 
 
-class LocalPlatform(Model):
+class LocalPlatformModel(Model):
     """Slices that are worker processes of this machine."""
 
     stop_grace: DurationField = Field(
@@ -108,7 +108,7 @@ class LocalPlatform(Model):
     )
 
 
-class Platform(Model):
+class PlatformModel(Model):
     """Where slices come from."""
 
     label_prefix: NameField = Field(
@@ -119,7 +119,7 @@ class Platform(Model):
     kubernetes: KubernetesPlatform | None = Field(
         default=None, description="Slices on any Kubernetes cluster."
     )
-    local: LocalPlatform | None = Field(default=None, description="Slices on this machine.")
+    local: LocalPlatformModel | None = Field(default=None, description="Slices on this machine.")
 
     def problems(self) -> Iterable[Problem]:
         return one_arm(self)
@@ -214,7 +214,7 @@ class Timeouts(Model):
         return never_zero(self, "boot_timeout", "init_timeout")
 
 
-class Autoscaler(Model):
+class AutoscalerModel(Model):
     """How quickly scale groups follow demand."""
 
     evaluation_interval: DurationField = Field(
@@ -240,8 +240,8 @@ class Defaults(Model):
 
     bootstrap: Bootstrap = Field(default_factory=Bootstrap, description="What a new machine starts.")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="When a slice has failed.")
-    autoscaler: Autoscaler = Field(
-        default_factory=Autoscaler, description="How quickly groups follow demand."
+    autoscaler: AutoscalerModel = Field(
+        default_factory=AutoscalerModel, description="How quickly groups follow demand."
     )
 
 

@@ -7,7 +7,7 @@ from neorion.keel.base import Duration, NoCapacity, QuotaExceeded
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class FaultProfile:
     """How a platform treats one scale group.
 
     It boots machines in `boot_delay`, refuses more than `quota` slices at once, has no capacity for the first
@@ -21,19 +21,19 @@ class Behaviour:
     lost_after: Duration | None = None
 
 
-_WELL = Behaviour()
+_WELL = FaultProfile()
 
 
-class Gate:
+class FaultInjector:
     """Admits slices, or refuses them as their group's behaviour says. Counts from the start of the process."""
 
-    def __init__(self, behaviours: Mapping[str, Behaviour]) -> None:
+    def __init__(self, behaviours: Mapping[str, FaultProfile]) -> None:
         self._behaviours = dict(behaviours)
 
-    def of(self, group: str) -> Behaviour:
+    def of(self, group: str) -> FaultProfile:
         return self._behaviours.get(group, _WELL)
 
-    def behave(self, group: str, behaviour: Behaviour) -> None:
+    def behave(self, group: str, behaviour: FaultProfile) -> None:
         self._behaviours[group] = behaviour
 
     def admit(self, group: str, existing: int) -> bool:

@@ -8,20 +8,20 @@ from weakref import WeakValueDictionary
 import anyio
 
 from neorion.iris.model import SliceId
-from neorion.iris.ports import SliceSeen
+from neorion.iris.ports import SliceStatus
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 
 
-class Listener(AsyncIterator[SliceSeen]):
+class SliceWatch(AsyncIterator[SliceStatus]):
     """What changed since it was last asked: of each slice the latest, so that a slow listener costs no memory."""
 
     def __init__(self) -> None:
-        self._waiting: dict[SliceId, SliceSeen] = {}
+        self._waiting: dict[SliceId, SliceStatus] = {}
         self._woken = asyncio.Event()
         self._closed = False
 
-    def take(self, seen: SliceSeen) -> None:
+    def take(self, seen: SliceStatus) -> None:
         # Again at the end: the order is that of the latest changes.
         self._waiting.pop(seen.id, None)
         self._waiting[seen.id] = seen
@@ -31,7 +31,7 @@ class Listener(AsyncIterator[SliceSeen]):
         self._closed = True
         self._woken.set()
 
-    def next(self) -> SliceSeen | None:
+    def next(self) -> SliceStatus | None:
         return self._waiting.pop(next(iter(self._waiting))) if self._waiting else None
 
     async def woken(self) -> None:
@@ -40,7 +40,7 @@ class Listener(AsyncIterator[SliceSeen]):
         if not self._closed:
             self._woken.clear()
 
-    async def __anext__(self) -> SliceSeen:
+    async def __anext__(self) -> SliceStatus:
         while (seen := self.next()) is None:
             if self._closed:
                 raise StopAsyncIteration
@@ -48,20 +48,20 @@ class Listener(AsyncIterator[SliceSeen]):
         return seen
 
 
-class News:
+class SliceBroadcaster:
     """Tells everybody who listens. Whoever drops their listener is forgotten."""
 
     def __init__(self) -> None:
         self._numbers = count()
         # By number, because the order in which listeners wake must not depend on addresses.
-        self._listeners: WeakValueDictionary[int, Listener] = WeakValueDictionary()
+        self._listeners: WeakValueDictionary[int, SliceWatch] = WeakValueDictionary()
 
-    def listen(self) -> Listener:
-        listener = Listener()
+    def listen(self) -> SliceWatch:
+        listener = SliceWatch()
         self._listeners[next(self._numbers)] = listener
         return listener
 
-    def tell(self, seen: SliceSeen) -> None:
+    def tell(self, seen: SliceStatus) -> None:
         for listener in list(self._listeners.values()):
             listener.take(seen)
 

@@ -12,7 +12,7 @@ from neorion.keel.cli import App
 from neorion.keel.cli.kit import Output, require_extra
 
 if TYPE_CHECKING:
-    from neorion.iris.cli.local_cluster import Wanted
+    from neorion.iris.cli.local_cluster import LocalClusterOptions
 
 cluster = App("cluster", help="See, start and stop a cluster.")
 
@@ -37,7 +37,7 @@ def status_command(out: Output, controller: str) -> None:
     out.show_one(StatusRecord.of(controller, answer), status_table(SystemClock()))
 
 
-class Start(TypedDict):
+class StartOptions(TypedDict):
     """The options of `start`."""
 
     here: bool
@@ -68,7 +68,7 @@ class Start(TypedDict):
 @click.option(
     "--detach", is_flag=True, allow_from_autoenv=False, help="Return when it answers, and leave it running."
 )
-def start_command(out: Output, **wish: Unpack[Start]) -> None:
+def start_command(out: Output, **wish: Unpack[StartOptions]) -> None:
     """Start a cluster on this machine."""
     if not wish["here"]:
         raise Invalid(
@@ -83,7 +83,7 @@ def start_command(out: Output, **wish: Unpack[Start]) -> None:
         out.say(f"A cluster already runs at {running.address}.")
         out.show_one(running, local_cluster.LOCAL)
         return
-    wanted = local_cluster.Wanted(place, wish["port"], wish["workers"], wish["auth"])
+    wanted = local_cluster.LocalClusterOptions(place, wish["port"], wish["workers"], wish["auth"])
     if not wanted.auth:
         out.warn("Everybody on this machine may do everything on this cluster.")
     if wish["detach"]:
@@ -92,7 +92,7 @@ def start_command(out: Output, **wish: Unpack[Start]) -> None:
         local_cluster.watch_over(wanted, lambda started: out.show_one(started, local_cluster.LOCAL))
 
 
-def _detached(out: Output, wanted: "Wanted") -> None:
+def _detached(out: Output, wanted: "LocalClusterOptions") -> None:
     import anyio  # noqa: PLC0415 -- the help does not need it
 
     from neorion.iris.cli import local_cluster  # noqa: PLC0415 -- as above

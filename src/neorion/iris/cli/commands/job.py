@@ -50,7 +50,7 @@ def describe_command(out: Output, controller: str, name: str) -> None:
     ask(out, controller, lambda client: job_impl.describe(client, out, name))
 
 
-class Which(TypedDict):
+class LogSelection(TypedDict):
     """Which part of a job's logs is meant."""
 
     task: int | None
@@ -68,7 +68,7 @@ class Which(TypedDict):
 @follow_option
 @tail_option
 @controller_option
-def logs_command(out: Output, controller: str, name: str, **which: Unpack[Which]) -> None:
+def logs_command(out: Output, controller: str, name: str, **which: Unpack[LogSelection]) -> None:
     """Show what a job writes. Of several tasks, each line carries its task's number."""
     from neorion.iris.cli.commands import job_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.session import ask  # noqa: PLC0415 -- as above

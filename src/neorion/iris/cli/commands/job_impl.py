@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from neorion.iris.cli.commands.job import Which
+from neorion.iris.cli.commands.job import LogSelection
 from neorion.iris.cli.exit_status import exit_code, why
-from neorion.iris.cli.log_follower import Follow
+from neorion.iris.cli.log_follower import JobFollower
 from neorion.iris.cli.log_format import past, shown, tasks_of
-from neorion.iris.cli.tables import NAMES, JobRecord, Named, jobs_table
+from neorion.iris.cli.tables import NAMES, JobRecord, NameRecord, jobs_table
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.client.connection import PAGE
 from neorion.iris.model.gen import iris_pb as pb
@@ -68,7 +68,7 @@ async def task(client: AsyncIrisClient, out: Output, name: str, number: int) -> 
     return found
 
 
-async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) -> None:
+async def logs(client: AsyncIrisClient, out: Output, name: str, which: LogSelection) -> None:
     """Of each task the newest attempt, or the one asked for; with `follow` also what comes after."""
     only, follow = which["task"], which["follow"]
     if follow and which["attempt"]:
@@ -78,7 +78,7 @@ async def logs(client: AsyncIrisClient, out: Output, name: str, which: Which) ->
     job = client.named(name)
     tasks = await tasks_of(client, out, job, only)
     with shown(out, several=len(tasks) > 1) as show:
-        following = Follow(client, job, show, out.say, only)
+        following = JobFollower(client, job, show, out.say, only)
         for task in tasks:
             # A task that was never tried has no log; whoever asks for that very task is told.
             if task.tries or (only is not None and not follow):
@@ -129,4 +129,4 @@ async def cancel(
         done += answer.jobs
     if dry_run:
         out.say("Nothing was changed; these would be cancelled:" if done else "There is nothing to cancel.")
-    out.show([Named(name) for name in done], NAMES)
+    out.show([NameRecord(name) for name in done], NAMES)

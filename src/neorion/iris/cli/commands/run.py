@@ -14,7 +14,7 @@ from neorion.keel.cli.kit import Output
 _many = partial(click.option, multiple=True, allow_from_autoenv=False)
 
 
-class Wanted(TypedDict):
+class RunOptions(TypedDict):
     """What the options of `iris run` say."""
 
     name: str | None
@@ -100,7 +100,7 @@ class Wanted(TypedDict):
 @click.option("--detach", is_flag=True, allow_from_autoenv=False, help="Do not wait for the end.")
 @dry_run_option
 @controller_option
-def run_command(out: Output, controller: str, command: tuple[str, ...], **wanted: Unpack[Wanted]) -> int:
+def run_command(out: Output, controller: str, command: tuple[str, ...], **wanted: Unpack[RunOptions]) -> int:
     """Run a command on the cluster.
 
     The working directory goes along: in a git repository the files that git does not ignore. What the command writes

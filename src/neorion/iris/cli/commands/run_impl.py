@@ -10,16 +10,16 @@ import anyio
 from anyio.abc import TaskGroup
 
 from neorion.iris.cli import env_file
-from neorion.iris.cli.commands.run import Wanted
+from neorion.iris.cli.commands.run import RunOptions
 from neorion.iris.cli.exit_status import exit_code, why
 from neorion.iris.cli.humanize import amounts, resources, size
-from neorion.iris.cli.log_follower import TASKS_MAX, Follow
+from neorion.iris.cli.log_follower import TASKS_MAX, JobFollower
 from neorion.iris.cli.log_format import Show, shown
 from neorion.iris.client import AsyncIrisClient, Options
 from neorion.iris.client.blob_transfer import PART_BYTES
 from neorion.iris.client.bundle import Bundle, bundle
 from neorion.iris.client.job_names import made_name
-from neorion.iris.client.options import Payload, spec_of
+from neorion.iris.client.options import BlobPayload, spec_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.cli import Exit
@@ -32,7 +32,7 @@ _PAST_THE_END: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedRecord:
     """A job as it was, or would be, submitted."""
 
     name: str
@@ -45,7 +45,7 @@ class Submitted:
     bundle_bytes: int
 
 
-_SUBMITTED: Final[Table[Submitted]] = Table(
+_SUBMITTED: Final[Table[SubmittedRecord]] = Table(
     (
         Column("JOB", lambda it: it.name),
         Column("ID", lambda it: it.id),
@@ -58,7 +58,7 @@ _SUBMITTED: Final[Table[Submitted]] = Table(
 )
 
 
-async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: Wanted) -> int:
+async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: RunOptions) -> int:
     # First, because a folder takes longer to pack than a mistake to find.
     spec = _spec(client, command, wanted)
     packed = bundle(Path.cwd(), wanted["exclude"]) if wanted["bundle"] else Bundle(b"", "", 0)
@@ -76,10 +76,10 @@ async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], want
         return Exit.OK
     # From here on a signal is about the job.
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        return await _Attached(client, out, request).run(spec.replicas, signals)
+        return await _AttachedRun(client, out, request).run(spec.replicas, signals)
 
 
-class _Attached:
+class _AttachedRun:
     """Follows a job to its end. The first signal cancels it, a second one leaves it to itself."""
 
     def __init__(self, client: AsyncIrisClient, out: Output, request: pb.SubmitRequest) -> None:
@@ -88,7 +88,7 @@ class _Attached:
         self._request = request
         self._caught: list[int] = []
         # Once it is submitted.
-        self._following: Follow | None = None
+        self._following: JobFollower | None = None
 
     async def run(self, replicas: int, signals: AsyncIterable[signal.Signals]) -> int:
         ended = pb.Job()
@@ -113,7 +113,7 @@ class _Attached:
 
     async def _follow(self, show: Show, group: TaskGroup) -> pb.Job:
         job = await self._client.calls.submit(self._request)
-        self._following = Follow(self._client, job.id, show, self._out.say, name=job.name)
+        self._following = JobFollower(self._client, job.id, show, self._out.say, name=job.name)
         self._out.say(f"submitted {job.name} ({job.id})")
         if self._caught:
             group.start_soon(self._cancel)
@@ -136,7 +136,7 @@ class _Attached:
             await self._following.cancel()
 
 
-def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted) -> pb.JobSpec:
+def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: RunOptions) -> pb.JobSpec:
     every = {name: wanted[name] for name in ("gpu", "cpu", "memory", "disk")}
     options = Options(
         resources={name: amount for name, amount in every.items() if amount is not None},
@@ -160,14 +160,14 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: Wanted) -> pb
         command,
         client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds(), wanted["key"] or "")),
         options,
-        Payload(),
+        BlobPayload(),
     )
     spec.replicas = wanted["replicas"]
     spec.gang = wanted["gang"] or ""
     return spec
 
 
-def _variables(wanted: Wanted) -> dict[str, str]:
+def _variables(wanted: RunOptions) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in wanted["env_file"]:
         found |= env_file.variables(path)
@@ -201,9 +201,9 @@ async def _upload(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
         await client.put_blob(packed.digest, packed.body, lambda count: shown_so_far.advance(count // 1024))
 
 
-def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> Submitted:
+def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> SubmittedRecord:
     argv = list(spec.entry.value.argv) if spec.entry and spec.entry.field == "command" else []
-    return Submitted(
+    return SubmittedRecord(
         name=answer.name,
         id=answer.id,
         command=argv,

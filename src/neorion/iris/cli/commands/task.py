@@ -4,7 +4,7 @@ from typing import Unpack
 
 import click
 
-from neorion.iris.cli.commands.job import Which
+from neorion.iris.cli.commands.job import LogSelection
 from neorion.iris.cli.options import (
     attempt_option,
     controller_option,
@@ -72,7 +72,7 @@ def attempts_command(out: Output, controller: str, name: str, task: int) -> None
 @follow_option
 @tail_option
 @controller_option
-def logs_command(out: Output, controller: str, name: str, **which: Unpack[Which]) -> None:
+def logs_command(out: Output, controller: str, name: str, **which: Unpack[LogSelection]) -> None:
     """Show what one task writes."""
     from neorion.iris.cli.commands import job_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.iris.cli.session import ask  # noqa: PLC0415 -- as above

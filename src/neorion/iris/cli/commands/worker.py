@@ -47,20 +47,20 @@ def undrain_command(out: Output, controller: str, name: str) -> None:
 def revoke_command(out: Output, controller: str, name: str, *, yes: bool) -> None:
     """Shut a worker out for good; its tasks are tried elsewhere when its lease is over."""
     from neorion.iris.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.iris.cli.tables import NAMES, Named  # noqa: PLC0415 -- as above
+    from neorion.iris.cli.tables import NAMES, NameRecord  # noqa: PLC0415 -- as above
     from neorion.iris.model.gen import iris_pb as pb  # noqa: PLC0415 -- as above
 
     confirm(f"Shut {name} out for good?", yes=yes)
     ask(out, controller, lambda client: client.cluster.revoke(pb.RevokeRequest(worker=name)))
     out.say(f"{name} is shut out.")
-    out.show([Named(name)], NAMES)
+    out.show([NameRecord(name)], NAMES)
 
 
 def _drain(out: Output, controller: str, name: str, *, undo: bool) -> None:
     from neorion.iris.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.iris.cli.tables import NAMES, Named  # noqa: PLC0415 -- as above
+    from neorion.iris.cli.tables import NAMES, NameRecord  # noqa: PLC0415 -- as above
     from neorion.iris.model.gen import iris_pb as pb  # noqa: PLC0415 -- as above
 
     ask(out, controller, lambda client: client.cluster.drain(pb.DrainRequest(worker=name, undo=undo)))
     out.say(f"{name} is given {'work again' if undo else 'nothing new'}.")
-    out.show([Named(name)], NAMES)
+    out.show([NameRecord(name)], NAMES)

@@ -19,7 +19,7 @@ from neorion.iris.adapters.platforms.kubernetes.steps import (
     MarkStarted,
     Step,
 )
-from neorion.iris.ports import SliceOrder
+from neorion.iris.ports import SliceRequest
 from neorion.keel.base import Conflict, Error, NotFound, Retry
 from neorion.keel.kube import AlreadyExists, DeleteOptions, Kind, KubeApi, KubeObject, MergePatch
 from neorion.keel.kube.control import InformerFactory
@@ -37,7 +37,7 @@ class Applier:
         self._settings = settings
         self._names = names
 
-    async def order(self, order: SliceOrder) -> None:
+    async def order(self, order: SliceRequest) -> None:
         """Writes the record; the wheel does the rest."""
         try:
             await self._create(SECRET, secret_of(order, self._names))

@@ -1,6 +1,6 @@
 """Refusals of clusters and of CoreWeave, as the families that the autoscaler knows."""
 
-from neorion.iris.model import TroubleKind
+from neorion.iris.model import ScaleFailureKind
 from neorion.keel.base import Denied, Error, Invalid, NoCapacity, NotFound, QuotaExceeded
 
 
@@ -55,7 +55,7 @@ def platform_error(group: str, error: Error) -> Error:
     return told
 
 
-def trouble_of(error: Error) -> TroubleKind:
+def trouble_of(error: Error) -> ScaleFailureKind:
     if isinstance(error, QuotaExceeded):
-        return TroubleKind.QUOTA
-    return TroubleKind.NO_CAPACITY if isinstance(error, NoCapacity) else TroubleKind.FAILED
+        return ScaleFailureKind.QUOTA
+    return ScaleFailureKind.NO_CAPACITY if isinstance(error, NoCapacity) else ScaleFailureKind.FAILED

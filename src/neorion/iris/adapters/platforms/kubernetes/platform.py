@@ -20,9 +20,9 @@ from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.adapters.platforms.kubernetes.record import Record
 from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
 from neorion.iris.adapters.platforms.kubernetes.steps import Fail, Wait, accepted, describe, next_steps
-from neorion.iris.adapters.platforms.slice_watch import News, at_most
+from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster, at_most
 from neorion.iris.model import SliceId, SliceState
-from neorion.iris.ports import SliceOrder, SliceSeen
+from neorion.iris.ports import SliceRequest, SliceStatus
 from neorion.keel.base import Conflict, Duration, Error, Invalid, NotFound, Retry, is_name
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import KubeApi
@@ -51,9 +51,9 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         self._settings = settings
         self._clock = clock
         self._names = Names(settings.label_prefix, settings.namespace)
-        self._news = News()
+        self._news = SliceBroadcaster()
         # What was told last of each slice, by name: a turn that changes nothing tells nothing.
-        self._told: dict[str, SliceSeen] = {}
+        self._told: dict[str, SliceStatus] = {}
         self._verdicts: dict[str, _Verdict] = {}
         informers = InformerFactory(api, clock, rng)
         pools = any(template.pool for template in settings.groups.values())
@@ -65,7 +65,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         self._operator = Operator(informers, [self._controller])
         self._exit = AsyncExitStack()
 
-    async def create_slice(self, order: SliceOrder) -> None:
+    async def create_slice(self, order: SliceRequest) -> None:
         """Waits a moment for CoreWeave's verdict. One that comes later is told by `changes`."""
         if not is_name(order.id) or order.machines < 1:
             raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is not a valid slice.")
@@ -81,14 +81,14 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         if verdict.error is not None:
             raise verdict.error
 
-    async def list_slices(self, group: str) -> Sequence[SliceSeen]:
+    async def list_slices(self, group: str) -> Sequence[SliceStatus]:
         return [seen for seen in await self.list_all_slices() if seen.group == group]
 
-    async def list_all_slices(self) -> Sequence[SliceSeen]:
+    async def list_all_slices(self) -> Sequence[SliceStatus]:
         found = [self._seen(record) for _, record in self._mirrors.records()]
         return sorted(found, key=lambda seen: seen.id)
 
-    async def describe(self, piece: SliceId) -> SliceSeen:
+    async def describe(self, piece: SliceId) -> SliceStatus:
         for _, record in self._mirrors.records():
             if record.id == piece:
                 return self._seen(record)
@@ -101,7 +101,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
             if record.id == piece and not record.deleting:
                 await self._applier.note(secret, records.deleting(secret.meta))
 
-    def changes(self) -> AsyncIterator[SliceSeen]:
+    def changes(self) -> AsyncIterator[SliceStatus]:
         return self._news.listen()
 
     def discover_controller(self) -> str:
@@ -119,7 +119,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         while await self.list_all_slices():
             await anext(changes)
 
-    def _seen(self, record: Record) -> SliceSeen:
+    def _seen(self, record: Record) -> SliceStatus:
         return describe(self._mirrors.observed(record, self._clock.now()))
 
     async def _reconcile(self, name: str) -> Duration | None:
@@ -190,7 +190,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         if (verdict := self._verdicts.get(name)) is not None and verdict.error is not None:
             verdict.said.set()
         if (last := self._told.pop(name, None)) is not None:
-            self._news.tell(SliceSeen(last.id, last.group, SliceState.DELETING))
+            self._news.tell(SliceStatus(last.id, last.group, SliceState.DELETING))
 
     async def __aenter__(self) -> Self:
         group = await self._exit.enter_async_context(anyio.create_task_group())

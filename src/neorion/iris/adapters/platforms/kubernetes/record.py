@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from neorion.iris.adapters.platforms.kubernetes.names import Names
-from neorion.iris.model import Resources, SliceId, TroubleKind
-from neorion.iris.ports import SliceOrder
+from neorion.iris.model import Resources, ScaleFailureKind, SliceId
+from neorion.iris.ports import SliceRequest
 from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Secret
 from neorion.keel.telemetry import logger
@@ -46,7 +46,7 @@ class Record(Struct, frozen=True):
     started: bool = False
     deleting: bool = False
     failure: str = ""
-    trouble: TroubleKind | None = None
+    trouble: ScaleFailureKind | None = None
 
     @property
     def id(self) -> SliceId:
@@ -57,7 +57,7 @@ class Record(Struct, frozen=True):
         return self.wanted.group
 
 
-def secret_of(order: SliceOrder, names: Names) -> dict[str, Any]:
+def secret_of(order: SliceRequest, names: Names) -> dict[str, Any]:
     wanted = Wanted(
         str(order.id), order.group, order.machines, order.shape, order.attributes, order.controller
     )
@@ -78,7 +78,7 @@ def record_of(secret: Secret) -> Record | None:
     meta, notes = secret.meta, secret.meta.annotations
     try:
         wanted = msgspec.json.decode(notes.get(_ORDER, ""), type=Wanted)
-        trouble = TroubleKind(notes[_TROUBLE]) if notes.get(_TROUBLE) else None
+        trouble = ScaleFailureKind(notes[_TROUBLE]) if notes.get(_TROUBLE) else None
     except (msgspec.DecodeError, ValueError) as error:
         log.warning("the Secret is not the record of a slice", secret=str(meta.key), why=str(error))
         return None
@@ -101,7 +101,7 @@ def deleting(meta: ObjectMeta) -> dict[str, Any]:
     return _noted(meta, {_DELETING: "true"})
 
 
-def failed(meta: ObjectMeta, message: str, trouble: TroubleKind) -> dict[str, Any]:
+def failed(meta: ObjectMeta, message: str, trouble: ScaleFailureKind) -> dict[str, Any]:
     return _noted(meta, {_FAILURE: message, _TROUBLE: trouble.value})
 
 

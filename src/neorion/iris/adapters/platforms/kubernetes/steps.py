@@ -9,7 +9,7 @@ from neorion.iris.adapters.platforms.kubernetes.health import is_placed, loss, w
 from neorion.iris.adapters.platforms.kubernetes.record import Record
 from neorion.iris.adapters.platforms.kubernetes.settings import GroupTemplate
 from neorion.iris.model import SliceState
-from neorion.iris.ports import SliceSeen
+from neorion.iris.ports import SliceStatus
 from neorion.keel.base import Duration, Error, Instant, Invalid
 from neorion.keel.kube import condition, instant
 from neorion.keel.kube.core import Pod
@@ -109,7 +109,7 @@ def accepted(seen: Observed, template: GroupTemplate | None) -> bool:
     return template.pool is None or (seen.pool is not None and promised(seen.pool))
 
 
-def describe(seen: Observed) -> SliceSeen:
+def describe(seen: Observed) -> SliceStatus:
     record = seen.record
     hosts = tuple(pod.meta.name for pod in seen.pods if is_placed(pod) and not loss(pod, seen.silent))
     message, trouble = record.failure, record.trouble if record.failure else None
@@ -122,7 +122,7 @@ def describe(seen: Observed) -> SliceSeen:
     else:
         state = SliceState.CREATING
         message = _waits_for(seen)
-    return SliceSeen(record.id, record.group, state, hosts, message, trouble)
+    return SliceStatus(record.id, record.group, state, hosts, message, trouble)
 
 
 def _begin(seen: Observed, template: GroupTemplate) -> list[Step]:

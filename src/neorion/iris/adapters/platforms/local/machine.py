@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.iris.model import Resources, SliceId
-from neorion.iris.ports import MACHINE_MARK, SliceOrder
+from neorion.iris.ports import MACHINE_MARK, SliceRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class LocalMachine:
     """One machine of a slice. `folder` is the worker's own and goes with the slice."""
 
     slice: SliceId
@@ -32,12 +32,12 @@ class Machine:
 
 
 # The program of a machine. Its standard input is the token and then the end; without a token it must end by itself.
-Launch = Callable[[Machine], Sequence[str]]
+Launch = Callable[[LocalMachine], Sequence[str]]
 
 
-def machines(order: SliceOrder, folder: Path) -> list[Machine]:
+def machines(order: SliceRequest, folder: Path) -> list[LocalMachine]:
     return [
-        Machine(
+        LocalMachine(
             slice=order.id,
             group=order.group,
             host=f"{order.id}-{number}",
@@ -50,7 +50,7 @@ def machines(order: SliceOrder, folder: Path) -> list[Machine]:
     ]
 
 
-def worker_command(machine: Machine) -> Sequence[str]:
+def worker_command(machine: LocalMachine) -> Sequence[str]:
     """`python -m neorion.iris worker serve …`, with this Python."""
     shape = machine.shape
     flags = {

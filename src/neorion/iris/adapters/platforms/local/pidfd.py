@@ -9,7 +9,7 @@ from typing import Self
 
 import anyio
 
-from neorion.iris.adapters.platforms.local.slice_store import Birth
+from neorion.iris.adapters.platforms.local.slice_store import ProcessIdentity
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -34,16 +34,16 @@ def ticks_of(pid: int) -> int | None:
     return int(stat[19]) if stat is not None and stat[0] not in "ZX" else None
 
 
-class Process:
+class PidfdProcess:
     """A process that lived when this was made, a child of ours or not."""
 
-    def __init__(self, birth: Birth, descriptor: int) -> None:
+    def __init__(self, birth: ProcessIdentity, descriptor: int) -> None:
         self.birth = birth
         self._descriptor = descriptor
         self._end: str | None = None
 
     @classmethod
-    def find(cls, birth: Birth) -> Self | None:
+    def find(cls, birth: ProcessIdentity) -> Self | None:
         """The process of this birth, if it still lives."""
         if birth.boot != boot_id():
             return None
@@ -92,10 +92,10 @@ class Process:
         return f"was ended by {signal.Signals(end.si_status).name}"
 
 
-class Held:
+class GatedProcess:
     """A process that was started and waits at its standard input until it is let go."""
 
-    def __init__(self, process: Process, gate: int) -> None:
+    def __init__(self, process: PidfdProcess, gate: int) -> None:
         self.process = process
         self._gate = gate
 
@@ -110,7 +110,7 @@ class Held:
         self.process.signal(signal.SIGKILL)
 
 
-def spawn(argv: Sequence[str], variables: Mapping[str, str], output: Path) -> Held:
+def spawn(argv: Sequence[str], variables: Mapping[str, str], output: Path) -> GatedProcess:
     """Starts a process in a session of its own, held at its standard input. Raises OSError.
 
     If we die before it is released it reads an end without a token, so nothing runs that no record knows of.
@@ -135,4 +135,6 @@ def spawn(argv: Sequence[str], variables: Mapping[str, str], output: Path) -> He
         os.close(reader)
     # Our child cannot be recycled before we reap it, however soon it ended.
     stat = stat_of(pid) or []
-    return Held(Process(Birth(pid, int(stat[19]), boot_id()), os.pidfd_open(pid)), gate)
+    return GatedProcess(
+        PidfdProcess(ProcessIdentity(pid, int(stat[19]), boot_id()), os.pidfd_open(pid)), gate
+    )

@@ -10,13 +10,13 @@ from typing import Self
 
 import anyio
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour, Gate
+from neorion.iris.adapters.platforms.fault_injection import FaultInjector, FaultProfile
 from neorion.iris.adapters.platforms.local.machine import Launch
-from neorion.iris.adapters.platforms.local.slice import Ground, Piece
-from neorion.iris.adapters.platforms.local.slice_store import Record, Records
-from neorion.iris.adapters.platforms.slice_watch import News
+from neorion.iris.adapters.platforms.local.slice import LocalSlice, PlatformContext
+from neorion.iris.adapters.platforms.local.slice_store import LocalSliceRecord, SliceStore
+from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster
 from neorion.iris.model import SliceId
-from neorion.iris.ports import SliceOrder, SliceSeen
+from neorion.iris.ports import SliceRequest, SliceStatus
 from neorion.keel.base import Duration, Invalid, NotFound, Retry, is_name
 from neorion.keel.clock import Clock
 
@@ -31,7 +31,7 @@ class LocalSettings:
     folder: Path
     controller: str
     variables: Mapping[str, str]
-    behaviours: Mapping[str, Behaviour] = field(default_factory=dict[str, Behaviour])
+    behaviours: Mapping[str, FaultProfile] = field(default_factory=dict[str, FaultProfile])
     grace: Duration = field(default=Duration.of(seconds=10))
 
 
@@ -44,30 +44,30 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
     def __init__(self, settings: LocalSettings, launch: Launch, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._gate = Gate(settings.behaviours)
-        self._news = News()
-        self._pieces: dict[SliceId, Piece] = {}
+        self._gate = FaultInjector(settings.behaviours)
+        self._news = SliceBroadcaster()
+        self._pieces: dict[SliceId, LocalSlice] = {}
         self._group = anyio.create_task_group()
         self._exit = AsyncExitStack()
         # Whole, because machines are known by their folders to whoever comes after us, from wherever.
         folder = settings.folder.absolute()
-        self._ground = Ground(
+        self._ground = PlatformContext(
             clock=clock,
             folder=folder,
-            records=Records(folder / "records"),
+            records=SliceStore(folder / "records"),
             launch=launch,
             variables=settings.variables,
             grace=settings.grace,
             tell=self._news.tell,
         )
 
-    async def create_slice(self, order: SliceOrder) -> None:
+    async def create_slice(self, order: SliceRequest) -> None:
         if order.id in self._pieces:
             return
         if not is_name(order.id) or order.machines < 1:
             raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is no slice.")
         boots = self._gate.admit(order.group, len(self._of(order.group)))
-        record = Record(order, self._clock.now(), stuck=not boots)
+        record = LocalSliceRecord(order, self._clock.now(), stuck=not boots)
         try:
             self._ground.records.save(record)
         except OSError as error:
@@ -79,13 +79,13 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
         self._take(record)
         self._news.tell(self._pieces[order.id].seen())
 
-    async def list_slices(self, group: str) -> Sequence[SliceSeen]:
+    async def list_slices(self, group: str) -> Sequence[SliceStatus]:
         return [piece.seen() for piece in self._of(group)]
 
-    async def list_all_slices(self) -> Sequence[SliceSeen]:
+    async def list_all_slices(self) -> Sequence[SliceStatus]:
         return [piece.seen() for piece in self._pieces.values()]
 
-    async def describe(self, piece: SliceId) -> SliceSeen:
+    async def describe(self, piece: SliceId) -> SliceStatus:
         return self._find(piece).seen()
 
     async def terminate(self, piece: SliceId) -> None:
@@ -96,7 +96,7 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
         """Takes one machine of a slice away, as a power cut would: for demonstrations and tests."""
         await self._find(piece).lose()
 
-    def changes(self) -> AsyncIterator[SliceSeen]:
+    def changes(self) -> AsyncIterator[SliceStatus]:
         return self._news.listen()
 
     def discover_controller(self) -> str:
@@ -114,22 +114,22 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
         for piece in pieces:
             await piece.gone.wait()
 
-    def _find(self, piece: SliceId) -> Piece:
+    def _find(self, piece: SliceId) -> LocalSlice:
         if (known := self._pieces.get(piece)) is None:
             raise NotFound(
                 "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
             )
         return known
 
-    def _of(self, group: str) -> list[Piece]:
+    def _of(self, group: str) -> list[LocalSlice]:
         return [piece for piece in self._pieces.values() if piece.group == group]
 
-    def _take(self, record: Record) -> None:
-        piece = Piece(record, self._gate.of(record.order.group), self._ground)
+    def _take(self, record: LocalSliceRecord) -> None:
+        piece = LocalSlice(record, self._gate.of(record.order.group), self._ground)
         self._pieces[record.order.id] = piece
         self._group.start_soon(self._live, record.order.id, piece, name=record.order.id)
 
-    async def _live(self, name: SliceId, piece: Piece) -> None:
+    async def _live(self, name: SliceId, piece: LocalSlice) -> None:
         await piece.live()
         del self._pieces[name]
 

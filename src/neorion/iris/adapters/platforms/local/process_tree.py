@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from neorion.iris.adapters.platforms.local.machine import Machine
-from neorion.iris.adapters.platforms.local.pidfd import Process, boot_id, stat_of
-from neorion.iris.adapters.platforms.local.slice_store import Birth
+from neorion.iris.adapters.platforms.local.machine import LocalMachine
+from neorion.iris.adapters.platforms.local.pidfd import PidfdProcess, boot_id, stat_of
+from neorion.iris.adapters.platforms.local.slice_store import ProcessIdentity
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -18,16 +18,16 @@ _ROUNDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    birth: Birth
+class _ProcStat:
+    birth: ProcessIdentity
     parent: int
     session: int
     marked: bool
 
 
-def end_tree(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> None:
+def end_tree(machine: LocalMachine, worker: ProcessIdentity, known: Collection[ProcessIdentity] = ()) -> None:
     """Kills everything of a machine, and what was `known` to be of it. Reads all of /proc: call it in a thread."""
-    stopped: dict[Birth, Process] = {}
+    stopped: dict[ProcessIdentity, PidfdProcess] = {}
     try:
         # Stopped first: whoever is killed last could otherwise have forked meanwhile.
         for _ in range(_ROUNDS_MAX):
@@ -35,7 +35,7 @@ def end_tree(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> 
             if not fresh:
                 break
             for birth in fresh:
-                if (process := Process.find(birth)) is not None:
+                if (process := PidfdProcess.find(birth)) is not None:
                     stopped[birth] = process
                     process.signal(signal.SIGSTOP)
         else:
@@ -47,7 +47,9 @@ def end_tree(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> 
             process.close()
 
 
-def members(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> set[Birth]:
+def members(
+    machine: LocalMachine, worker: ProcessIdentity, known: Collection[ProcessIdentity] = ()
+) -> set[ProcessIdentity]:
     """All that has the machine's mark, or shares a session with or descends from what belongs to it.
 
     A process with neither is lost from sight once its parent is gone; so look before the worker ends.
@@ -64,7 +66,7 @@ def members(machine: Machine, worker: Birth, known: Collection[Birth] = ()) -> s
         found |= more
 
 
-def _processes(mark: bytes) -> Iterator[_Row]:
+def _processes(mark: bytes) -> Iterator[_ProcStat]:
     boot, ourselves = boot_id(), os.getpid()
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == ourselves:
@@ -72,8 +74,8 @@ def _processes(mark: bytes) -> Iterator[_Row]:
         pid = int(folder.name)
         stat = stat_of(pid)
         if stat is not None and stat[0] not in "ZX":
-            birth = Birth(pid, int(stat[19]), boot)
-            yield _Row(birth, int(stat[1]), int(stat[3]), mark in _environment(folder))
+            birth = ProcessIdentity(pid, int(stat[19]), boot)
+            yield _ProcStat(birth, int(stat[1]), int(stat[3]), mark in _environment(folder))
 
 
 def _environment(folder: Path) -> list[bytes]:

@@ -11,14 +11,14 @@ import anyio
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from neorion.iris.adapters.platforms.fault_injection import Behaviour
-from neorion.iris.adapters.platforms.local.machine import Launch, Machine, machines
-from neorion.iris.adapters.platforms.local.pidfd import Held, Process, spawn
+from neorion.iris.adapters.platforms.fault_injection import FaultProfile
+from neorion.iris.adapters.platforms.local.machine import Launch, LocalMachine, machines
+from neorion.iris.adapters.platforms.local.pidfd import GatedProcess, PidfdProcess, spawn
 from neorion.iris.adapters.platforms.local.process_tree import end_tree, members
-from neorion.iris.adapters.platforms.local.slice_store import Record, Records
+from neorion.iris.adapters.platforms.local.slice_store import LocalSliceRecord, SliceStore
 from neorion.iris.adapters.platforms.slice_watch import at_most
 from neorion.iris.model import SliceState
-from neorion.iris.ports import SliceSeen
+from neorion.iris.ports import SliceStatus
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 from neorion.keel.telemetry import logger
@@ -31,22 +31,22 @@ _LAST_WORDS_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PlatformContext:
     """What all slices of one platform stand on."""
 
     clock: Clock
     folder: Path
-    records: Records
+    records: SliceStore
     launch: Launch
     variables: Mapping[str, str]
     grace: Duration
-    tell: Callable[[SliceSeen], None]
+    tell: Callable[[SliceStatus], None]
 
 
-class Piece:
+class LocalSlice:
     """One slice. `live` is its life; everything else may be called at any time of it."""
 
-    def __init__(self, record: Record, behaviour: Behaviour, ground: Ground) -> None:
+    def __init__(self, record: LocalSliceRecord, behaviour: FaultProfile, ground: PlatformContext) -> None:
         self._record = record
         self._behaviour = behaviour
         self._ground = ground
@@ -54,9 +54,9 @@ class Piece:
         self._machines = machines(record.order, self._folder)
         self._doomed = anyio.Event()
         self.gone = anyio.Event()
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, PidfdProcess] = {}
         for machine, birth in zip(self._machines, record.births, strict=False):
-            if (process := Process.find(birth)) is not None:
+            if (process := PidfdProcess.find(birth)) is not None:
                 self._processes[machine.host] = process
         if record.doomed:
             self._doomed.set()
@@ -65,7 +65,7 @@ class Piece:
     def group(self) -> str:
         return self._record.order.group
 
-    def seen(self) -> SliceSeen:
+    def seen(self) -> SliceStatus:
         record = self._record
         if record.doomed:
             state = SliceState.DELETING
@@ -74,7 +74,7 @@ class Piece:
         else:
             state = SliceState.BOOTSTRAPPING if record.births else SliceState.CREATING
         hosts = () if self.gone.is_set() else tuple(self._living())
-        return SliceSeen(record.order.id, record.order.group, state, hosts, record.failure)
+        return SliceStatus(record.order.id, record.order.group, state, hosts, record.failure)
 
     def doom(self) -> None:
         if not self._doomed.is_set():
@@ -117,7 +117,7 @@ class Piece:
 
     def _start(self) -> None:
         """Starts all machines or none. Recorded before any is released: see `spawn`."""
-        held: dict[str, Held] = {}
+        held: dict[str, GatedProcess] = {}
         try:
             with ExitStack() as undo:
                 for machine in self._machines:
@@ -138,13 +138,13 @@ class Piece:
         self._record = born
         self._ground.tell(self.seen())
 
-    def _spawn(self, machine: Machine) -> Held:
+    def _spawn(self, machine: LocalMachine) -> GatedProcess:
         machine.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name, value = machine.mark
         variables = {**self._ground.variables, name: value}
         return spawn(self._ground.launch(machine), variables, machine.log)
 
-    async def _watch(self, machine: Machine) -> None:
+    async def _watch(self, machine: LocalMachine) -> None:
         process = self._processes.get(machine.host)
         how = await process.ended() if process is not None else "ended while nobody watched"
         # The first loss tells the story; what follows from it would only cover it up.
@@ -180,7 +180,7 @@ class Piece:
     def _living(self) -> list[str]:
         return [host for host, process in self._processes.items() if process.alive]
 
-    def _note(self, record: Record) -> None:
+    def _note(self, record: LocalSliceRecord) -> None:
         """Changed and told. A record that cannot be written is no reason to stop: the world tells it again after a restart."""
         self._record = record
         try:
@@ -190,7 +190,7 @@ class Piece:
         self._ground.tell(self.seen())
 
 
-def _last_words(machine: Machine) -> str:
+def _last_words(machine: LocalMachine) -> str:
     try:
         with machine.log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_WORDS_BYTES))

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from neorion.iris.model import SliceId
-from neorion.iris.ports import SliceOrder
+from neorion.iris.ports import SliceRequest
 from neorion.keel.base import Conflict, Instant
 from neorion.keel.telemetry import logger
 
@@ -18,7 +18,7 @@ log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class ProcessIdentity:
     """One process, never to be mistaken for a later one with the same number.
 
     `ticks` is when it started, counted from the start of the machine; `boot` is which start of the machine that was.
@@ -29,13 +29,13 @@ class Birth:
     boot: str
 
 
-class Record(Struct, frozen=True, omit_defaults=True):
+class LocalSliceRecord(Struct, frozen=True, omit_defaults=True):
     """A slice. `births` are its workers, all of them or none; `doomed` says that it is to end."""
 
-    order: SliceOrder
+    order: SliceRequest
     created: Instant
     stuck: bool = False
-    births: tuple[Birth, ...] = ()
+    births: tuple[ProcessIdentity, ...] = ()
     failure: str = ""
     doomed: bool = False
 
@@ -49,10 +49,10 @@ def _typed(kind: type[Any], value: object) -> object:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
-_DECODER = msgspec.json.Decoder(Record, dec_hook=_typed)
+_DECODER = msgspec.json.Decoder(LocalSliceRecord, dec_hook=_typed)
 
 
-class Records:
+class SliceStore:
     """A folder that one process owns and nobody else may read: the files hold tokens.
 
     Files appear whole, by renaming, and are not synced: what a power cut takes from the disk it also took from the
@@ -80,7 +80,7 @@ class Records:
             partial.unlink()
         return lock
 
-    def save(self, record: Record) -> None:
+    def save(self, record: LocalSliceRecord) -> None:
         partial = self._path(record.order.id).with_suffix(".part")
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -90,9 +90,9 @@ class Records:
     def remove(self, piece: SliceId) -> None:
         self._path(piece).unlink(missing_ok=True)
 
-    def all(self) -> list[Record]:
+    def all(self) -> list[LocalSliceRecord]:
         """In the order of their birth, because ids sort so."""
-        found: list[Record] = []
+        found: list[LocalSliceRecord] = []
         for path in sorted(self._folder.glob("*.json")):
             try:
                 found.append(_DECODER.decode(path.read_bytes()))

@@ -36,7 +36,7 @@ IDLE_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResourceLimits:
     """What an attempt asked for; 0 where it did not."""
 
     memory: int
@@ -48,7 +48,7 @@ def pids_max(cpu_milli: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class CgroupManager:
     """The group below which each attempt gets its own, one directory per controller (version 2: one for all)."""
 
     version: int
@@ -60,7 +60,7 @@ class Groups:
     def parents(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.memory, self.pids, self.cpu)))
 
-    def make(self, name: str, asked: Asked) -> None:
+    def make(self, name: str, asked: ResourceLimits) -> None:
         """The attempt's group, empty as yet. Made by the fork server: a new process pays for every page it touches."""
         for parent in self.parents:
             os.mkdir(f"{parent}/{name}")
@@ -86,7 +86,7 @@ class Groups:
             return False
         return any(line.startswith(b"oom_kill ") and line != b"oom_kill 0" for line in lines)
 
-    def as_new(self, name: str, asked: Asked) -> bool:
+    def as_new(self, name: str, asked: ResourceLimits) -> bool:
         """Whether another attempt may have this group: nobody is in it or below it, and next to nothing is charged to it.
 
         What a task leaves in a memory file system stays charged to its group when it has ended.
@@ -131,7 +131,7 @@ class Groups:
                 if owner.isdigit() and not Path("/proc", owner).exists():
                     _clear(str(path))
 
-    def _settings(self, name: str, asked: Asked) -> Iterator[tuple[str, str]]:
+    def _settings(self, name: str, asked: ResourceLimits) -> Iterator[tuple[str, str]]:
         yield f"{self.pids}/{name}/pids.max", str(pids_max(asked.cpu_milli))
         cores = asked.cpu_milli / 1000
         if self.version == 2:
@@ -150,16 +150,16 @@ class Groups:
             yield f"{self.cpu}/{name}/cpu.shares", str(shares)
 
 
-class SpareGroups:
+class CgroupCache:
     """The groups of attempts that have ended, for others that ask for the same: to make and remove them costs half a fork."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgroupManager) -> None:
         self._groups = groups
         self._made = 0
-        self._taken: dict[str, Asked] = {}
-        self._idle: OrderedDict[str, Asked] = OrderedDict()
+        self._taken: dict[str, ResourceLimits] = {}
+        self._idle: OrderedDict[str, ResourceLimits] = OrderedDict()
 
-    def take(self, asked: Asked) -> str:
+    def take(self, asked: ResourceLimits) -> str:
         name = next((name for name, limits in self._idle.items() if limits == asked), "")
         if name:
             del self._idle[name]
@@ -215,7 +215,7 @@ def _write(path: str, value: str) -> None:
         os.close(fd)
 
 
-def find() -> Groups | None:
+def find() -> CgroupManager | None:
     """The groups this process may make, which have its number in their name, or None, said once in the log."""
     name = f"{_PREFIX}{os.getpid()}"
     try:
@@ -231,7 +231,7 @@ def find() -> Groups | None:
     return groups
 
 
-def join_limits(asked: Asked) -> None:
+def join_limits(asked: ResourceLimits) -> None:
     """Without groups: memory by process, and processes by user, which the kernel does not hold against root."""
     if asked.memory:
         resource.setrlimit(resource.RLIMIT_DATA, (asked.memory, asked.memory))
@@ -240,21 +240,21 @@ def join_limits(asked: Asked) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
-def _version_1(name: str) -> Groups | None:
+def _version_1(name: str) -> CgroupManager | None:
     own = _own_groups()
     if not {"memory", "pids", "cpu"} <= own.keys():
         return None
     mounts = _mounts()
     memory, pids, cpu = (str(mounts[key] / own[key] / name) for key in ("memory", "pids", "cpu"))
-    return Groups(1, memory, pids, cpu)
+    return CgroupManager(1, memory, pids, cpu)
 
 
-def _version_2(name: str) -> Groups:
+def _version_2(name: str) -> CgroupManager:
     path = str(_mounts()[""] / _own_groups()[""] / name)
-    return Groups(2, path, path, path)
+    return CgroupManager(2, path, path, path)
 
 
-def _enable(groups: Groups) -> None:
+def _enable(groups: CgroupManager) -> None:
     """Version 2 hands controllers down one level at a time; this fails where processes live in between."""
     if groups.version == 2:
         below = Path(groups.memory)

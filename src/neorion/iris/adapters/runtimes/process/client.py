@@ -11,8 +11,14 @@ import anyio
 from anyio.abc import TaskStatus
 
 from neorion.iris.adapters.runtimes.process import environ, log_files, protocol
-from neorion.iris.adapters.runtimes.process.layout import Files
-from neorion.iris.adapters.runtimes.process.protocol import Done, Refusal, Request, State, Told
+from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout
+from neorion.iris.adapters.runtimes.process.protocol import (
+    AttemptReport,
+    Refusal,
+    Reply,
+    Request,
+    StatusUpdate,
+)
 from neorion.iris.adapters.runtimes.process.socket_path import short_name
 from neorion.iris.ports import MACHINE_MARK
 from neorion.keel.base import Conflict, Retry, Terminal
@@ -31,14 +37,17 @@ _PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH", MACHINE_MARK)
 _READ_BYTES = 1 << 18
 
 
-class Link:
+class ForkServerClient:
     """Sends requests, several in one frame where they come together, and matches the answers to them.
 
     Every request is idempotent, so those without an answer are sent again when the connection had to be made anew.
     """
 
     def __init__(
-        self, files: Files, told: Callable[[Sequence[State]], None], first: Callable[[], Request | None]
+        self,
+        files: RuntimeLayout,
+        told: Callable[[Sequence[AttemptReport]], None],
+        first: Callable[[], Request | None],
     ) -> None:
         """`told` hears of changed states; `first` is what a fork server must hear before anything else."""
         self._files = files
@@ -154,11 +163,11 @@ class Link:
         for report in self._codec.feed(data):
             heard = True
             match report:
-                case Done(id_, refusal):
+                case Reply(id_, refusal):
                     _, answer = self._pending.get(id_, (None, None))
                     if answer is not None and not answer.done():
                         answer.set_result(refusal)
-                case Told(states):
+                case StatusUpdate(states):
                     self._told(states)
                 case _:
                     raise Conflict(

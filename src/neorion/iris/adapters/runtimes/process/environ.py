@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process import procfs
-from neorion.iris.adapters.runtimes.process.protocol import Job
+from neorion.iris.adapters.runtimes.process.protocol import StartRequest
 
 # As shells read them.
 NOT_FOUND = 127
@@ -38,7 +38,7 @@ class Built:
     variables: tuple[tuple[str, str], ...] = ()
 
 
-class NotStarted(Exception):
+class TaskStartError(Exception):
     """The task cannot be begun; the sentence is for the user."""
 
     def __init__(self, code: int, sentence: str) -> None:
@@ -47,7 +47,7 @@ class NotStarted(Exception):
         self.sentence = sentence
 
 
-def variables(job: Job, work: str, built: Built | None = None) -> dict[str, str]:
+def variables(job: StartRequest, work: str, built: Built | None = None) -> dict[str, str]:
     found = BASE | {"HOME": work, "IRIS_WORKDIR": work} | dict(job.variables)
     if built is not None:
         found["PYTHONPATH"] = os.pathsep.join(filter(None, (*built.packages, found.get("PYTHONPATH"))))
@@ -62,9 +62,9 @@ def program(argv: list[str], found: dict[str, str]) -> str:
     if path is not None:
         return path
     if "/" in argv[0] and os.path.exists(argv[0]):  # noqa: PTH110 -- relative to the task's directory, as it is
-        raise NotStarted(NOT_RUNNABLE, f'"{argv[0]}" is not a program: it may not be executed.')
-    raise NotStarted(NOT_FOUND, f'There is no program "{argv[0]}" on this worker.')
+        raise TaskStartError(NOT_RUNNABLE, f'"{argv[0]}" is not a program: it may not be executed.')
+    raise TaskStartError(NOT_FOUND, f'There is no program "{argv[0]}" on this worker.')
 
 
-def unrunnable(argv: list[str], error: OSError) -> NotStarted:
-    return NotStarted(NOT_RUNNABLE, f'"{argv[0]}" could not be executed: {error.strerror}.')
+def unrunnable(argv: list[str], error: OSError) -> TaskStartError:
+    return TaskStartError(NOT_RUNNABLE, f'"{argv[0]}" could not be executed: {error.strerror}.')

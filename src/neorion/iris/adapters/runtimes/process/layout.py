@@ -23,7 +23,7 @@ def is_safe(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AttemptDir:
     """Everything of one attempt, in a folder of its own: `work` is where its task runs.
 
     That the folder exists says that the attempt was accepted and not yet forgotten.
@@ -41,7 +41,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class RuntimeLayout:
     """The runtime's root and what is in it."""
 
     root: Path
@@ -105,9 +105,9 @@ class Files:
         """What was forgotten, until the worker has the time to empty or delete it."""
         return self.root / "trash"
 
-    def attempt(self, attempt: str) -> Place:
+    def attempt(self, attempt: str) -> AttemptDir:
         home = f"{self.root}/attempts/{attempt}"
-        return Place(home, f"{home}/work", f"{home}/log", f"{home}/result")
+        return AttemptDir(home, f"{home}/work", f"{home}/log", f"{home}/result")
 
     def discard(self, path: str) -> None:
         """Out of sight at once; deleting many files takes longer than the fork server may, so the worker does that."""

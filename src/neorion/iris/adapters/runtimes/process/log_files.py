@@ -64,7 +64,7 @@ def trim(path: str, most: int = LOG_BYTES_MAX) -> None:
         os.pwrite(file.fileno(), mark, end - len(mark))
 
 
-class Caps:
+class LogTrimmer:
     """Looks after the logs of running attempts without looking at those that nobody writes to."""
 
     def __init__(self, later: Callable[[int, Callable[[], None]], object]) -> None:

@@ -15,7 +15,7 @@ _GONE = (ProcessLookupError, FileNotFoundError)
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcStat:
     """One line of /proc/<pid>/stat. `born` tells a process from a later one with the same pid."""
 
     pid: int
@@ -35,7 +35,7 @@ class Process:
         return self.memory_pages * _PAGE_BYTES
 
 
-def read(pid: int) -> Process | None:
+def read(pid: int) -> ProcStat | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 -- read for every process of the machine at once
             text = file.read()
@@ -43,7 +43,7 @@ def read(pid: int) -> Process | None:
         return None
     # The name is in brackets and may hold anything, brackets too.
     fields = text[text.rindex(b")") + 2 :].split()
-    return Process(
+    return ProcStat(
         pid,
         parent=int(fields[1]),
         session=int(fields[3]),
@@ -54,15 +54,15 @@ def read(pid: int) -> Process | None:
     )
 
 
-def below(roots: Iterable[int]) -> list[Process]:
+def below(roots: Iterable[int]) -> list[ProcStat]:
     """The roots themselves and everything that descends from them, parents first; zombies apart."""
     return [process for family in families(roots).values() for process in family]
 
 
-def families(roots: Iterable[int]) -> dict[int, list[Process]]:
+def families(roots: Iterable[int]) -> dict[int, list[ProcStat]]:
     """The same for each root that is there, from one look at all processes."""
-    children: dict[int, list[Process]] = {}
-    found: dict[int, list[Process]] = {}
+    children: dict[int, list[ProcStat]] = {}
+    found: dict[int, list[ProcStat]] = {}
     roots = set(roots)
     for process in _all():
         if process.pid in roots:
@@ -85,7 +85,7 @@ def children(pid: int) -> set[int]:
         return {process.pid for process in _all() if process.parent == pid}
 
 
-def send(processes: Iterable[Process], number: signal.Signals) -> None:
+def send(processes: Iterable[ProcStat], number: signal.Signals) -> None:
     for process in processes:
         with suppress(*_GONE):
             handle = os.pidfd_open(process.pid)
@@ -106,7 +106,7 @@ def kill(roots: Collection[int], spare: Collection[int] = ()) -> None:
     for pid in set(roots).difference(spare):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
-    stopped: dict[tuple[int, int], Process] = {}
+    stopped: dict[tuple[int, int], ProcStat] = {}
     while fresh := [
         process
         for process in below(roots)
@@ -128,7 +128,7 @@ def owner(pid: int) -> str:
     return next((text[len(prefix) :].decode() for text in variables if text.startswith(prefix)), "")
 
 
-def _all() -> Iterator[Process]:
+def _all() -> Iterator[ProcStat]:
     for name in os.listdir("/proc"):  # noqa: PTH208 -- names are all that is needed
         if name.isdigit() and (process := read(int(name))) is not None:
             yield process

@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from neorion.iris.adapters.runtimes.process.cgroups import Asked
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.adapters.runtimes.process.cgroups import ResourceLimits
+from neorion.iris.ports import ExitKind, Phase
 
 # A frame holds at most what a socket may make us keep in memory; one order's variables and arguments fit by far.
 FRAME_BYTES_MAX = 64 << 20
@@ -20,7 +20,7 @@ _HEAD = 4
 M = TypeVar("M")
 
 
-class Job(Struct, frozen=True, array_like=True):
+class StartRequest(Struct, frozen=True, array_like=True):
     """An order in plain values. Without `argv` it is a call; `run_limit_ns` of 0 means none."""
 
     attempt: str
@@ -45,14 +45,14 @@ class Job(Struct, frozen=True, array_like=True):
         return self.memory > 0 or self.cpu_milli > 0
 
     @property
-    def asked(self) -> Asked:
-        return Asked(self.memory, self.cpu_milli)
+    def asked(self) -> ResourceLimits:
+        return ResourceLimits(self.memory, self.cpu_milli)
 
 
-class Ended(Struct, frozen=True, array_like=True):
+class ExitInfo(Struct, frozen=True, array_like=True):
     """An end, with the processor time it took and the most memory that one process had; `result` says whether there is a result file."""
 
-    kind: EndKind
+    kind: ExitKind
     code: int = 0
     message: str = ""
     result: bool = False
@@ -60,20 +60,20 @@ class Ended(Struct, frozen=True, array_like=True):
     memory: int = 0
 
 
-class State(Struct, frozen=True, array_like=True):
+class AttemptReport(Struct, frozen=True, array_like=True):
     """An attempt as the fork server knows it; `pid` is 0 where no process is its own."""
 
     attempt: str
     phase: Phase
     pid: int = 0
-    ended: Ended | None = None
+    ended: ExitInfo | None = None
 
 
 class Start(Struct, frozen=True, array_like=True, tag="Start"):
     """Run this."""
 
     id: int
-    job: Job
+    job: StartRequest
 
 
 class Stop(Struct, frozen=True, array_like=True, tag="Stop"):
@@ -108,25 +108,25 @@ class Refusal(StrEnum):
     NO_DISK = "no_disk"
 
 
-class Done(Struct, frozen=True, array_like=True, tag="Done"):
+class Reply(Struct, frozen=True, array_like=True, tag="Done"):
     """The answer to a request."""
 
     id: int
     refusal: Refusal = Refusal.NONE
 
 
-class Told(Struct, frozen=True, array_like=True, tag="Told"):
+class StatusUpdate(Struct, frozen=True, array_like=True, tag="Told"):
     """States that changed; right after connecting, all of them."""
 
-    states: list[State]
+    states: list[AttemptReport]
 
 
-class Replaced(Struct, frozen=True, array_like=True, tag="Replaced"):
+class ConnectionReplaced(Struct, frozen=True, array_like=True, tag="Replaced"):
     """Another worker process has taken over; this connection ends."""
 
 
 Request = Start | Stop | Forget | Renew
-Report = Done | Told | Replaced
+Report = Reply | StatusUpdate | ConnectionReplaced
 
 
 class FrameTooLong(Exception):
@@ -169,9 +169,9 @@ def reports() -> Codec[Report]:
     return Codec(msgspec.msgpack.Decoder(list[Report]))
 
 
-def jobs() -> Codec[Job]:
+def jobs() -> Codec[StartRequest]:
     """To the process of a pool."""
-    return Codec(msgspec.msgpack.Decoder(list[Job]))
+    return Codec(msgspec.msgpack.Decoder(list[StartRequest]))
 
 
 def words() -> Codec[int]:

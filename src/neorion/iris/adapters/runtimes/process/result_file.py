@@ -15,11 +15,11 @@ from typing import BinaryIO
 
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 from neorion.iris.model.pickling import dump, dumps, error_dumps
-from neorion.iris.model.result_format import HEAD, MAGIC, Status
+from neorion.iris.model.result_format import HEAD, MAGIC, ResultStatus
 from neorion.keel.base import Invalid, Terminal
 
 _NOHEAD = bytes(HEAD.size)
-_VALUE = int(Status.VALUE)
+_VALUE = int(ResultStatus.VALUE)
 # A file appears under its name only when it is whole.
 UNFINISHED = ".unfinished"
 # Empty if it is there (`spares`): ext4 would flush a file that is truncated, written and closed.
@@ -34,10 +34,10 @@ FLUSH_NS = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ResultHeader:
     """The beginning of a result file. `text` is the traceback of an error, and empty for a value."""
 
-    status: Status
+    status: ResultStatus
     text: str
     pickle_bytes: int
 
@@ -63,7 +63,7 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
             )
             well = _write_error(out, failure, _text_of(error))
         else:
-            well = _write_head(out, Status.VALUE, 0)
+            well = _write_head(out, ResultStatus.VALUE, 0)
         _sync(out, flush=flush)
     os.rename(path + UNFINISHED, path)
     return well
@@ -76,7 +76,7 @@ def write_error(path: str, error: BaseException, *, flush: bool) -> None:
     os.rename(path + UNFINISHED, path)
 
 
-def read_head(path: PurePath) -> Head:
+def read_head(path: PurePath) -> ResultHeader:
     """Invalid where the file is not a whole result."""
     with Path(path).open("rb") as file:
         return _read_head(file, path)
@@ -87,20 +87,22 @@ def load(path: PurePath) -> object:
     with Path(path).open("rb") as file:
         head = _read_head(file, path)
         found: object = pickle.load(file)  # noqa: S301 -- the caller owns the task
-    if head.status is Status.VALUE:
+    if head.status is ResultStatus.VALUE:
         return found
     assert isinstance(found, BaseException)  # noqa: S101 -- only errors are written with this status
     found.add_note(f"In the task:\n{head.text}")
     raise found
 
 
-def _read_head(file: BinaryIO, path: PurePath) -> Head:
+def _read_head(file: BinaryIO, path: PurePath) -> ResultHeader:
     start = file.read(HEAD.size)
     if len(start) == HEAD.size:
         magic, status, text_bytes, pickle_bytes = HEAD.unpack(start)
         whole = os.fstat(file.fileno()).st_size == HEAD.size + text_bytes + pickle_bytes
         if magic == MAGIC and whole:
-            return Head(Status(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes)
+            return ResultHeader(
+                ResultStatus(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes
+            )
     raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="run the task again")
 
 
@@ -119,14 +121,14 @@ def _write_error(out: BinaryIO, error: BaseException, text: bytes) -> bool:
     out.seek(0)
     out.truncate()
     out.write(_NOHEAD + text + _pickled(error))
-    return _write_head(out, Status.ERROR, len(text))
+    return _write_head(out, ResultStatus.ERROR, len(text))
 
 
-def _write_head(out: BinaryIO, status: Status, text_bytes: int) -> bool:
+def _write_head(out: BinaryIO, status: ResultStatus, text_bytes: int) -> bool:
     size = out.tell()
     out.seek(0)
     out.write(HEAD.pack(MAGIC, status, text_bytes, size - HEAD.size - text_bytes))
-    return status is Status.VALUE
+    return status is ResultStatus.VALUE
 
 
 def _sync(out: BinaryIO, *, flush: bool) -> None:

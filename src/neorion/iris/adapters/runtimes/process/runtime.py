@@ -10,21 +10,21 @@ import anyio
 import anyio.to_thread
 
 from neorion.iris.adapters.runtimes.process import log_files, procfs
-from neorion.iris.adapters.runtimes.process.client import Link
+from neorion.iris.adapters.runtimes.process.client import ForkServerClient
 from neorion.iris.adapters.runtimes.process.forkserver import dir_cache
-from neorion.iris.adapters.runtimes.process.layout import Files, is_safe
+from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout, is_safe
 from neorion.iris.adapters.runtimes.process.protocol import (
+    AttemptReport,
     Forget,
-    Job,
     Refusal,
     Renew,
     Request,
     Start,
-    State,
+    StartRequest,
     Stop,
 )
-from neorion.iris.model import AttemptId, Call, Command
-from neorion.iris.ports import End, Order, Phase, Seen, Stats
+from neorion.iris.model import AttemptId, Command, FunctionCall
+from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptStatus, AttemptUsage, Phase
 from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.run import only_error
@@ -41,14 +41,14 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     """
 
     def __init__(self, root: Path, clock: Clock) -> None:
-        self._files = Files(root.absolute())
+        self._files = RuntimeLayout(root.absolute())
         self._clock = clock
-        self._states: dict[str, State] = {}
+        self._states: dict[str, AttemptReport] = {}
         self._listeners: set[_Listener] = set()
         self._lease_until_ns = 0
         self._trash = anyio.Event()
         self._group = anyio.create_task_group()
-        self._link = Link(self._files, self._told, self._renewal)
+        self._link = ForkServerClient(self._files, self._told, self._renewal)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -78,11 +78,11 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     def boot(self) -> str:
         return _BOOT.read_text().strip()
 
-    async def start(self, order: Order) -> None:
+    async def start(self, order: AttemptSpec) -> None:
         job = _job(order)
         await self._ask(Start(self._link.next_id(), job))
         # Known from here on; the fork server tells of beginnings a little later, and of an end at once.
-        self._states.setdefault(job.attempt, State(job.attempt, Phase.BUILDING))
+        self._states.setdefault(job.attempt, AttemptReport(job.attempt, Phase.BUILDING))
 
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
         await self._ask(Stop(self._link.next_id(), str(attempt), grace.ns))
@@ -93,10 +93,10 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             self._states.pop(attempt, None)
         self._trash.set()
 
-    async def seen(self) -> Sequence[Seen]:
+    async def seen(self) -> Sequence[AttemptStatus]:
         return [self._seen(state) for state in self._states.values()]
 
-    async def changes(self) -> AsyncGenerator[Sequence[Seen], None]:
+    async def changes(self) -> AsyncGenerator[Sequence[AttemptStatus], None]:
         listener = _Listener(dict(self._states))
         self._listeners.add(listener)
         try:
@@ -109,14 +109,14 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._lease_until_ns = round(self._clock.monotonic() * 1e9) + life.ns
         await self._ask(Renew(self._link.next_id(), self._lease_until_ns))
 
-    async def stats(self) -> Mapping[AttemptId, Stats]:
+    async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         running = {state.pid: AttemptId(state.attempt) for state in self._states.values() if state.pid}
         if not running:
             return {}
         # Reading /proc of a large machine takes longer than a loop may be held up.
         found = await anyio.to_thread.run_sync(procfs.families, running)
         return {
-            running[root]: Stats(
+            running[root]: AttemptUsage(
                 sum(process.cpu_seconds for process in family),
                 sum(process.memory_bytes for process in family),
                 len(family),
@@ -135,7 +135,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         except FileNotFoundError:
             return 0
 
-    def _told(self, states: Sequence[State]) -> None:
+    def _told(self, states: Sequence[AttemptReport]) -> None:
         changed = {state.attempt: state for state in states}
         self._states |= changed
         for listener in self._listeners:
@@ -145,12 +145,12 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         """A new fork server does not know how long its tasks may run."""
         return Renew(self._link.next_id(), self._lease_until_ns) if self._lease_until_ns else None
 
-    def _seen(self, state: State) -> Seen:
+    def _seen(self, state: AttemptReport) -> AttemptStatus:
         end = None
         if (ended := state.ended) is not None:
             result = Path(self._files.attempt(state.attempt).result) if ended.result else None
-            end = End(ended.kind, ended.code, ended.message, result, ended.cpu_ns / 1e9, ended.memory)
-        return Seen(AttemptId(state.attempt), state.phase, end)
+            end = AttemptExit(ended.kind, ended.code, ended.message, result, ended.cpu_ns / 1e9, ended.memory)
+        return AttemptStatus(AttemptId(state.attempt), state.phase, end)
 
     async def _ask(self, request: Start | Stop | Forget | Renew) -> None:
         match await self._link.ask(request):
@@ -182,13 +182,13 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 class _Listener:
     """What one reader of `changes` has not yet heard: the latest of each attempt, so that a slow one never piles up."""
 
-    def __init__(self, states: dict[str, State]) -> None:
+    def __init__(self, states: dict[str, AttemptReport]) -> None:
         self._states = states
         self._closed = False
         self._wake = anyio.Event()
         self._wake.set()
 
-    def add(self, states: dict[str, State]) -> None:
+    def add(self, states: dict[str, AttemptReport]) -> None:
         self._states |= states
         self._wake.set()
 
@@ -196,7 +196,7 @@ class _Listener:
         self._closed = True
         self._wake.set()
 
-    async def next(self) -> list[State] | None:
+    async def next(self) -> list[AttemptReport] | None:
         await self._wake.wait()
         if self._closed:
             return None
@@ -205,7 +205,7 @@ class _Listener:
         return states
 
 
-def _job(order: Order) -> Job:
+def _job(order: AttemptSpec) -> StartRequest:
     if not is_safe(order.attempt):
         raise Invalid(
             "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
@@ -213,7 +213,7 @@ def _job(order: Order) -> Job:
     match order.entry:
         case Command(argv):
             wrong = not argv or not argv[0] or any("\0" in text for text in argv)
-        case Call():
+        case FunctionCall():
             argv, wrong = (), order.function is None
     variables = (*order.environment.variables, *order.variables)
     if wrong or any(not name or "=" in name or "\0" in name + value for name, value in variables):
@@ -223,7 +223,7 @@ def _job(order: Order) -> Job:
             hint="a command has a first word, a call has its function's file, and no text has zero bytes in it",
         )
     packages, setup = order.environment.packages, order.environment.setup
-    return Job(
+    return StartRequest(
         str(order.attempt),
         list(argv),
         str(order.function or "") if not argv else "",

@@ -64,7 +64,7 @@ def reset_signal(number: int) -> None:
     _signal(number, 0)
 
 
-class Variables:
+class EnvBlock:
     """An environment, laid out as the C library keeps it: made before a fork, and put in place by a single store after it.
 
     Set one after the other, a task's few variables make it copy fifty pages more. The C library does not free what it has not

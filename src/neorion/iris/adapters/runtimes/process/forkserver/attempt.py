@@ -11,11 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Timer
-from neorion.iris.adapters.runtimes.process.layout import Place
-from neorion.iris.adapters.runtimes.process.protocol import Ended, Job, State
+from neorion.iris.adapters.runtimes.process.layout import AttemptDir
+from neorion.iris.adapters.runtimes.process.protocol import AttemptReport, ExitInfo, StartRequest
 from neorion.iris.adapters.runtimes.process.result_file import worth_flushing
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.ports import ExitKind, Phase
 
 # A function's process that ends well without a result did not end well: "internal software error" in sysexits.h.
 NO_RESULT = 70
@@ -23,7 +23,7 @@ _REFUSAL = msgspec.msgpack.Decoder(tuple[int, str])
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class AttemptProcess:
     """`pid` is the process that runs it, and `group` its control group, where it has one.
 
     `warm` says that its process, and what that leaves running, outlives it. `cause` is set when the runtime, not the task,
@@ -31,26 +31,26 @@ class Attempt:
     """
 
     id: str
-    job: Job | None = None
+    job: StartRequest | None = None
     phase: Phase = Phase.BUILDING
     told: Phase | None = None
     pid: int = 0
     group: str = ""
     warm: bool = False
-    cause: Ended | None = None
-    ended: Ended | None = None
+    cause: ExitInfo | None = None
+    ended: ExitInfo | None = None
     began_ns: int = field(default_factory=boottime_ns)
     timers: list[Timer] = field(default_factory=list[Timer])
 
     @property
-    def state(self) -> State:
-        return State(self.id, self.phase, self.pid, self.ended)
+    def state(self) -> AttemptReport:
+        return AttemptReport(self.id, self.phase, self.pid, self.ended)
 
     @property
     def precious(self) -> bool:
         return worth_flushing(self.began_ns)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: ExitInfo) -> None:
         self.ended, self.phase, self.pid, self.job = ended, Phase.ENDED, 0, None
         self.cancel_timers()
 
@@ -61,7 +61,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ExitStatus:
     """What the kernel, or a pool's process, says about how a task ended."""
 
     code: int
@@ -71,10 +71,10 @@ class Exit:
     out_of_memory: bool = False
 
 
-def read_status(status: int, usage: resource.struct_rusage) -> Exit:
+def read_status(status: int, usage: resource.struct_rusage) -> ExitStatus:
     killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     code = 0 if killed else os.WEXITSTATUS(status)
-    return Exit(code, killed, round((usage.ru_utime + usage.ru_stime) * 1e9), _own_memory(usage))
+    return ExitStatus(code, killed, round((usage.ru_utime + usage.ru_stime) * 1e9), _own_memory(usage))
 
 
 def _own_memory(usage: resource.struct_rusage) -> int:
@@ -83,26 +83,26 @@ def _own_memory(usage: resource.struct_rusage) -> int:
     return usage.ru_maxrss * 1024 if usage.ru_maxrss > ours else 0
 
 
-def verdict(attempt: Attempt, place: Place, ending: Exit) -> Ended:
+def verdict(attempt: AttemptProcess, place: AttemptDir, ending: ExitStatus) -> ExitInfo:
     return replace(_verdict(attempt, place, ending), cpu_ns=ending.cpu_ns, memory=ending.memory)
 
 
-def _verdict(attempt: Attempt, place: Place, ending: Exit) -> Ended:
+def _verdict(attempt: AttemptProcess, place: AttemptDir, ending: ExitStatus) -> ExitInfo:
     result = os.path.exists(place.result)
     code = ending.signal or ending.code
     if attempt.cause is not None:
-        return Ended(attempt.cause.kind, code, attempt.cause.message, result)
+        return ExitInfo(attempt.cause.kind, code, attempt.cause.message, result)
     if not result and os.path.exists(place.refusal):
         code, sentence = _read_refusal(place.refusal)
-        return Ended(EndKind.NOT_STARTED, code, sentence)
+        return ExitInfo(ExitKind.NOT_STARTED, code, sentence)
     if ending.out_of_memory and code:
-        return Ended(EndKind.OUT_OF_MEMORY, code, "It used more memory than it asked for.", result)
+        return ExitInfo(ExitKind.OUT_OF_MEMORY, code, "It used more memory than it asked for.", result)
     if ending.signal:
         name = signal.strsignal(ending.signal) or "unknown"
-        return Ended(EndKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result)
+        return ExitInfo(ExitKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result)
     if attempt.job is not None and not attempt.job.argv and not result and not ending.code:
-        return Ended(EndKind.EXIT, NO_RESULT, "The process ended before its function returned.")
-    return Ended(EndKind.EXIT, ending.code, "", result)
+        return ExitInfo(ExitKind.EXIT, NO_RESULT, "The process ended before its function returned.")
+    return ExitInfo(ExitKind.EXIT, ending.code, "", result)
 
 
 def _read_refusal(path: str) -> tuple[int, str]:

@@ -12,9 +12,9 @@ from types import ModuleType
 
 from neorion.iris.adapters.runtimes.process import cgroups, environ, syscalls
 from neorion.iris.adapters.runtimes.process.forkserver.server import ForkServer
-from neorion.iris.adapters.runtimes.process.forkserver.supervisor import Lease, guard
-from neorion.iris.adapters.runtimes.process.layout import Files
-from neorion.iris.adapters.runtimes.process.task.main import Host
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import SharedLease, guard
+from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout
+from neorion.iris.adapters.runtimes.process.task.main import ForkServerInfo
 from neorion.keel.telemetry.log import FIELDS
 
 # Files of tasks are readable by all who may enter the runtime's directory, writable by their owner.
@@ -23,7 +23,7 @@ UMASK = 0o022
 
 def bear(root: Path) -> int:
     """Returns when the fork server listens, with the exit code for whoever waits for that."""
-    files = Files(root)
+    files = RuntimeLayout(root)
     files.make()
     listening, ready = os.pipe2(os.O_CLOEXEC)
     if os.fork():
@@ -35,13 +35,13 @@ def bear(root: Path) -> int:
     return 0
 
 
-def _guardian(files: Files, ready: int) -> None:
+def _guardian(files: RuntimeLayout, ready: int) -> None:
     lock = os.open(files.lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # Held by an earlier guardian until nothing of its tasks is left: whatever is told to be lost is gone by then.
     fcntl.flock(lock, fcntl.LOCK_EX)
     _log_plainly()
     groups = cgroups.find()
-    lease = Lease()
+    lease = SharedLease()
     syscalls.adopt_orphans()
     guardian = os.getpid()
     server = os.fork()
@@ -55,10 +55,10 @@ def _guardian(files: Files, ready: int) -> None:
         return
     syscalls.die_with_parent(guardian)
     lease.hide_from_children()
-    _serve(Host(os.getpid(), files, groups), lease, ready)
+    _serve(ForkServerInfo(os.getpid(), files, groups), lease, ready)
 
 
-def _serve(host: Host, lease: Lease, ready: int) -> None:
+def _serve(host: ForkServerInfo, lease: SharedLease, ready: int) -> None:
     syscalls.adopt_orphans()
     # What every child is to inherit is set once, here.
     os.chdir("/")

@@ -11,7 +11,7 @@ import shutil
 import stat
 from contextlib import suppress
 
-from neorion.iris.adapters.runtimes.process.layout import Files, Place
+from neorion.iris.adapters.runtimes.process.layout import AttemptDir, RuntimeLayout
 from neorion.iris.adapters.runtimes.process.result_file import UNFINISHED
 
 # As many short tasks as a worker is given at once; each takes up two blocks of the disk.
@@ -25,14 +25,14 @@ _UNFINISHED_RESULT = "result" + UNFINISHED
 _FILES = ("log", "result", _UNFINISHED_RESULT)
 
 
-class Spares:
+class AttemptDirCache:
     """The fork server's side: it alone takes."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._names: list[str] = []
 
-    def make(self, place: Place) -> None:
+    def make(self, place: AttemptDir) -> None:
         """The folder of a new attempt. OSError, and no folder, where the disk has no room."""
         self._names = self._names or os.listdir(self._folder)
         while self._names:
@@ -46,7 +46,7 @@ class Spares:
             raise
 
 
-def sweep(files: Files) -> None:
+def sweep(files: RuntimeLayout) -> None:
     """The worker's side: empties the trash into the spares, and deletes what cannot be used again.
 
     Another worker, about to be replaced, may do the same at the same time: whoever renames first has it.

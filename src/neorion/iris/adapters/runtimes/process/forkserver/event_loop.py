@@ -25,7 +25,7 @@ class Timer:
         self.act = None
 
 
-class Loop:
+class SelectorLoop:
     """Runs nothing but what the kernel announces or a timer is due for. A handler must bear to be called for nothing."""
 
     def __init__(self) -> None:

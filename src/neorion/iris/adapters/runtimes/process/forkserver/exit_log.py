@@ -8,21 +8,21 @@ from pathlib import Path
 
 import msgspec
 
-from neorion.iris.adapters.runtimes.process.protocol import Ended
+from neorion.iris.adapters.runtimes.process.protocol import ExitInfo
 
 _HEAD = 8
 # Records of forgotten attempts that may pile up before the file is written anew.
 DEAD_MAX = 4096
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class ExitRecord(msgspec.Struct, frozen=True, array_like=True):
     """One attempt's end."""
 
     attempt: str
-    ended: Ended
+    ended: ExitInfo
 
 
-class Journal:
+class ExitLog:
     """What is written survives the death of every process; what is durable survives a power cut too.
 
     A record is its length, its checksum and its bytes; a torn one at the end of the file is dropped.
@@ -39,11 +39,11 @@ class Journal:
         self._fd = self._rewrite()
 
     @property
-    def ends(self) -> dict[str, Ended]:
+    def ends(self) -> dict[str, ExitInfo]:
         return {attempt: record.ended for attempt, record in self._live.items()}
 
-    def append(self, attempt: str, ended: Ended, *, durable: bool) -> None:
-        record = Record(attempt, ended)
+    def append(self, attempt: str, ended: ExitInfo, *, durable: bool) -> None:
+        record = ExitRecord(attempt, ended)
         self._live[attempt] = record
         self._unwritten += self._framed(record)
         self._durable |= durable
@@ -87,13 +87,13 @@ class Journal:
         self._dead = 0
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
-    def _framed(self, record: Record) -> bytes:
+    def _framed(self, record: ExitRecord) -> bytes:
         body = self._encoder.encode(record)
         return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
 
-    def _read(self) -> Iterator[Record]:
+    def _read(self) -> Iterator[ExitRecord]:
         data = self._path.read_bytes() if self._path.exists() else b""
-        decoder = msgspec.msgpack.Decoder(Record)
+        decoder = msgspec.msgpack.Decoder(ExitRecord)
         at = 0
         while at + _HEAD <= len(data):
             length = int.from_bytes(data[at : at + 4], "big")

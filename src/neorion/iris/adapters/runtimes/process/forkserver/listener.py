@@ -8,8 +8,14 @@ from pathlib import Path
 import msgspec
 
 from neorion.iris.adapters.runtimes.process import protocol
-from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Loop
-from neorion.iris.adapters.runtimes.process.protocol import Replaced, Report, Request, State, Told
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import SelectorLoop
+from neorion.iris.adapters.runtimes.process.protocol import (
+    AttemptReport,
+    ConnectionReplaced,
+    Report,
+    Request,
+    StatusUpdate,
+)
 from neorion.iris.adapters.runtimes.process.socket_path import short_name
 from neorion.keel.telemetry import logger
 
@@ -22,7 +28,7 @@ UNSENT_BYTES_MAX = 4 << 20
 _BACKLOG = 8
 
 
-class Door:
+class WorkerListener:
     """Reads requests, sends reports, and forgets nothing that a slow worker has not yet been told.
 
     Changes are kept as a set of attempts, not as a queue: however slow the worker, what waits for it is bounded by what
@@ -32,14 +38,14 @@ class Door:
     def __init__(
         self,
         path: Path,
-        loop: Loop,
-        everything: Callable[[], Iterable[State]],
+        loop: SelectorLoop,
+        everything: Callable[[], Iterable[AttemptReport]],
         handle: Callable[[Request], Report],
     ) -> None:
         self._loop = loop
         self._everything = everything
         self._handle = handle
-        self._changed: dict[str, State] = {}
+        self._changed: dict[str, AttemptReport] = {}
         self._reports: list[Report] = []
         self._unsent = bytearray()
         self._codec = protocol.requests()
@@ -57,7 +63,7 @@ class Door:
     def open(self) -> bool:
         return self._worker is not None
 
-    def tell(self, state: State) -> None:
+    def tell(self, state: AttemptReport) -> None:
         if self._worker is not None:
             self._changed[state.attempt] = state
 
@@ -69,7 +75,7 @@ class Door:
             messages = self._reports
             if self._changed:
                 # Answers first: an attempt that is told to have ended was certainly accepted.
-                messages = [*messages, Told(list(self._changed.values()))]
+                messages = [*messages, StatusUpdate(list(self._changed.values()))]
             if messages:
                 self._unsent += protocol.frame(messages)
                 self._reports = []
@@ -85,11 +91,11 @@ class Door:
         worker.setblocking(False)
         if self._worker is not None:
             with suppress(OSError):
-                self._worker.send(protocol.frame([Replaced()]))
+                self._worker.send(protocol.frame([ConnectionReplaced()]))
             self._close()
         self._worker = worker
         self._codec = protocol.requests()
-        self._reports = [Told(list(self._everything()))]
+        self._reports = [StatusUpdate(list(self._everything()))]
         self._loop.watch(worker.fileno(), lambda: self._read(worker))
 
     def _read(self, worker: socket.socket) -> None:

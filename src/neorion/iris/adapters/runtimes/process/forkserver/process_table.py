@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from neorion.iris.adapters.runtimes.process import cgroups, procfs
-from neorion.iris.adapters.runtimes.process.environ import NotStarted
+from neorion.iris.adapters.runtimes.process.environ import TaskStartError
 from neorion.iris.adapters.runtimes.process.forkserver import spawn
-from neorion.iris.adapters.runtimes.process.forkserver.attempt import Attempt, Exit, read_status
-from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Loop
-from neorion.iris.adapters.runtimes.process.forkserver.warm_pool import Pools, Warm, gpus_of, key_of
-from neorion.iris.adapters.runtimes.process.protocol import Job
+from neorion.iris.adapters.runtimes.process.forkserver.attempt import AttemptProcess, ExitStatus, read_status
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import SelectorLoop
+from neorion.iris.adapters.runtimes.process.forkserver.warm_pool import WarmPool, WarmProcess, gpus_of, key_of
+from neorion.iris.adapters.runtimes.process.protocol import StartRequest
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
-from neorion.iris.adapters.runtimes.process.task.main import RUNNING, Host, Ready
+from neorion.iris.adapters.runtimes.process.task.main import RUNNING, ForkServerInfo, PreparedTask
 from neorion.iris.ports import Phase
 from neorion.keel.telemetry import logger
 
@@ -23,33 +23,37 @@ log = logger(__name__)
 BURIAL_NS = 5_000_000_000
 
 
-class Nursery:
+class ProcessTable:
     """Knows every child of the fork server, those it started and those that came to it as orphans."""
 
     def __init__(
-        self, host: Host, loop: Loop, began: Callable[[Attempt], None], again: Callable[[Attempt], None]
+        self,
+        host: ForkServerInfo,
+        loop: SelectorLoop,
+        began: Callable[[AttemptProcess], None],
+        again: Callable[[AttemptProcess], None],
     ) -> None:
         """`began` hears of attempts whose preparation is over, `again` of those that need another process."""
         self._host = host
-        self._groups = cgroups.SpareGroups(host.groups) if host.groups is not None else None
+        self._groups = cgroups.CgroupCache(host.groups) if host.groups is not None else None
         self._loop = loop
         self._began = began
         self._again = again
-        self._mains: dict[int, Attempt | Warm] = {}
-        self._spawned: dict[int, Attempt] = {}
-        self._pools = Pools(loop, self._pool_says)
+        self._mains: dict[int, AttemptProcess | WarmProcess] = {}
+        self._spawned: dict[int, AttemptProcess] = {}
+        self._pools = WarmPool(loop, self._pool_says)
         self._pools_made = 0
         # Attempts whose task has ended, with the time by which they are told so whatever they left behind.
-        self._ending: dict[Attempt, tuple[Exit, int]] = {}
-        self._ended: list[tuple[Attempt, Exit]] = []
+        self._ending: dict[AttemptProcess, tuple[ExitStatus, int]] = {}
+        self._ended: list[tuple[AttemptProcess, ExitStatus]] = []
 
-    def start(self, jobs: Mapping[Attempt, Job]) -> dict[Attempt, NotStarted]:
+    def start(self, jobs: Mapping[AttemptProcess, StartRequest]) -> dict[AttemptProcess, TaskStartError]:
         """Returns those that could not be started, with the reason.
 
         All are made ready before the first fork: what this process touches between two forks is copied again.
         """
-        failed: dict[Attempt, NotStarted] = {}
-        forks: list[tuple[Attempt, Ready]] = []
+        failed: dict[AttemptProcess, TaskStartError] = {}
+        forks: list[tuple[AttemptProcess, PreparedTask]] = []
         for attempt, job in jobs.items():
             self._pools.make_way(job)
             try:
@@ -58,16 +62,16 @@ class Nursery:
                 else:
                     attempt.group = self._groups.take(job.asked) if self._groups and job.limited else ""
                     forks.append((attempt, spawn.ready(job, self._host, attempt.group)))
-            except NotStarted as refusal:
+            except TaskStartError as refusal:
                 failed[attempt] = refusal
             except OSError as error:
-                failed[attempt] = NotStarted(0, f"The worker could not set it up: {error.strerror}.")
+                failed[attempt] = TaskStartError(0, f"The worker could not set it up: {error.strerror}.")
         pids = [spawn.fork(one, self._host) for _, one in forks]
         for (attempt, one), pid in zip(forks, pids, strict=True):
             os.close(one.log)
             if one.begun >= 0:
                 os.close(one.begun)
-            if isinstance(pid, NotStarted):
+            if isinstance(pid, TaskStartError):
                 failed[attempt] = pid
             else:
                 self._started(attempt, pid, one.started)
@@ -75,26 +79,26 @@ class Nursery:
             self._remove(attempt.group)
         return failed
 
-    def ask_to_end(self, attempt: Attempt) -> None:
+    def ask_to_end(self, attempt: AttemptProcess) -> None:
         procfs.send(procfs.below([attempt.pid]), signal.SIGTERM)
 
-    def kill(self, attempts: Iterable[Attempt]) -> None:
+    def kill(self, attempts: Iterable[AttemptProcess]) -> None:
         begun = [attempt for attempt in attempts if attempt.pid]
         self._kill_groups(begun)
         # The group may hold all of them, but a process may leave its group, and there may be no groups at all.
         procfs.kill([attempt.pid for attempt in begun])
 
-    def _kill_groups(self, attempts: Iterable[Attempt]) -> None:
+    def _kill_groups(self, attempts: Iterable[AttemptProcess]) -> None:
         for attempt in attempts:
             if attempt.group and self._groups is not None:
                 self._groups.kill(attempt.group)
 
-    def bury(self) -> list[tuple[Attempt, Exit]]:
+    def bury(self) -> list[tuple[AttemptProcess, ExitStatus]]:
         """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
         for pid, ending in _dead():
             self._spawned.pop(pid, None)
             main = self._mains.pop(pid, None)
-            attempt = self._end_of_pool(main) if isinstance(main, Warm) else main
+            attempt = self._end_of_pool(main) if isinstance(main, WarmProcess) else main
             if attempt is not None:
                 self._ending[attempt] = (self._with_memory(attempt, ending), boottime_ns() + BURIAL_NS)
         if self._ending:
@@ -102,7 +106,7 @@ class Nursery:
         ended, self._ended = self._ended, []
         return ended
 
-    def _start_at_once(self, attempt: Attempt, job: Job) -> None:
+    def _start_at_once(self, attempt: AttemptProcess, job: StartRequest) -> None:
         fd = spawn.open_log(self._host.files.attempt(attempt.id))
         try:
             if job.pool:
@@ -114,7 +118,7 @@ class Nursery:
         finally:
             os.close(fd)
 
-    def _start_warm(self, attempt: Attempt, job: Job, fd: int) -> None:
+    def _start_warm(self, attempt: AttemptProcess, job: StartRequest, fd: int) -> None:
         attempt.warm = True
         key = key_of(job)
         warm = self._pools.take(key)
@@ -135,13 +139,13 @@ class Nursery:
             attempt.group = group
             self._host.groups.make(group, job.asked)
         pid, line = spawn.fork_pool(self._host, group, fd)
-        warm = Warm(pid, key, group, line, gpus_of(job))
+        warm = WarmProcess(pid, key, group, line, gpus_of(job))
         self._mains[pid] = warm
         self._pools.add(warm)
         self._pools.give(warm, attempt, job)
         attempt.pid, attempt.phase = pid, Phase.BUILDING if job.prepares else Phase.RUNNING
 
-    def _started(self, attempt: Attempt, pid: int, started: int = -1) -> None:
+    def _started(self, attempt: AttemptProcess, pid: int, started: int = -1) -> None:
         """`started`, where it is not -1, tells when the task begins; until then its process prepares."""
         self._mains[pid] = attempt
         attempt.pid, attempt.phase = pid, Phase.RUNNING
@@ -149,14 +153,14 @@ class Nursery:
             attempt.phase = Phase.BUILDING
             self._loop.watch(started, lambda: self._prepared(attempt, started))
 
-    def _prepared(self, attempt: Attempt, started: int) -> None:
+    def _prepared(self, attempt: AttemptProcess, started: int) -> None:
         """A word on the pipe: the task begins. Its end: the process has ended, which is seen elsewhere."""
         if os.read(started, 1):
             self._began(attempt)
         self._loop.unwatch(started)
         os.close(started)
 
-    def _pool_says(self, warm: Warm, word: int) -> None:
+    def _pool_says(self, warm: WarmProcess, word: int) -> None:
         attempt = warm.attempt
         if attempt is None:
             return
@@ -165,10 +169,10 @@ class Nursery:
             if attempt.phase is Phase.BUILDING:
                 self._began(attempt)
             return
-        self._ended.append((attempt, Exit(word)))
+        self._ended.append((attempt, ExitStatus(word)))
         self._pools.rest(warm)
 
-    def _end_of_pool(self, warm: Warm) -> Attempt | None:
+    def _end_of_pool(self, warm: WarmProcess) -> AttemptProcess | None:
         # What it said before it ended counts first: its last attempt may have ended well.
         self._pools.read(warm)
         self._pools.remove(warm)
@@ -181,7 +185,7 @@ class Nursery:
             return None
         return warm.attempt
 
-    def _with_memory(self, attempt: Attempt, ending: Exit) -> Exit:
+    def _with_memory(self, attempt: AttemptProcess, ending: ExitStatus) -> ExitStatus:
         groups = self._host.groups
         if groups is None or not attempt.group or not (ending.code or ending.signal):
             return ending
@@ -222,7 +226,7 @@ class Nursery:
         return process is not None and (process.session in self._spawned or procfs.owner(pid) in running)
 
 
-def _dead() -> Iterator[tuple[int, Exit]]:
+def _dead() -> Iterator[tuple[int, ExitStatus]]:
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG)

@@ -7,30 +7,30 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from neorion.iris.adapters.runtimes.process.forkserver.attempt import Attempt, verdict
-from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import Spares
-from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Loop, Timer
-from neorion.iris.adapters.runtimes.process.forkserver.exit_log import Journal
-from neorion.iris.adapters.runtimes.process.forkserver.listener import Door
-from neorion.iris.adapters.runtimes.process.forkserver.process_table import Nursery
-from neorion.iris.adapters.runtimes.process.forkserver.supervisor import Lease
-from neorion.iris.adapters.runtimes.process.log_files import Caps
+from neorion.iris.adapters.runtimes.process.forkserver.attempt import AttemptProcess, verdict
+from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import AttemptDirCache
+from neorion.iris.adapters.runtimes.process.forkserver.event_loop import SelectorLoop, Timer
+from neorion.iris.adapters.runtimes.process.forkserver.exit_log import ExitLog
+from neorion.iris.adapters.runtimes.process.forkserver.listener import WorkerListener
+from neorion.iris.adapters.runtimes.process.forkserver.process_table import ProcessTable
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import SharedLease
+from neorion.iris.adapters.runtimes.process.log_files import LogTrimmer
 from neorion.iris.adapters.runtimes.process.protocol import (
-    Done,
-    Ended,
+    AttemptReport,
+    ExitInfo,
     Forget,
-    Job,
     Refusal,
     Renew,
+    Reply,
     Request,
     Start,
-    State,
+    StartRequest,
     Stop,
 )
 from neorion.iris.adapters.runtimes.process.result_file import read_head
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
-from neorion.iris.adapters.runtimes.process.task.main import Host
-from neorion.iris.ports import EndKind, Phase
+from neorion.iris.adapters.runtimes.process.task.main import ForkServerInfo
+from neorion.iris.ports import ExitKind, Phase
 from neorion.keel.base import Invalid
 from neorion.keel.telemetry import logger
 
@@ -50,39 +50,39 @@ RUN_GRACE_NS = 10 * 1_000_000_000
 # How soon a full disk is tried again.
 RETRY_NS = 1_000_000_000
 
-_LEASE_OVER = Ended(
-    EndKind.LOST, 0, "The worker was out of touch with its controller for longer than its lease."
+_LEASE_OVER = ExitInfo(
+    ExitKind.LOST, 0, "The worker was out of touch with its controller for longer than its lease."
 )
-_TIMED_OUT = Ended(EndKind.TIMED_OUT, 0, "It ran for longer than its limit.")
-_BUILT_TOO_LONG = Ended(EndKind.NOT_STARTED, 0, "Its environment was not built within 30 minutes.")
-_STOPPED = Ended(EndKind.STOPPED)
-_VANISHED = Ended(EndKind.LOST, 0, "The fork server ended while it ran.")
-_TORN = Ended(EndKind.LOST, 0, "Its result did not survive the end of the machine.")
+_TIMED_OUT = ExitInfo(ExitKind.TIMED_OUT, 0, "It ran for longer than its limit.")
+_BUILT_TOO_LONG = ExitInfo(ExitKind.NOT_STARTED, 0, "Its environment was not built within 30 minutes.")
+_STOPPED = ExitInfo(ExitKind.STOPPED)
+_VANISHED = ExitInfo(ExitKind.LOST, 0, "The fork server ended while it ran.")
+_TORN = ExitInfo(ExitKind.LOST, 0, "Its result did not survive the end of the machine.")
 
 
 class ForkServer:
     """One thread, one loop; it waits for nothing but what the kernel announces."""
 
-    def __init__(self, host: Host, lease: Lease) -> None:
+    def __init__(self, host: ForkServerInfo, lease: SharedLease) -> None:
         self._files = host.files
         self._lease = lease
-        self._loop = Loop()
-        self._journal = Journal(self._files.journal)
-        self._spares = Spares(str(self._files.spare))
-        self._attempts: dict[str, Attempt] = {}
-        self._live: dict[str, Attempt] = {}
-        self._waiting: dict[Attempt, Job] = {}
-        self._news: list[Attempt] = []
+        self._loop = SelectorLoop()
+        self._journal = ExitLog(self._files.journal)
+        self._spares = AttemptDirCache(str(self._files.spare))
+        self._attempts: dict[str, AttemptProcess] = {}
+        self._live: dict[str, AttemptProcess] = {}
+        self._waiting: dict[AttemptProcess, StartRequest] = {}
+        self._news: list[AttemptProcess] = []
         # Attempts that began, with the time at which that is news whatever comes.
-        self._fresh = deque[tuple[int, Attempt]]()
-        self._nursery = Nursery(host, self._loop, self._began, self._again)
-        self._caps = Caps(self._loop.after)
+        self._fresh = deque[tuple[int, AttemptProcess]]()
+        self._nursery = ProcessTable(host, self._loop, self._began, self._again)
+        self._caps = LogTrimmer(self._loop.after)
         self._loop.watch(self._caps.fd, self._caps.read)
         self._lingers = True
         self._lease_timer: Timer = self._loop.after(LINGER_NS, self._linger_no_more)
         self._recover()
         self._wake_on_children()
-        self._door = Door(self._files.socket, self._loop, self._states, self._handle)
+        self._door = WorkerListener(self._files.socket, self._loop, self._states, self._handle)
 
     def run(self) -> None:
         """Until the worker is gone, its lease is over, and nothing runs any more."""
@@ -107,7 +107,7 @@ class ForkServer:
             self._news.clear()
         self._door.flush()
 
-    def _due(self) -> Iterator[Attempt]:
+    def _due(self) -> Iterator[AttemptProcess]:
         now = boottime_ns()
         while self._fresh and self._fresh[0][0] <= now:
             _, attempt = self._fresh.popleft()
@@ -124,7 +124,7 @@ class ForkServer:
         for forgotten in ends.keys() - known:
             self._journal.forget(forgotten)
         for name in sorted(known):
-            attempt = self._attempts[name] = Attempt(name)
+            attempt = self._attempts[name] = AttemptProcess(name)
             ended = ends.get(name, _VANISHED)
             if ended.result and not self._whole(name):
                 ended = _TORN
@@ -149,22 +149,22 @@ class ForkServer:
     def _linger_no_more(self) -> None:
         self._lingers = False
 
-    def _states(self) -> list[State]:
+    def _states(self) -> list[AttemptReport]:
         return [attempt.state for attempt in self._attempts.values()]
 
-    def _handle(self, request: Request) -> Done:
+    def _handle(self, request: Request) -> Reply:
         match request:
             case Start(id_, job):
-                return Done(id_, self._start(job))
+                return Reply(id_, self._start(job))
             case Stop(id_, attempt, grace_ns):
-                return Done(id_, self._stop(attempt, grace_ns))
+                return Reply(id_, self._stop(attempt, grace_ns))
             case Forget(id_, attempts):
-                return Done(id_, self._forget(attempts))
+                return Reply(id_, self._forget(attempts))
             case Renew(id_, until_ns):
                 self._renew(until_ns)
-                return Done(id_)
+                return Reply(id_)
 
-    def _start(self, job: Job) -> Refusal:
+    def _start(self, job: StartRequest) -> Refusal:
         if job.attempt in self._attempts:
             return Refusal.NONE
         if self._lease.over:
@@ -173,7 +173,7 @@ class ForkServer:
             self._spares.make(self._files.attempt(job.attempt))
         except OSError:
             return Refusal.NO_DISK
-        attempt = self._attempts[job.attempt] = Attempt(job.attempt, job)
+        attempt = self._attempts[job.attempt] = AttemptProcess(job.attempt, job)
         self._live[attempt.id] = attempt
         self._waiting[attempt] = job
         return Refusal.NONE
@@ -190,7 +190,7 @@ class ForkServer:
                 self._finish(attempt, grace_ns)
         return Refusal.NONE
 
-    def _finish(self, attempt: Attempt, grace_ns: int) -> None:
+    def _finish(self, attempt: AttemptProcess, grace_ns: int) -> None:
         """Sends SIGTERM and, after the grace, SIGKILL."""
         if grace_ns:
             self._nursery.ask_to_end(attempt)
@@ -237,7 +237,7 @@ class ForkServer:
         for attempt, job in jobs.items():
             del self._waiting[attempt]
             if (refusal := failed.get(attempt)) is not None:
-                self._end(attempt, Ended(EndKind.NOT_STARTED, refusal.code, refusal.sentence))
+                self._end(attempt, ExitInfo(ExitKind.NOT_STARTED, refusal.code, refusal.sentence))
                 continue
             self._caps.add(self._files.attempt(attempt.id).log)
             self._begins(attempt)
@@ -246,20 +246,20 @@ class ForkServer:
             else:
                 self._limit(attempt, BUILD_LIMIT_NS, _BUILT_TOO_LONG)
 
-    def _began(self, attempt: Attempt) -> None:
+    def _began(self, attempt: AttemptProcess) -> None:
         if attempt.ended is None and attempt.job is not None:
             attempt.phase = Phase.RUNNING
             self._begins(attempt)
             attempt.cancel_timers()
             self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
 
-    def _again(self, attempt: Attempt) -> None:
+    def _again(self, attempt: AttemptProcess) -> None:
         if attempt.job is not None:
             attempt.cancel_timers()
             attempt.pid, attempt.phase = 0, Phase.BUILDING
             self._waiting[attempt] = attempt.job
 
-    def _begins(self, attempt: Attempt) -> None:
+    def _begins(self, attempt: AttemptProcess) -> None:
         self._fresh.append((boottime_ns() + BEGINNING_NS, attempt))
         if len(self._fresh) == 1:
             self._loop.after(BEGINNING_NS, self._look_again)
@@ -269,7 +269,7 @@ class ForkServer:
         if self._fresh:
             self._loop.after(BEGINNING_NS, self._look_again)
 
-    def _limit(self, attempt: Attempt, span_ns: int, cause: Ended, grace_ns: int = 0) -> None:
+    def _limit(self, attempt: AttemptProcess, span_ns: int, cause: ExitInfo, grace_ns: int = 0) -> None:
         def over() -> None:
             if attempt.cause is None:
                 attempt.cause = cause
@@ -278,7 +278,7 @@ class ForkServer:
         if span_ns:
             attempt.timers.append(self._loop.after(span_ns, over))
 
-    def _end(self, attempt: Attempt, ended: Ended) -> None:
+    def _end(self, attempt: AttemptProcess, ended: ExitInfo) -> None:
         attempt.end(ended)
         del self._live[attempt.id]
         self._caps.remove(self._files.attempt(attempt.id).log)

@@ -7,28 +7,28 @@ from dataclasses import replace
 from functools import lru_cache
 
 from neorion.iris.adapters.runtimes.process import environ
-from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, NotStarted
-from neorion.iris.adapters.runtimes.process.layout import Place
-from neorion.iris.adapters.runtimes.process.protocol import Job
-from neorion.iris.adapters.runtimes.process.syscalls import Variables
+from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, TaskStartError
+from neorion.iris.adapters.runtimes.process.layout import AttemptDir
+from neorion.iris.adapters.runtimes.process.protocol import StartRequest
+from neorion.iris.adapters.runtimes.process.syscalls import EnvBlock
 from neorion.iris.adapters.runtimes.process.task import main
-from neorion.iris.adapters.runtimes.process.task.main import Host, Ready
+from neorion.iris.adapters.runtimes.process.task.main import ForkServerInfo, PreparedTask
 
 # Python changes these for itself; a program gets them as the kernel made them.
 _SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 _SMALL_BYTES = 1 << 14
 
 
-def open_log(place: Place) -> int:
+def open_log(place: AttemptDir) -> int:
     return os.open(place.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def spawns(job: Job) -> bool:
+def spawns(job: StartRequest) -> bool:
     """A bare program needs no copy of this interpreter: a third of the work of a fork."""
     return bool(job.argv) and not job.prepares and not job.limited
 
 
-def spawn(job: Job, host: Host, log: int) -> int:
+def spawn(job: StartRequest, host: ForkServerInfo, log: int) -> int:
     """Its orphans become children of the fork server while it still runs, known by their mark (`tree.owner`)."""
     work = host.files.attempt(job.attempt).work
     found = environ.variables(job, work)
@@ -51,13 +51,13 @@ def spawn(job: Job, host: Host, log: int) -> int:
     return pid
 
 
-def ready(job: Job, host: Host, group: str) -> Ready:
+def ready(job: StartRequest, host: ForkServerInfo, group: str) -> PreparedTask:
     """Makes everything that the attempt's process will find; `group` is what it joins."""
     place = host.files.attempt(job.attempt)
     found = environ.variables(job, place.work)
     function = b"" if job.argv else _small(job.function)
     log = open_log(place)
-    one = Ready(job, place, found, Variables(found), function, group, log)
+    one = PreparedTask(job, place, found, EnvBlock(found), function, group, log)
     if not job.prepares:
         return one
     try:
@@ -85,7 +85,7 @@ def _small(path: str) -> bytes:
     return found if len(found) < _SMALL_BYTES else b""
 
 
-def fork(one: Ready, host: Host) -> int | NotStarted:
+def fork(one: PreparedTask, host: ForkServerInfo) -> int | TaskStartError:
     try:
         pid = os.fork()
     except OSError as error:
@@ -95,7 +95,7 @@ def fork(one: Ready, host: Host) -> int | NotStarted:
     return pid
 
 
-def fork_pool(host: Host, group: str, log: int) -> tuple[int, socket.socket]:
+def fork_pool(host: ForkServerInfo, group: str, log: int) -> tuple[int, socket.socket]:
     ours, theirs = socket.socketpair()
     try:
         pid = os.fork()
@@ -107,5 +107,5 @@ def fork_pool(host: Host, group: str, log: int) -> tuple[int, socket.socket]:
     return pid, ours
 
 
-def _no_more(error: OSError) -> NotStarted:
-    return NotStarted(NOT_RUNNABLE, f"The worker cannot make another process: {error.strerror}.")
+def _no_more(error: OSError) -> TaskStartError:
+    return TaskStartError(NOT_RUNNABLE, f"The worker cannot make another process: {error.strerror}.")

@@ -15,7 +15,7 @@ from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 _SLEEP_MAX_MS = 3_600_000
 
 
-class Lease:
+class SharedLease:
     """Until when tasks may run, in memory that the guardian and the fork server share. Over until it is first renewed."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Lease:
         return self.left_ns == 0
 
 
-def guard(server: int, lease: Lease) -> None:
+def guard(server: int, lease: SharedLease) -> None:
     """Returns when the fork server and everything below it is gone."""
     handle = os.pidfd_open(server)
     poll = select.poll()
@@ -57,7 +57,7 @@ def guard(server: int, lease: Lease) -> None:
     _clear()
 
 
-def _timeout_ms(lease: Lease) -> float | None:
+def _timeout_ms(lease: SharedLease) -> float | None:
     return None if lease.over else min(lease.left_ns / 1e6 + 1, _SLEEP_MAX_MS)
 
 

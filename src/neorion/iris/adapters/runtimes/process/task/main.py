@@ -23,10 +23,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from neorion.iris.adapters.runtimes.process import cgroups, environ, result_file, syscalls
-from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, Built, NotStarted
+from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, Built, TaskStartError
 from neorion.iris.adapters.runtimes.process.forkserver import at_fork
-from neorion.iris.adapters.runtimes.process.layout import Files, Place
-from neorion.iris.adapters.runtimes.process.protocol import Job, frame, jobs
+from neorion.iris.adapters.runtimes.process.layout import AttemptDir, RuntimeLayout
+from neorion.iris.adapters.runtimes.process.protocol import StartRequest, frame, jobs
 from neorion.keel.base import Error
 
 _SIGCHLD = int(signal.SIGCHLD)
@@ -37,22 +37,22 @@ _CALLERS = (__name__, "neorion.iris.model.map_task")
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class ForkServerInfo:
     """What a child knows of the fork server it comes from."""
 
     pid: int
-    files: Files
-    groups: cgroups.Groups | None
+    files: RuntimeLayout
+    groups: cgroups.CgroupManager | None
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedTask:
     """An attempt as the fork server has made it ready. `begun`, where it is not -1, is told that the task itself begins."""
 
-    job: Job
-    place: Place
+    job: StartRequest
+    place: AttemptDir
     found: dict[str, str]
-    variables: syscalls.Variables
+    variables: syscalls.EnvBlock
     # The pickle of its function where that is small, and the same for many.
     function: bytes
     group: str
@@ -62,13 +62,13 @@ class Ready:
     started: int = -1
 
 
-def run_attempt(one: Ready, host: Host) -> NoReturn:
+def run_attempt(one: PreparedTask, host: ForkServerInfo) -> NoReturn:
     """A process for one attempt."""
     code = NOT_RUNNABLE
     try:
         _enter(host, one.log, one.begun)
         code = _task(one, host)
-    except NotStarted as refusal:
+    except TaskStartError as refusal:
         _refuse(one.place, refusal)
     except BaseException:  # noqa: BLE001 -- the last line of defence of a process that must end here
         traceback.print_exc()
@@ -77,7 +77,7 @@ def run_attempt(one: Ready, host: Host) -> NoReturn:
         os._exit(code)
 
 
-def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
+def run_pool(host: ForkServerInfo, group: str, line: socket, log: int) -> NoReturn:
     """A process for one attempt after the other. All of them share its directory, its modules and what they leave behind."""
     try:
         _enter(host, log, line.fileno())
@@ -86,7 +86,7 @@ def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
         os.chdir(home)
         at_fork.give()
         codec = jobs()
-        pool = _Pool(host, group, home, line)
+        pool = _WarmTaskLoop(host, group, home, line)
         while data := line.recv(_READ_BYTES):
             for job in codec.feed(data):
                 pool.run(job)
@@ -101,19 +101,19 @@ def run_pool(host: Host, group: str, line: socket, log: int) -> NoReturn:
 RUNNING = -1
 
 
-class _Pool:
+class _WarmTaskLoop:
     """What the attempts of a pool's process share."""
 
-    def __init__(self, host: Host, group: str, home: str, line: socket) -> None:
+    def __init__(self, host: ForkServerInfo, group: str, home: str, line: socket) -> None:
         self._host = host
         self._group = group
         self._home = home
         self._line = line
-        self._load = _Loader()
+        self._load = _FunctionCache()
         self._built: Built | None = None
         self._ready = False
 
-    def run(self, job: Job) -> None:
+    def run(self, job: StartRequest) -> None:
         place = self._host.files.attempt(job.attempt)
         _redirect(place.log)
         if not self._ready:
@@ -125,19 +125,22 @@ class _Pool:
         _flush()
         self._line.sendall(frame([code]))
 
-    def _prepare(self, job: Job, place: Place) -> None:
+    def _prepare(self, job: StartRequest, place: AttemptDir) -> None:
         try:
             _limit(job, self._host, self._group if job.limited else "")
             sys.path.insert(0, self._home)
             if job.prepares:
                 self._built = _prepare(job, self._host, self._home)
-        except (NotStarted, OSError) as error:
-            _refuse(place, error if isinstance(error, NotStarted) else NotStarted(NOT_RUNNABLE, str(error)))
+        except (TaskStartError, OSError) as error:
+            _refuse(
+                place,
+                error if isinstance(error, TaskStartError) else TaskStartError(NOT_RUNNABLE, str(error)),
+            )
             os._exit(NOT_RUNNABLE)
         self._ready = True
 
 
-def _enter(host: Host, log: int, keep: int) -> None:
+def _enter(host: ForkServerInfo, log: int, keep: int) -> None:
     """Leaves everything of the fork server behind: its session, its signal handlers, its files."""
     syscalls.die_with_parent(host.pid)
     syscalls.adopt_orphans()
@@ -150,7 +153,7 @@ def _enter(host: Host, log: int, keep: int) -> None:
     os.closerange(max(keep + 1, 3), _FDS_MAX)
 
 
-def _task(one: Ready, host: Host) -> int:
+def _task(one: PreparedTask, host: ForkServerInfo) -> int:
     job, place, found, variables = one.job, one.place, one.found, one.variables
     built: Built | None = None
     try:
@@ -160,10 +163,10 @@ def _task(one: Ready, host: Host) -> int:
         if one.begun >= 0:
             built = _prepare(job, host, place.work)
     except OSError as error:
-        raise NotStarted(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
+        raise TaskStartError(NOT_RUNNABLE, f"The worker could not set it up: {error}.") from error
     if built is not None:
         found = environ.variables(job, place.work, built)
-        variables = syscalls.Variables(found)
+        variables = syscalls.EnvBlock(found)
     path = environ.program(job.argv, found) if job.argv else ""
     if one.begun >= 0:
         os.write(one.begun, b"!")
@@ -177,25 +180,25 @@ def _task(one: Ready, host: Host) -> int:
     return code
 
 
-def _function(one: Ready) -> Any:  # noqa: ANN401 -- whatever the user pickled
+def _function(one: PreparedTask) -> Any:  # noqa: ANN401 -- whatever the user pickled
     return pickle.loads(one.function) if one.function else _unpickle(one.job.function)  # noqa: S301 -- the task's own function, in the task's own process
 
 
-def _limit(job: Job, host: Host, group: str) -> None:
+def _limit(job: StartRequest, host: ForkServerInfo, group: str) -> None:
     if group and host.groups is not None:
         host.groups.join(group)
     elif host.groups is None and job.limited:
         cgroups.join_limits(job.asked)
 
 
-def _prepare(job: Job, host: Host, work: str) -> Built | None:
+def _prepare(job: StartRequest, host: ForkServerInfo, work: str) -> Built | None:
     # Zip files and subprocesses are not every task's business, and each module loaded earlier is copied at each fork.
     from neorion.iris.adapters.runtimes.process.task.setup import prepare  # noqa: PLC0415 -- as said
 
     try:
         return prepare(job, host.files, Path(work))
     except Error as error:
-        raise NotStarted(NOT_RUNNABLE, error.sentence) from error
+        raise TaskStartError(NOT_RUNNABLE, error.sentence) from error
 
 
 def _execute(path: str, argv: list[str], found: dict[str, str]) -> NoReturn:
@@ -208,12 +211,12 @@ def _execute(path: str, argv: list[str], found: dict[str, str]) -> NoReturn:
         raise environ.unrunnable(argv, error) from error
 
 
-class _Loader:
+class _FunctionCache:
     """The function of a job, kept for the next attempt: its file never changes, because it is named by its content."""
 
     def __init__(self) -> None:
         self._path = ""
-        self._function: Callable[..., object] = _Loader
+        self._function: Callable[..., object] = _FunctionCache
 
     def __call__(self, path: str) -> Callable[..., object]:
         if path != self._path:
@@ -233,7 +236,7 @@ def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
         return pickle.load(file)  # noqa: S301 -- as above
 
 
-def _call(job: Job, place: Place, load: Callable[[], Callable[..., object]]) -> int:
+def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[..., object]]) -> int:
     began = syscalls.boottime_ns()
     value: object = None
     error: BaseException | None = None
@@ -292,7 +295,7 @@ def _redirect(log: str) -> None:
     os.close(fd)
 
 
-def _refuse(place: Place, refusal: NotStarted) -> None:
+def _refuse(place: AttemptDir, refusal: TaskStartError) -> None:
     sys.stderr.write(f"{refusal.sentence}\n")
     with open(place.refusal, "wb") as file:
         file.write(msgspec.msgpack.encode((refusal.code, refusal.sentence)))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process import environ, virtualenv
 from neorion.iris.adapters.runtimes.process.environ import Built
-from neorion.iris.adapters.runtimes.process.layout import Files
-from neorion.iris.adapters.runtimes.process.protocol import Job
+from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout
+from neorion.iris.adapters.runtimes.process.protocol import StartRequest
 from neorion.iris.adapters.runtimes.process.task.build_cache import alone, key_of
 from neorion.iris.adapters.runtimes.process.task.bundle import unpack
 from neorion.iris.adapters.runtimes.process.task.packages import installed
@@ -20,7 +20,7 @@ TAIL_LINES = 20
 TAIL_BYTES = 4096
 
 
-def prepare(job: Job, files: Files, work: Path) -> Built | None:
+def prepare(job: StartRequest, files: RuntimeLayout, work: Path) -> Built | None:
     """Builds the task's environment, where it has one, and lets this process import from it.
 
     Everything printed goes to the attempt's log.
@@ -47,7 +47,7 @@ def prepare(job: Job, files: Files, work: Path) -> Built | None:
     return built
 
 
-def _key(job: Job, work: Path) -> str:
+def _key(job: StartRequest, work: Path) -> str:
     """Jobs share an environment if they have the same packages, commands and files that these depend on."""
     files = virtualenv.named_files(job.setup, work) if job.bundle else []
     contents = [f"{path.relative_to(work)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files]
