@@ -30,7 +30,7 @@ from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.store import Store, migrations_in, open_store
 from neorion.navarch import state as navarch_state
 from neorion.navarch.agent.outbox import Outbox
-from neorion.navarch.agent.state_dir import Papers, Wallet
+from neorion.navarch.agent.state_dir import AgentCredentials, CredentialFile
 from neorion.navarch.app.control_plane import MIGRATIONS
 from neorion.navarch.model import NodeId, RepairStep
 from neorion.navarch.model import record as navarch_record
@@ -52,7 +52,7 @@ NAVARCH_TABLES: dict[str, type[Any]] = {
     "purchase": navarch_record.Purchase,
     "repair": navarch_record.Repair,
     "pool": navarch_record.PoolState,
-    "trouble": navarch_record.Trouble,
+    "trouble": navarch_record.FailureStreak,
     "installation": navarch_codec.Installation,
 }
 
@@ -112,7 +112,7 @@ async def test_records_of_iris_are_written_as_they_always_were(tmp_path: Path):
 async def test_a_control_plane_starts_from_an_old_store(tmp_path: Path):
     async with navarch_store(tmp_path) as store:
         journal = navarch_state.Journal(store, SystemClock(), system_rng())
-        book = navarch_state.Book(journal)
+        book = navarch_state.FleetState(journal)
         await navarch_state.load(store, book, WHEN)
         node = NodeId("node-1")
         assert book.nodes[node].place.price == 2.5
@@ -188,7 +188,9 @@ def test_the_slices_of_an_old_controller_are_found_again(tmp_path: Path):
 async def test_an_agent_goes_on_where_an_older_one_stopped(tmp_path: Path):
     for name in ("papers.json", "outbox.jsonl"):
         shutil.copy(RECORDED / name, tmp_path)
-    assert Wallet.kept_in(tmp_path / "papers.json", SystemIds()).papers == Papers("a secret", "a token")
+    assert CredentialFile.kept_in(tmp_path / "papers.json", SystemIds()).papers == AgentCredentials(
+        "a secret", "a token"
+    )
     assert json.decode((tmp_path / "papers.json").read_bytes()) == json.decode(read("papers.json"))
     waiting = await Outbox("boot-2", tmp_path / "outbox.jsonl").next_batch()
     assert (waiting.boot, waiting.first, [event.gpu for event in waiting.events]) == ("boot-1", 2, [1, 2])

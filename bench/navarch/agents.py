@@ -32,12 +32,26 @@ from neorion.keel.rpc import serve
 from neorion.keel.store import open_store
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.null import NoDemand, NoScheduler
-from neorion.navarch.adapters.policy_engine import ProcessJudge
-from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
-from neorion.navarch.controllers.context import World
-from neorion.navarch.model import Node, NodeId, NodeState, Place, PoolSpec, PoolState
+from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
+from neorion.navarch.app.control_plane import (
+    MIGRATIONS,
+    ControlPlane,
+    ControlPlaneSettings,
+    Dependencies,
+    build,
+)
+from neorion.navarch.controllers.context import Backends
+from neorion.navarch.model import Node, NodeId, NodeState, Placement, PoolSpec, PoolState
 from neorion.navarch.model.gen import navarch_pb as pb
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Offer, Scaling, Timing
+from neorion.navarch.model.spec import (
+    Budget,
+    CommonCause,
+    CountOrPercent,
+    HealthRules,
+    Offer,
+    Scaling,
+    Timing,
+)
 
 IN_FLIGHT = 32
 CALLS = 2_000
@@ -62,7 +76,7 @@ class Stopwatch(NoScheduler):
 
 def spec(nodes: int) -> PoolSpec:
     """Nothing is held back: what is measured is the way from a fault to a cordon."""
-    rules = HealthRules(budgets=(Budget(Amount(count=nodes)),), cause=CommonCause(least=nodes + 1))
+    rules = HealthRules(budgets=(Budget(CountOrPercent(count=nodes)),), cause=CommonCause(least=nodes + 1))
     # Agents of a bench are silent between its rounds, and on a busy machine for long.
     timing = Timing(silence=Duration.of(hours=1))
     return PoolSpec(
@@ -70,7 +84,7 @@ def spec(nodes: int) -> PoolSpec:
     )
 
 
-def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
+def populate(plane: ControlPlane, cloud: FakeCloud, nodes: int) -> list[str]:
     """So many nodes that serve, and the tokens of their agents."""
     deck = plane.fleet.deck
     tokens: list[str] = []
@@ -84,7 +98,7 @@ def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
             Node(
                 node,
                 POOL,
-                Place("fake", TYPE, REGION),
+                Placement("fake", TYPE, REGION),
                 now,
                 now,
                 NodeState.ACTIVE,
@@ -98,17 +112,17 @@ def populate(plane: Plane, cloud: FakeCloud, nodes: int) -> list[str]:
 
 
 @asynccontextmanager
-async def plane_of(nodes: int, folder: Path) -> AsyncGenerator[tuple[Plane, FakeCloud]]:
+async def plane_of(nodes: int, folder: Path) -> AsyncGenerator[tuple[ControlPlane, FakeCloud]]:
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     cloud = FakeCloud(clock, rng, FakeCloudOptions(boot=Duration(0)))
     policies = {"default": default_policy()}
     async with (
-        ProcessJudge(policies) as judge,
+        SubprocessPolicyEngine(policies) as judge,
         open_store(folder / "navarch.db", migrations=MIGRATIONS, clock=clock) as store,
         build(
-            Settings({POOL: spec(nodes)}, "operator-token"),
-            World({"fake": FakeProvider("fake", cloud)}, Stopwatch(), NoDemand(), judge),
-            Parts(store, clock, ids, rng),
+            ControlPlaneSettings({POOL: spec(nodes)}, "operator-token"),
+            Backends({"fake": FakeProvider("fake", cloud)}, Stopwatch(), NoDemand(), judge),
+            Dependencies(store, clock, ids, rng),
         ) as plane,
     ):
         yield plane, cloud

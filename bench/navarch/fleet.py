@@ -17,27 +17,27 @@ from bench.kit import Report
 from neorion.keel.base import Duration
 from neorion.keel.sim import SimulationLimits, World, simulate
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.app.simulation import Scene, Stage, Troubles
+from neorion.navarch.app.simulation import FailureRates, Scenario, SimulatedFleet
 from neorion.navarch.model import PoolSpec
-from neorion.navarch.model.spec import Offer, Scaling, Spending
+from neorion.navarch.model.spec import Offer, Scaling, SpendLimits
 
 DAY = Duration.of(hours=24)
 # Published rates are a few faults a day for a thousand nodes; ten times that keeps every part busy.
 WEAR = 10.0
 
 
-def scene(nodes: int, wear: float) -> Scene:
+def scene(nodes: int, wear: float) -> Scenario:
     spec = PoolSpec(
         "training",
         (Offer("fake", "gpu_8x_h100_sxm5", ("us-west-2",)),),
         scaling=Scaling(nodes, nodes),
-        spending=Spending(per_hour=2 * nodes),
+        spending=SpendLimits(per_hour=2 * nodes),
     )
-    return Scene({spec.name: spec}, {"default": default_policy()}, Troubles(wear=wear, bugs=wear))
+    return Scenario({spec.name: spec}, {"default": default_policy()}, FailureRates(wear=wear, bugs=wear))
 
 
 async def days(world: World, nodes: int, count: int, wear: float) -> None:
-    stage = Stage(world, scene(nodes, wear))
+    stage = SimulatedFleet(world, scene(nodes, wear))
     stage.start()
     before = time.process_time()
     assert await stage.settled(Duration.of(hours=2))

@@ -24,9 +24,9 @@ print("done")
 JUDGE = """
 import anyio
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
 async def main():
-    async with ProcessJudge({"default": default_policy()}) as judge:
+    async with SubprocessPolicyEngine({"default": default_policy()}) as judge:
         await judge.judge("default", [{"event": {}}])
 anyio.run(main)
 print("done")

@@ -9,10 +9,10 @@ import pytest
 
 from neorion.keel.base import NotFound
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.policy_engine import InlineJudge, ProcessJudge
-from neorion.navarch.decide.policy import Past, Policy, Rule, situation
+from neorion.navarch.adapters.policy_engine import InlinePolicyEngine, SubprocessPolicyEngine
+from neorion.navarch.decide.policy import NodeHistory, Policy, Rule, situation
 from neorion.navarch.model import EventKind, Health, HealthEvent
-from neorion.navarch.ports import Judge
+from neorion.navarch.ports import PolicyEngine
 from neorion.navarch.testing import NOW, node
 
 pytestmark = pytest.mark.anyio
@@ -24,34 +24,34 @@ POLICIES = {
 
 
 def seen(code: int) -> dict[str, Any]:
-    return situation(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), Past(), NOW)
+    return situation(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), NodeHistory(), NOW)
 
 
 @pytest.fixture(params=["inline", "process"])
-async def judge(request: pytest.FixtureRequest) -> AsyncGenerator[Judge]:
+async def judge(request: pytest.FixtureRequest) -> AsyncGenerator[PolicyEngine]:
     if request.param == "inline":
-        yield InlineJudge(POLICIES)
+        yield InlinePolicyEngine(POLICIES)
         return
-    async with ProcessJudge(POLICIES) as found:
+    async with SubprocessPolicyEngine(POLICIES) as found:
         yield found
 
 
-async def test_every_situation_gets_its_verdict_in_order(judge: Judge):
+async def test_every_situation_gets_its_verdict_in_order(judge: PolicyEngine):
     verdicts = await judge.judge("default", [seen(79), seen(13), seen(74)])
     assert [one.result for one in verdicts] == [Health.UNHEALTHY, Health.HEALTHY, Health.UNHEALTHY]
     assert [one.certain for one in verdicts] == [True, False, False]
 
 
-async def test_each_policy_judges_by_its_own_rules(judge: Judge):
+async def test_each_policy_judges_by_its_own_rules(judge: PolicyEngine):
     (found,) = await judge.judge("strict", [seen(13)])
     assert (found.rule, found.result) == ("everything", Health.UNHEALTHY)
 
 
-async def test_nothing_to_judge_is_no_verdict(judge: Judge):
+async def test_nothing_to_judge_is_no_verdict(judge: PolicyEngine):
     assert await judge.judge("default", []) == []
 
 
-async def test_a_policy_that_does_not_exist_is_told_with_a_suggestion(judge: Judge):
+async def test_a_policy_that_does_not_exist_is_told_with_a_suggestion(judge: PolicyEngine):
     with pytest.raises(NotFound) as missing:
         await judge.judge("defualt", [seen(79)])
     assert "default" in missing.value.hint
@@ -69,7 +69,7 @@ SLOW = (
 @pytest.mark.timeout(360)  # a child is started three times, and each may use up its second of processor time
 async def test_a_rule_that_never_ends_costs_a_verdict_and_nothing_else():
     policies = {"slow": Policy("slow", (Rule("bomb", f"event.xid == 1 && {SLOW}", Health.UNHEALTHY),))}
-    async with ProcessJudge(policies) as judge:
+    async with SubprocessPolicyEngine(policies) as judge:
         harmless, bomb, after = await judge.judge("slow", [seen(2), seen(1), seen(2)])
         assert (harmless.result, after.result) == (Health.HEALTHY, Health.HEALTHY)
         assert bomb.result is Health.DEGRADED
@@ -78,7 +78,7 @@ async def test_a_rule_that_never_ends_costs_a_verdict_and_nothing_else():
         assert again.result is Health.HEALTHY
 
 
-async def test_many_who_ask_at_once_get_each_their_own_verdicts(judge: Judge):
+async def test_many_who_ask_at_once_get_each_their_own_verdicts(judge: PolicyEngine):
     codes, found = [79, 13, 74, 31, 48] * 8, dict[int, list[Health]]()
 
     async def ask(number: int, policy: str, *asked: int) -> None:
@@ -93,7 +93,7 @@ async def test_many_who_ask_at_once_get_each_their_own_verdicts(judge: Judge):
         assert found[number] == [alone[0].result] * (number % 4)
 
 
-async def test_who_goes_away_leaves_no_answer_to_the_next(judge: Judge):
+async def test_who_goes_away_leaves_no_answer_to_the_next(judge: PolicyEngine):
     for steps in range(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(judge.judge, "strict", [seen(13)] * 50)
@@ -104,11 +104,11 @@ async def test_who_goes_away_leaves_no_answer_to_the_next(judge: Judge):
         assert found.rule == "application-error"
 
 
-async def test_a_situation_may_leave_out_what_the_policy_does_not_see(judge: Judge):
+async def test_a_situation_may_leave_out_what_the_policy_does_not_see(judge: PolicyEngine):
     event = HealthEvent(NOW, EventKind.XID, gpu=0, xid=79)
     assert judge.sees("default") >= {"event", "history"}
     assert judge.sees("strict") == frozenset()
     for policy in POLICIES:
-        short = situation(event, node(), Past(), NOW, judge.sees(policy))
-        whole = situation(event, node(), Past(), NOW)
+        short = situation(event, node(), NodeHistory(), NOW, judge.sees(policy))
+        whole = situation(event, node(), NodeHistory(), NOW)
         assert await judge.judge(policy, [short]) == await judge.judge(policy, [whole])

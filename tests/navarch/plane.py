@@ -14,13 +14,19 @@ from neorion.keel.store import InlineExecutor, MemoryDisk, open_store
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.null import NoDemand, NoScheduler
-from neorion.navarch.adapters.policy_engine import InlineJudge
-from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
-from neorion.navarch.controllers.context import World
+from neorion.navarch.adapters.policy_engine import InlinePolicyEngine
+from neorion.navarch.app.control_plane import (
+    MIGRATIONS,
+    ControlPlane,
+    ControlPlaneSettings,
+    Dependencies,
+    build,
+)
+from neorion.navarch.controllers.context import Backends
 from neorion.navarch.model import Node, NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import AgentServiceClient, FleetServiceClient
-from neorion.navarch.ports import Outfitter
+from neorion.navarch.ports import Bootstrapper
 
 OPERATOR = "operator-secret"
 JOIN = "join-secret"
@@ -31,7 +37,7 @@ INSTANT = FakeCloudOptions(boot=Duration(0), stop=Duration(0))
 class Running:
     """One control plane, and how to speak to it as anybody."""
 
-    plane: Plane
+    plane: ControlPlane
     cloud: FakeCloud
     provider: FakeProvider
     dial: Callable[[str | None], Channel]
@@ -100,20 +106,20 @@ async def running(
     disk: MemoryDisk | None = None,
     cloud: FakeCloud | None = None,
     seller: type[FakeProvider] = FakeProvider,
-    outfitter: Outfitter | None = None,
+    outfitter: Bootstrapper | None = None,
     others: Sequence[Provider] = (),
 ) -> AsyncGenerator[Running]:
     clock, rng = SystemClock(), seeded_rng(1)
     found = cloud or FakeCloud(clock, rng, behaviour)
     provider = seller("fake", found)
     providers: dict[str, Provider] = {one.name: one for one in (provider, *others)}
-    judge = InlineJudge({"default": default_policy()})
-    world = World(providers, NoScheduler(), NoDemand(), judge, outfitter)
-    settings = Settings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
+    judge = InlinePolicyEngine({"default": default_policy()})
+    world = Backends(providers, NoScheduler(), NoDemand(), judge, outfitter)
+    settings = ControlPlaneSettings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
     async with open_store(
         disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineExecutor()
     ) as store:
-        parts = Parts(store, clock, SystemIds(), rng, Metrics())
+        parts = Dependencies(store, clock, SystemIds(), rng, Metrics())
         async with build(settings, world, parts) as plane, MemoryTransport(plane.app) as transport:
 
             def dial(token: str | None) -> Channel:

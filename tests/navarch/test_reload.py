@@ -11,9 +11,9 @@ from neorion.keel.base import Error, Instant
 from neorion.keel.http.client import Request, fetch
 from neorion.keel.rpc import http_transport
 from neorion.keel.run.process import only_error
-from neorion.navarch.app.reload import Reloader, Source
-from neorion.navarch.app.server import Serving, serving
-from neorion.navarch.decide.policy import Past, situation
+from neorion.navarch.app.reload import ConfigSource, Reloader
+from neorion.navarch.app.server import RunningControlPlane, serving
+from neorion.navarch.decide.policy import NodeHistory, situation
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import node
 from tests.navarch.processes import Fleet
@@ -39,9 +39,9 @@ def write(
 
 
 @asynccontextmanager
-async def reloading(folder: Path) -> AsyncGenerator[tuple[Serving, Reloader]]:
+async def reloading(folder: Path) -> AsyncGenerator[tuple[RunningControlPlane, Reloader]]:
     write(folder)
-    source = Source(folder / "config.yaml", {"HOME": str(folder)})
+    source = ConfigSource(folder / "config.yaml", {"HOME": str(folder)})
     file = source.read()
     async with serving(file, folder, source.env) as running:
         yield running, Reloader(source, file, running.plane)
@@ -60,7 +60,7 @@ async def test_a_changed_policy_judges_from_then_on(tmp_path: Path):
     async with reloading(tmp_path) as (running, reloader):
         judge = running.plane.fleet.deck.world.judge
         event = HealthEvent(Instant(1), EventKind.THERMAL)
-        seen = situation(event, node(), Past(), Instant(1))
+        seen = situation(event, node(), NodeHistory(), Instant(1))
         assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["first"]
         write(tmp_path, rule="second")
         assert await reloader.reload() == ["policy policy.yaml"]
@@ -123,7 +123,7 @@ async def test_who_starts_again_without_what_has_nodes_is_refused(
     (tmp_path / "config.yaml").write_text(
         text.replace(before, after).replace("{ boot:", "{ type: fake, boot:")
     )
-    source = Source(tmp_path / "config.yaml", {"HOME": str(tmp_path)})
+    source = ConfigSource(tmp_path / "config.yaml", {"HOME": str(tmp_path)})
     with pytest.raises(BaseExceptionGroup) as refused:
         async with serving(source.read(), tmp_path, source.env):
             pass

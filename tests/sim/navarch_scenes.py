@@ -4,14 +4,23 @@ from random import Random  # noqa: TID251 -- its type alone: the world makes it
 
 from neorion.keel.base import Duration
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.app.control_plane import Rhythm
-from neorion.navarch.app.simulation.scenario import Scene, Troubles
+from neorion.navarch.app.control_plane import LoopIntervals
+from neorion.navarch.app.simulation.scenario import FailureRates, Scenario
 from neorion.navarch.model import PoolSpec
-from neorion.navarch.model.spec import Amount, Budget, HealthRules, Offer, Scaling, Spending, Strategy, Timing
+from neorion.navarch.model.spec import (
+    Budget,
+    CountOrPercent,
+    HealthRules,
+    Offer,
+    Scaling,
+    SpendLimits,
+    Strategy,
+    Timing,
+)
 
 POLICIES = {"default": default_policy()}
 # A day of a small fleet in a fraction of a second: agents beat every ten minutes, and loops count on being woken.
-SLOW = Rhythm(
+SLOW = LoopIntervals(
     tick=Duration.of(minutes=20),
     sweep=Duration.of(minutes=10),
     retention=Duration.of(minutes=60),
@@ -25,11 +34,11 @@ _TIMING = Timing(
 )
 
 
-def small_fleet(rng: Random) -> Scene:
+def small_fleet(rng: Random) -> Scenario:
     """Another fleet for every seed."""
     nodes = rng.randrange(20, 51)
     clouds = rng.choice((("east",), ("east", "west")))
-    budget = rng.choice((Amount(count=1), Amount(count=3), Amount(percent=10)))
+    budget = rng.choice((CountOrPercent(count=1), CountOrPercent(count=3), CountOrPercent(percent=10)))
     spec = PoolSpec(
         "training",
         tuple(
@@ -37,12 +46,17 @@ def small_fleet(rng: Random) -> Scene:
             for index, name in enumerate(clouds)
         ),
         rng.choice((Strategy.PRIORITY, Strategy.ROUND_ROBIN)),
-        Scaling(nodes, nodes, rng.randrange(0, 3), surge=rng.choice((Amount(count=0), Amount(percent=10)))),
+        Scaling(
+            nodes,
+            nodes,
+            rng.randrange(0, 3),
+            surge=rng.choice((CountOrPercent(count=0), CountOrPercent(percent=10))),
+        ),
         HealthRules(budgets=(Budget(budget),)),
         _TIMING,
-        Spending(per_hour=2 * nodes),
+        SpendLimits(per_hour=2 * nodes),
     )
-    return Scene(
+    return Scenario(
         {spec.name: spec},
         POLICIES,
         small_storm(rng),
@@ -53,24 +67,26 @@ def small_fleet(rng: Random) -> Scene:
     )
 
 
-def large_fleet() -> Scene:
+def large_fleet() -> Scenario:
     """A thousand nodes at default intervals for five days, ten times as unlucky as published."""
     spec = PoolSpec(
         "training",
         (Offer("east", "gpu_8x_h100_sxm5", ("us-1",), ("us-1a", "us-1b")),),
         scaling=Scaling(1_000, 1_000, 10),
-        spending=Spending(per_hour=2_000),
+        spending=SpendLimits(per_hour=2_000),
     )
-    troubles = Troubles(
+    troubles = FailureRates(
         wear=10, bugs=10, racks=1, cascade=0.1, rollouts=0.2, rollout_share=0.05, outages=1, stockouts=1,
         quotas=0.5, blinds=0.5, lost=0.02, wedged=0.004, unfit=0.004, kills=1, kill_at_points=0.0005,
     )  # fmt: skip
-    return Scene({spec.name: spec}, POLICIES, troubles, Duration.of(hours=5 * 24), calm=Duration.of(hours=24))
+    return Scenario(
+        {spec.name: spec}, POLICIES, troubles, Duration.of(hours=5 * 24), calm=Duration.of(hours=24)
+    )
 
 
-def small_storm(rng: Random) -> Troubles:
+def small_storm(rng: Random) -> FailureRates:
     """A year's worth of troubles in a day."""
-    return Troubles(
+    return FailureRates(
         wear=rng.uniform(20, 120),
         bugs=rng.uniform(20, 200),
         racks=rng.choice((0.0, 1.0)),

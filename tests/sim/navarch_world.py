@@ -16,17 +16,23 @@ from neorion.keel.sim import Host, World
 from neorion.keel.store import EventRecord, InlineExecutor, MemoryDisk, Store, open_store
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.null import NoDemand
-from neorion.navarch.adapters.policy_engine import InlineJudge
+from neorion.navarch.adapters.policy_engine import InlinePolicyEngine
 from neorion.navarch.adapters.probes import FakeProbe
-from neorion.navarch.agent import Agent, Identity
-from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
-from neorion.navarch.controllers.context import World as Outside
+from neorion.navarch.agent import Agent, HostIdentity
+from neorion.navarch.app.control_plane import (
+    MIGRATIONS,
+    ControlPlane,
+    ControlPlaneSettings,
+    Dependencies,
+    build,
+)
+from neorion.navarch.controllers.context import Backends as Outside
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.policy import Policy, Rule
 from neorion.navarch.model import Health, Node, NodeId, NodeState, PoolSpec
 from neorion.navarch.model.spec import HealthRules, Offer, Scaling
-from neorion.navarch.ports import Drain
-from neorion.navarch.state import Line, story_of
+from neorion.navarch.ports import DrainProgress
+from neorion.navarch.state import HistoryEntry, story_of
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
 TOKEN = "operator-secret"
@@ -37,7 +43,7 @@ RESTARTS = Policy(
 )
 # And of somebody who would rather replace too many nodes than too few.
 HARSH = Policy("harsh", (Rule("all", "true", Health.UNHEALTHY, Remedy.REPLACE, certain=True),))
-_JUDGE = InlineJudge({"default": default_policy(), RESTARTS.name: RESTARTS, HARSH.name: HARSH})
+_JUDGE = InlinePolicyEngine({"default": default_policy(), RESTARTS.name: RESTARTS, HARSH.name: HARSH})
 
 
 def pool(
@@ -69,14 +75,14 @@ class Work:
     async def uncordon(self, node: Node) -> None:
         self.cordoned.discard(node.id)
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del why
         now = self._world.clock.now()
         begun = self._begun.setdefault(node.id, now)
         if now.since(begun) < self._leaves_after and left:
-            return Drain(done=False, left=1, sentence="one job is still running")
+            return DrainProgress(done=False, left=1, sentence="one job is still running")
         self.drained[node.id] = now
-        return Drain(done=True, sentence="its jobs have left")
+        return DrainProgress(done=True, sentence="its jobs have left")
 
     async def forget(self, node: Node) -> None:
         self.cordoned.discard(node.id)
@@ -94,7 +100,7 @@ class Fleet:
         self.work = Work(world, Duration.of(seconds=30))
         self.control = world.host("controller")
         self.machines = world.host("machines")
-        self.plane: Plane | None = None
+        self.plane: ControlPlane | None = None
         self.store: Store | None = None
         self.lives = 0
         self._disk = MemoryDisk()
@@ -141,7 +147,7 @@ class Fleet:
 
         await self.until(quiet, most_s)
 
-    async def story(self, subject: str) -> list[tuple[EventRecord, Line]]:
+    async def story(self, subject: str) -> list[tuple[EventRecord, HistoryEntry]]:
         assert self.plane is not None
         await self.plane.fleet.deck.journal.durable()
         return await story_of(self.plane.fleet.deck.store, subject, 500)
@@ -153,11 +159,11 @@ class Fleet:
         self._disk.crash()
         self.lives += 1
         outside = Outside({"fake": self.provider}, self.work, NoDemand(), _JUDGE)
-        settings = Settings(specs=self.specs, token=TOKEN)
+        settings = ControlPlaneSettings(specs=self.specs, token=TOKEN)
         async with open_store(
             self._disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineExecutor()
         ) as store:
-            parts = Parts(store, host.clock, host.ids, host.rng)
+            parts = Dependencies(store, host.clock, host.ids, host.rng)
             async with build(settings, outside, parts) as plane:
                 # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
                 await host.clock.sleep(Duration.of(ms=1))
@@ -167,7 +173,7 @@ class Fleet:
 
     async def _run_machines(self, host: Host) -> None:
         async def reside(machine: FakeMachine) -> None:
-            who = Identity(machine.intent.id, machine=machine.id)
+            who = HostIdentity(machine.intent.id, machine=machine.id)
             probe = FakeProbe(machine, host.clock)
             await Agent(who, probe, partial(self._dial, host), host.clock, host.ids, host.rng).run(TOKEN)
 

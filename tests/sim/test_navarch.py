@@ -10,7 +10,7 @@ from neorion.keel.sim import Crash, SimulationLimits, World, explore, seeds
 from neorion.navarch.decide import explain_pool
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.model import Health, NodeState, RepairStep
-from neorion.navarch.model.spec import Amount, Budget, HealthRules
+from neorion.navarch.model.spec import Budget, CountOrPercent, HealthRules
 from tests.sim.navarch_world import Fleet, fleet, pool
 
 LONG = SimulationLimits(steps=20_000_000)
@@ -173,7 +173,7 @@ async def test_nodes_that_were_only_cut_off_go_on_where_they_were(world: World):
 
 @seeds(1, limits=LONG)
 async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(world: World):
-    rules = HealthRules(budgets=(Budget(Amount(count=4)),))
+    rules = HealthRules(budgets=(Budget(CountOrPercent(count=4)),))
     async with fleet(world, [pool(40, spares=3, health=rules)]) as navarch:
         await navarch.settled(40)
         await navarch.until(lambda: len(navarch.nodes(NodeState.SPARE)) == 3)

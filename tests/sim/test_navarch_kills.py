@@ -9,9 +9,9 @@ import pytest
 from neorion.keel.base import Duration
 from neorion.keel.sim import Crash, SimulationLimits, World, simulate
 from neorion.navarch.app.simulation.failure_modes import ILLS
-from neorion.navarch.app.simulation.invariants import Laws
-from neorion.navarch.app.simulation.scenario import Scene, Troubles
-from neorion.navarch.app.simulation.simulated_fleet import Stage
+from neorion.navarch.app.simulation.invariants import InvariantChecker
+from neorion.navarch.app.simulation.scenario import FailureRates, Scenario
+from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 from neorion.navarch.model import PoolSpec, RepairStep
 from neorion.navarch.model.spec import Offer, Scaling
 from tests.sim.navarch_scenes import POLICIES
@@ -37,14 +37,14 @@ NODES = 2
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 
 
-def scene() -> Scene:
+def scene() -> Scenario:
     spec = PoolSpec(
         "training",
         (Offer("east", "gpu_8x_h100_sxm5", ("us-1",)),),
         scaling=Scaling(least=NODES, most=NODES),
     )
-    calm = Troubles(wear=0, bugs=0)
-    return Scene(
+    calm = FailureRates(wear=0, bugs=0)
+    return Scenario(
         {spec.name: spec},
         POLICIES,
         calm,
@@ -58,8 +58,8 @@ def replacement(before: Callable[[World], None]) -> Callable[[World], Coroutine[
     """How often each point was passed between the fault and the end of the replacement."""
 
     async def scenario(world: World) -> dict[str, int]:
-        stage = Stage(world, scene())
-        laws = Laws(stage)
+        stage = SimulatedFleet(world, scene())
+        laws = InvariantChecker(stage)
         stage.start()
         passes: dict[str, int] = {}
         async with anyio.create_task_group() as tasks:

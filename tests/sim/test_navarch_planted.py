@@ -10,9 +10,9 @@ from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.sim import SimulationLimits, World, explore
 from neorion.navarch.app.simulation.runner import play
-from neorion.navarch.controllers.agent_reports import Reports
-from neorion.navarch.controllers.garbage_collection import Sweep
-from neorion.navarch.controllers.provisioning import Buyer
+from neorion.navarch.controllers.agent_reports import AgentReports
+from neorion.navarch.controllers.garbage_collection import GarbageCollector
+from neorion.navarch.controllers.provisioning import Provisioner
 from neorion.navarch.decide import repair
 from neorion.navarch.decide.policy import Policy
 from neorion.navarch.model import Health, Hold
@@ -45,14 +45,14 @@ def unbounded_budget(patch: pytest.MonkeyPatch) -> None:
 
 def forgotten_intent(patch: pytest.MonkeyPatch) -> None:
     """Asks under another name whenever it asks again."""
-    original = Buyer._intent
+    original = Provisioner._intent
     asked: list[int] = []
 
-    def fresh(self: Buyer, purchase: Any) -> Intent:
+    def fresh(self: Provisioner, purchase: Any) -> Intent:
         asked.append(1)
         return replace(original(self, purchase), id=IntentId(f"buy-{len(asked)}"))
 
-    patch.setattr(Buyer, "_intent", fresh)
+    patch.setattr(Provisioner, "_intent", fresh)
 
 
 def nothing_durable(patch: pytest.MonkeyPatch) -> None:
@@ -76,10 +76,10 @@ def application_errors_cost_nodes(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_sweep(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(_: Sweep) -> None:
+    async def nothing(_: GarbageCollector) -> None:
         return
 
-    patch.setattr(Sweep, "tick", nothing)
+    patch.setattr(GarbageCollector, "tick", nothing)
 
 
 def silent_holds(patch: pytest.MonkeyPatch) -> None:
@@ -93,14 +93,14 @@ def silent_holds(patch: pytest.MonkeyPatch) -> None:
 
 
 def writes_every_heartbeat(patch: pytest.MonkeyPatch) -> None:
-    original = Reports.heartbeat
+    original = AgentReports.heartbeat
 
-    def heartbeat(self: Reports, *args: Any, **options: Any) -> Any:
+    def heartbeat(self: AgentReports, *args: Any, **options: Any) -> Any:
         node = original(self, *args, **options)
         self._moves.change(node)
         return node
 
-    patch.setattr(Reports, "heartbeat", heartbeat)
+    patch.setattr(AgentReports, "heartbeat", heartbeat)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from neorion.keel.base import Duration
 from neorion.keel.sim import SimulationLimits, World, explore, simulate
-from neorion.navarch.app.simulation import Scene, play
+from neorion.navarch.app.simulation import Scenario, play
 from tests.sim.navarch_scenes import large_fleet, small_fleet
 
 LIMITS = SimulationLimits(steps=300_000)
@@ -22,7 +22,7 @@ async def a_day(world: World) -> None:
     await play(world, small_fleet(world.chance("fleet")))
 
 
-async def play_all(world: World, scene: Scene) -> None:
+async def play_all(world: World, scene: Scenario) -> None:
     await play(world, scene)
 
 

@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.model import Demand, HealthEvent, Node, Verdict
+from neorion.navarch.model import Demand, HealthEvent, Node, PolicyResult
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class DrainProgress:
     """How far a drain has come. `left` is how much still runs, and `sentence` what it waits for."""
 
     done: bool
@@ -36,7 +36,7 @@ class Scheduler(Protocol):
 
     async def uncordon(self, node: Node) -> None: ...
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         """Asks the work to leave, and tells how far that is. Called again until it is done; `left` is the patience that remains."""
         ...
 
@@ -51,20 +51,20 @@ class DemandSource(Protocol):
     async def demand(self, pool: str) -> Demand: ...
 
 
-class Judge(Protocol):
+class PolicyEngine(Protocol):
     """Judges situations by a policy, within limits of time and memory. Situations are those of `decide.policy`."""
 
     def sees(self, policy: str) -> frozenset[str]:
         """The variables that the policy's rules look at: a situation may leave out the others."""
         ...
 
-    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
+    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         """One verdict for each, in order. NotFound for a policy that does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SshTarget:
     """How a new machine is entered, and how it proves that it is the one.
 
     It was given a host key made of `seed`. With `first_contact` it was not: then the key that it shows first is believed, and
@@ -81,7 +81,7 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CommandResult:
     """What came of a command: its status, or None and why it has none; and the end of what it said."""
 
     status: int | None
@@ -94,17 +94,17 @@ class Shell(Protocol):
 
     host_key: str
 
-    async def run(self, command: str) -> Said: ...
+    async def run(self, command: str) -> CommandResult: ...
 
 
-class Outfitter(Protocol):
+class Bootstrapper(Protocol):
     """Whoever sets new machines up."""
 
     def startup(self, seed: bytes) -> str:
         """The script of a machine's first boot, which gives it the host key made of `seed`; always the same for one seed."""
         ...
 
-    def enter(self, door: Door) -> AbstractAsyncContextManager[Shell]:
+    def enter(self, door: SshTarget) -> AbstractAsyncContextManager[Shell]:
         """Retry while it does not answer, or is not who it should be."""
         ...
 

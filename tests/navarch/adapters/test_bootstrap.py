@@ -20,13 +20,13 @@ from neorion.capacity.fake import FakeProvider
 from neorion.capacity.provider import Machine, MachineId
 from neorion.keel.base import Denied, Invalid, Retry
 from neorion.keel.store import MemoryDisk
-from neorion.navarch.adapters.bootstrap import SshOutfitter
+from neorion.navarch.adapters.bootstrap import SshBootstrapper
 from neorion.navarch.adapters.bootstrap.host_key import private_key, public_key, startup_script
 from neorion.navarch.model import NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.setup_template import filled
 from neorion.navarch.model.spec import Bootstrap
-from neorion.navarch.ports import Door
+from neorion.navarch.ports import SshTarget
 from neorion.navarch.testing import spec
 from tests.navarch.plane import Running, running
 from tools import system
@@ -155,7 +155,7 @@ async def test_a_machine_is_set_up_by_commands_that_know_who_it_is(place: Place)
         f"echo {{{{.NodeID}}}} {{{{ .ControlPlane }}}} {{{{.Pool}}}} {{{{.Region}}}} > {log}",
         f"echo second >> {log}; echo {{{{.Token}}}} said; echo and this >&2",
     )
-    async with running(pool, seller=Loopback, outfitter=SshOutfitter(place.folder)) as it:
+    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
         async with machine(it, place):
             await set_up(it, 2)
         (node,) = it.nodes()
@@ -170,7 +170,7 @@ async def test_a_machine_is_set_up_by_commands_that_know_who_it_is(place: Place)
 
 async def test_the_token_of_a_command_lets_that_one_machine_join(place: Place):
     pool = place.pool(f"echo {{{{.Token}}}} > {place.folder / 'token'}")
-    async with running(pool, seller=Loopback, outfitter=SshOutfitter(place.folder)) as it:
+    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
         async with machine(it, place):
             await set_up(it, 1)
         (node,) = it.nodes()
@@ -188,7 +188,7 @@ async def test_a_command_that_fails_is_told_with_its_output_and_tried_again_from
         f"echo three >> {log}",
     )
     disk = MemoryDisk()
-    async with running(pool, seller=Loopback, outfitter=SshOutfitter(place.folder), disk=disk) as it:
+    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder), disk=disk) as it:
         async with machine(it, place):
             _, failed, *_ = await told(it, "setup.command", count=2)
         assert failed.sentence == "setup command 2 of 3 ended with 3"
@@ -196,7 +196,7 @@ async def test_a_command_that_fails_is_told_with_its_output_and_tried_again_from
         cloud = it.cloud
     # Another control plane goes on where this one was.
     async with running(
-        pool, seller=Loopback, outfitter=SshOutfitter(place.folder), disk=disk, cloud=cloud
+        pool, seller=Loopback, outfitter=SshBootstrapper(place.folder), disk=disk, cloud=cloud
     ) as it:
         async with place.sshd():
             await set_up(it, 3)
@@ -205,7 +205,7 @@ async def test_a_command_that_fails_is_told_with_its_output_and_tried_again_from
 
 async def test_a_machine_that_shows_another_key_is_not_entered(place: Place):
     pool = place.pool(f"touch {place.folder}/entered")
-    async with running(pool, seller=Loopback, outfitter=SshOutfitter(place.folder)) as it:
+    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
         await it.plane.fleet.tick()
         place.boot(startup_script(b"somebody else"))
         async with place.sshd():
@@ -216,7 +216,7 @@ async def test_a_machine_that_shows_another_key_is_not_entered(place: Place):
 async def test_a_key_that_is_believed_at_first_is_written_down(place: Place):
     pool = place.pool("true", first_contact=True)
     place.boot(startup_script(b"its own"))
-    async with place.sshd(), running(pool, seller=Loopback, outfitter=SshOutfitter(place.folder)) as it:
+    async with place.sshd(), running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
         await set_up(it, 1)
         (pinned,) = await story(it, "setup.pinned")
         assert public_key(b"its own") in pinned.sentence
@@ -224,8 +224,8 @@ async def test_a_key_that_is_believed_at_first_is_written_down(place: Place):
 
 
 async def test_after_the_first_contact_no_other_key_is_believed(place: Place):
-    outfitter, way = SshOutfitter(place.folder), place.pool().bootstrap
-    door = Door(("127.0.0.1",), place.port, way.user, way.key_path, b"", first_contact=True)
+    outfitter, way = SshBootstrapper(place.folder), place.pool().bootstrap
+    door = SshTarget(("127.0.0.1",), place.port, way.user, way.key_path, b"", first_contact=True)
     place.boot(startup_script(b"its own"))
     async with place.sshd(), outfitter.enter(door) as shell:
         known = replace(door, host_key=shell.host_key)
@@ -241,7 +241,7 @@ async def test_after_the_first_contact_no_other_key_is_believed(place: Place):
 
 async def test_a_command_that_hangs_is_ended_and_told(place: Place):
     pool = place.pool("echo begun; exec sleep 300")
-    outfitter = SshOutfitter(place.folder, command_s=15.0)
+    outfitter = SshBootstrapper(place.folder, command_s=15.0)
     async with running(pool, seller=Loopback, outfitter=outfitter) as it, machine(it, place):
         line = (await told(it, "setup.command"))[0]
         assert line.sentence == "setup command 1 of 1 failed: it did not end within 15 s"
@@ -267,7 +267,7 @@ def test_a_value_is_one_word_to_the_shell_whatever_it_holds(value: str):
 
 
 def test_keys_that_cannot_be_used_are_refused_before_anything_is_bought(tmp_path: Path):
-    outfitter = SshOutfitter(tmp_path)
+    outfitter = SshBootstrapper(tmp_path)
     with pytest.raises(Denied):
         outfitter.check_key("none")
     (tmp_path / "bad").write_text("no key")

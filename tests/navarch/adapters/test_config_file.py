@@ -16,14 +16,14 @@ from neorion.navarch.adapters.config_file import (
 )
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.model.spec import (
-    Amount,
     CommonCause,
-    Composite,
-    Ladder,
-    Mode,
-    Queue,
-    Reactive,
-    Scheduled,
+    CompositeAutoscaler,
+    CompositeMode,
+    CountOrPercent,
+    QueueAutoscaler,
+    ReactiveAutoscaler,
+    RepairLadder,
+    ScheduledAutoscaler,
     Strategy,
 )
 
@@ -152,7 +152,9 @@ def test_the_documents_complete_example_loads_as_it_stands():
     training, inference = pool_specs(file).values()
     assert (training.scaling.least, training.scaling.most) == (2, 20)
     assert training.scaling.cooldown == Duration.of(minutes=10)
-    assert training.scaling.autoscaler == Composite(Mode.MAX, (Reactive(80, 20), Queue(8)))
+    assert training.scaling.autoscaler == CompositeAutoscaler(
+        CompositeMode.MAX, (ReactiveAutoscaler(80, 20), QueueAutoscaler(8))
+    )
     assert training.health.unhealthy_after == 2
     assert training.labels == (("workload", "training"),)
     assert inference.offers[0].provider == "gcp"
@@ -167,13 +169,16 @@ def test_the_newer_form_loads_too():
     assert training.offers[1].instance_type == "other"
     assert training.strategy is Strategy.COST
     assert training.scaling.spares == 2
-    assert isinstance(training.scaling.autoscaler, Scheduled)
+    assert isinstance(training.scaling.autoscaler, ScheduledAutoscaler)
     assert training.health.unhealthy_after == 3
     assert training.health.approval == {Remedy.REPLACE}
-    assert [budget.most for budget in training.health.budgets] == [Amount(percent=25), Amount(count=1)]
-    assert training.health.ladder == Ladder(tries=1, pause=Duration(0), most=3, lemon=4)
+    assert [budget.most for budget in training.health.budgets] == [
+        CountOrPercent(percent=25),
+        CountOrPercent(count=1),
+    ]
+    assert training.health.ladder == RepairLadder(tries=1, pause=Duration(0), most=3, lemon=4)
     assert training.health.cause == CommonCause(50.0, 5, Duration.of(minutes=1), Duration(0))
-    assert (plain.health.ladder, plain.health.cause) == (Ladder(), CommonCause())
+    assert (plain.health.ladder, plain.health.cause) == (RepairLadder(), CommonCause())
     assert training.timing.silence == Duration.of(minutes=1)
     assert not plain.health.auto_replace
     assert plain.bootstrap.user == "root"

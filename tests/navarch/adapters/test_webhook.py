@@ -10,8 +10,8 @@ from aiohttp import web
 
 from neorion.keel.base import Denied, Duration, Error, Invalid, Retry
 from neorion.keel.clock import SystemClock
-from neorion.navarch.adapters.fanout import SeveralSchedulers
-from neorion.navarch.adapters.notify import Webhook, WebhookSettings, webhook
+from neorion.navarch.adapters.fanout import FanoutScheduler
+from neorion.navarch.adapters.notify import WebhookScheduler, WebhookSettings, webhook
 from neorion.navarch.model import NodeState
 from neorion.navarch.ports import Scheduler
 from neorion.navarch.testing import node
@@ -62,7 +62,7 @@ async def other() -> AsyncGenerator[Other]:
 
 
 @asynccontextmanager
-async def scheduler(other: Other, **changes: Any) -> AsyncGenerator[Webhook]:
+async def scheduler(other: Other, **changes: Any) -> AsyncGenerator[WebhookScheduler]:
     usual = WebhookSettings(
         f"{other.address}/cordon",
         f"{other.address}/uncordon",
@@ -178,7 +178,7 @@ async def test_who_does_not_listen_is_tried_again_later_and_no_secret_is_told(ot
 
 async def test_of_several_schedulers_all_are_told_and_all_must_agree(other: Other):
     async with scheduler(other) as first, scheduler(other, drain_status_url="") as second:
-        both: Scheduler = SeveralSchedulers([first, second])
+        both: Scheduler = FanoutScheduler([first, second])
         verbs: list[Callable[[], Awaitable[None]]] = [
             lambda: both.cordon(NODE, "x"),
             lambda: both.uncordon(NODE),

@@ -13,7 +13,7 @@ from neorion.capacity.fake import FakeProvider
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Error, Instant, Retry, Terminal
 from neorion.keel.clock import SystemClock, SystemIds, seeded_rng
-from neorion.navarch.agent import Agent, Identity, Memory
+from neorion.navarch.agent import Agent, AgentState, HostIdentity
 from neorion.navarch.model import EventKind, HealthEvent, Node, NodeId, NodeState, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Timing
@@ -73,11 +73,13 @@ class Later(SystemClock):
 
 
 def agent_of(it: Running, node: Node, bench: Bench) -> Agent:
-    return Agent(Identity(node.machine), bench, it.dial, SystemClock(), SystemIds(), seeded_rng(1))
+    return Agent(HostIdentity(node.machine), bench, it.dial, SystemClock(), SystemIds(), seeded_rng(1))
 
 
 @asynccontextmanager
-async def living(it: Running, node: Node, bench: Bench, memory: Memory | None = None) -> AsyncGenerator[None]:
+async def living(
+    it: Running, node: Node, bench: Bench, memory: AgentState | None = None
+) -> AsyncGenerator[None]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(agent_of(it, node, bench).run, JOIN, memory)
         yield
@@ -114,12 +116,12 @@ async def test_an_agent_comes_back_with_the_token_it_was_given_and_needs_no_othe
     bench = Bench()
     async with running(spec(1, timing=QUICK)) as it:
         node = await booted(it)
-        memory = Memory.kept_in(tmp_path, SystemIds())
+        memory = AgentState.kept_in(tmp_path, SystemIds())
         async with living(it, node, bench, memory):
             bench.see(31)
             await it.until(seen(it, node, 31))
         assert (tmp_path / "papers.json").stat().st_mode & 0o777 == 0o600
-        again = Memory.kept_in(tmp_path, SystemIds())
+        again = AgentState.kept_in(tmp_path, SystemIds())
         assert again.wallet.papers == memory.wallet.papers
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(agent_of(it, node, bench).run, None, again)
@@ -264,7 +266,7 @@ async def test_an_agent_ends_when_its_node_is_no_more():
     bench = Bench()
     async with running(spec(1, timing=QUICK)) as it:
         node = await booted(it)
-        memory = Memory.of_one_life(SystemIds())
+        memory = AgentState.of_one_life(SystemIds())
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(agent_of(it, node, bench).run, JOIN, memory)

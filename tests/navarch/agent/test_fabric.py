@@ -2,8 +2,15 @@
 
 from pathlib import Path
 
-from neorion.navarch.adapters.probes.gpu_reading import Sign
-from neorion.navarch.adapters.probes.infiniband import DOWN_S, HOUR_S, SYMBOLS_MAX, Fabric, Port, read
+from neorion.navarch.adapters.probes.gpu_reading import HealthSignal
+from neorion.navarch.adapters.probes.infiniband import (
+    DOWN_S,
+    HOUR_S,
+    SYMBOLS_MAX,
+    InfinibandCounters,
+    Port,
+    read,
+)
 
 ONE = "mlx5_0/1"
 
@@ -12,12 +19,12 @@ def port(*, active: bool = True, **counters: int) -> dict[str, Port]:
     return {ONE: Port(active, counters)}
 
 
-def told(signs: list[Sign]) -> list[tuple[str, dict[str, float]]]:
+def told(signs: list[HealthSignal]) -> list[tuple[str, dict[str, float]]]:
     return [(sign.message, sign.metrics) for sign in signs]
 
 
 def test_one_more_link_failure_is_fatal_and_a_few_lost_packets_are_not():
-    fabric = Fabric()
+    fabric = InfinibandCounters()
     fabric.look(port(link_downed=3, port_rcv_errors=10), 0.0)
     counted, down = fabric.look(port(link_downed=4, port_rcv_errors=40), 60.0)
     assert (told(counted), down) == (
@@ -31,7 +38,7 @@ def test_one_more_link_failure_is_fatal_and_a_few_lost_packets_are_not():
 
 
 def test_counters_that_were_set_back_are_no_news():
-    fabric = Fabric()
+    fabric = InfinibandCounters()
     fabric.look(port(link_downed=3, symbol_error=500), 0.0)
     assert fabric.look(port(link_downed=0, symbol_error=0), 60.0) == ([], [])
     counted, _ = fabric.look(port(link_downed=1, symbol_error=0), 120.0)
@@ -39,7 +46,7 @@ def test_counters_that_were_set_back_are_no_news():
 
 
 def test_symbol_errors_count_by_the_hour():
-    fabric = Fabric()
+    fabric = InfinibandCounters()
     fabric.look(port(symbol_error=0), 0.0)
     assert fabric.look(port(symbol_error=SYMBOLS_MAX), HOUR_S - 1)[0] == []
     # The hour is over: the next one begins with what there is.
@@ -50,7 +57,7 @@ def test_symbol_errors_count_by_the_hour():
 
 
 def test_a_port_that_was_up_and_stays_down_is_told_until_it_is_up_again():
-    fabric = Fabric()
+    fabric = InfinibandCounters()
     fabric.look(port(), 0.0)
     assert fabric.look(port(active=False), 10.0) == ([], [])
     assert fabric.look(port(active=False), DOWN_S + 9) == ([], [])
@@ -62,7 +69,7 @@ def test_a_port_that_was_up_and_stays_down_is_told_until_it_is_up_again():
 
 
 def test_a_port_that_nobody_wired_is_nobodys_fault():
-    fabric = Fabric()
+    fabric = InfinibandCounters()
     for at in (0.0, DOWN_S, 10 * DOWN_S):
         assert fabric.look(port(active=False), at) == ([], [])
 

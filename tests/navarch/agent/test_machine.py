@@ -16,7 +16,7 @@ from neorion.keel.base import Denied, Duration, Retry, Terminal
 from neorion.keel.clock import SystemClock
 from neorion.navarch.adapters.probes import gpu_reset
 from neorion.navarch.adapters.probes import host as probes_machine
-from neorion.navarch.adapters.probes.host import MachineProbe, Places
+from neorion.navarch.adapters.probes.host import HostPaths, HostProbe
 from neorion.navarch.adapters.probes.kmsg import KernelLog, parse
 from neorion.navarch.model import EventKind, HealthEvent
 from tests.navarch.nvml.stand_in import Machine
@@ -30,11 +30,11 @@ class Watched(Machine):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.probe = MachineProbe(
-            Places(folder, folder / "kmsg", folder / "boot_id", folder / "infiniband"), SystemClock()
+        self.probe = HostProbe(
+            HostPaths(folder, folder / "kmsg", folder / "boot_id", folder / "infiniband"), SystemClock()
         )
 
-    def allow(self, remedy: Remedy) -> MachineProbe:
+    def allow(self, remedy: Remedy) -> HostProbe:
         """The same probe, to which this is allowed."""
         self.probe._allowed = frozenset({remedy})
         return self.probe

@@ -14,8 +14,8 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.probes import FakeProbe
-from neorion.navarch.adapters.probes.spot_notice import SERVICES, Foretold
-from neorion.navarch.decide.policy import Past, compiled, judge, situation
+from neorion.navarch.adapters.probes.spot_notice import SERVICES, SpotNoticeProbe
+from neorion.navarch.decide.policy import NodeHistory, compiled, judge, situation
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import NOW, node
 from tests.capacity.clouds.gate import Answer, Call, Gate, opened
@@ -88,7 +88,7 @@ class Listener:
 @asynccontextmanager
 async def _listening(cloud: str, gate: Gate) -> AsyncGenerator[Listener]:
     clock, listener = Quick(), Listener()
-    probe = Foretold(FakeProbe(_machine(), clock), replace(SERVICES[cloud], url=gate.url), clock)
+    probe = SpotNoticeProbe(FakeProbe(_machine(), clock), replace(SERVICES[cloud], url=gate.url), clock)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(probe.watch, listener.tell, Duration.of(seconds=60))
         yield listener
@@ -106,7 +106,7 @@ class Still(FakeProbe):
 async def test_a_notice_is_told_once_and_nothing_before_it(cloud: str):
     metadata, listener, clock = Metadata(cloud), Listener(), Quick()
     async with opened(metadata) as gate, anyio.create_task_group() as tasks:
-        probe = Foretold(Still(_machine(), clock), replace(SERVICES[cloud], url=gate.url), clock)
+        probe = SpotNoticeProbe(Still(_machine(), clock), replace(SERVICES[cloud], url=gate.url), clock)
         tasks.start_soon(probe.watch, listener.tell, Duration.of(seconds=60))
         with anyio.fail_after(PATIENCE_S):
             await metadata.looked.wait()
@@ -134,7 +134,9 @@ async def test_what_the_machine_itself_reports_is_told_too():
         clock, listener = Quick(), Listener()
         service = replace(SERVICES["aws"], url=gate.url)
         tasks.start_soon(
-            Foretold(FakeProbe(machine, clock), service, clock).watch, listener.tell, Duration.of(seconds=60)
+            SpotNoticeProbe(FakeProbe(machine, clock), service, clock).watch,
+            listener.tell,
+            Duration.of(seconds=60),
         )
         machine.faults.put_nowait(Fault("xid", 79))
         with anyio.fail_after(PATIENCE_S):
@@ -145,5 +147,5 @@ async def test_what_the_machine_itself_reports_is_told_too():
 
 def test_the_default_policy_replaces_a_machine_that_is_taken_back():
     event = HealthEvent(NOW, EventKind.PREEMPTION)
-    verdict = judge(compiled(default_policy()), situation(event, node(), Past(), NOW))
+    verdict = judge(compiled(default_policy()), situation(event, node(), NodeHistory(), NOW))
     assert (verdict.rule, verdict.certain, verdict.remedy) == ("preempted", True, Remedy.REPLACE)

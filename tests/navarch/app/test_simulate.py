@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.keel.cli import run
-from neorion.navarch.app.simulation.report import Side, SimulationReport, summary
+from neorion.navarch.app.simulation.report import SimulationReport, Variant, summary
 from neorion.navarch.cli import app
 
 CONFIG = """
@@ -77,7 +77,7 @@ def test_what_one_side_had_is_told_of_both_and_what_nobody_had_is_not(scenario: 
     report = msgspec.convert(measured(scenario, "report.json"), SimulationReport)
     (run,) = report.sides[0].runs
     without = replace(run, dollars=0.0, lives=0)
-    sides = [Side("with", [replace(run, lives=0)]), Side("without", [without])]
+    sides = [Variant("with", [replace(run, lives=0)]), Variant("without", [without])]
     told = Counter(line.measure for line in summary(SimulationReport("", sides)))
     assert told["dollars"] == 2
     assert told["lives of the control plane"] == 0

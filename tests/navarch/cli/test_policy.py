@@ -8,9 +8,9 @@ import pytest
 
 from neorion.keel.cli import run
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
 from neorion.navarch.cli import app
-from neorion.navarch.cli.policy_replay import Story, compared, policy_of, recorded
+from neorion.navarch.cli.policy_replay import ReplayInput, compared, policy_of, recorded
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
@@ -103,16 +103,16 @@ async def test_recorded_events_are_judged_anew_by_a_changed_policy(tmp_path: Pat
 @pytest.mark.anyio
 async def test_a_large_fleet_is_judged_by_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "harsh.yaml").write_text(HARSH)
-    begun: list[ProcessJudge] = []
-    start = ProcessJudge._start
+    begun: list[SubprocessPolicyEngine] = []
+    start = SubprocessPolicyEngine._start
 
-    async def counted(self: ProcessJudge) -> None:
+    async def counted(self: SubprocessPolicyEngine) -> None:
         begun.append(self)
         await start(self)
 
-    monkeypatch.setattr(ProcessJudge, "_start", counted)
+    monkeypatch.setattr(SubprocessPolicyEngine, "_start", counted)
     faults = [HealthEvent(later(n), EventKind.XID, xid=74) for n in range(3)]
-    stories = [Story(node(number), faults[: number % 3 + 1], HealthRules()) for number in range(300)]
+    stories = [ReplayInput(node(number), faults[: number % 3 + 1], HealthRules()) for number in range(300)]
     changed = await compared(stories, default_policy(), policy_of(tmp_path / "harsh.yaml", {}))
     assert len(begun) == 2
     told = Counter(one.node for one in changed if one.at)

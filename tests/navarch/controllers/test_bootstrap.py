@@ -9,7 +9,7 @@ import pytest
 from neorion.navarch.controllers import effect_runner
 from neorion.navarch.model import NodeState
 from neorion.navarch.model.spec import Bootstrap
-from neorion.navarch.ports import Door, Said, Shell
+from neorion.navarch.ports import CommandResult, Shell, SshTarget
 from neorion.navarch.testing import spec
 from tests.navarch.plane import running
 
@@ -21,7 +21,7 @@ class Endless:
 
     host_key = "a key"
 
-    async def run(self, command: str) -> Said:
+    async def run(self, command: str) -> CommandResult:
         del command
         await anyio.sleep_forever()
         raise AssertionError
@@ -34,7 +34,7 @@ class Patient:
         return seed.hex()
 
     @asynccontextmanager
-    async def enter(self, door: Door) -> AsyncGenerator[Shell]:
+    async def enter(self, door: SshTarget) -> AsyncGenerator[Shell]:
         del door
         yield Endless()
 

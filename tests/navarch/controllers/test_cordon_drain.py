@@ -6,13 +6,13 @@ import anyio
 import pytest
 
 from neorion.navarch.adapters.null import NoScheduler
-from neorion.navarch.controllers.operator_actions import Asker
+from neorion.navarch.controllers.operator_actions import Requester
 from neorion.navarch.model import Node, NodeId
 from neorion.navarch.testing import spec
 from tests.navarch.plane import running
 
 pytestmark = pytest.mark.anyio
-ASKER = Asker("a person")
+ASKER = Requester("a person")
 
 
 class Slow(NoScheduler):

@@ -14,9 +14,9 @@ from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemIds
 from neorion.keel.store import MemoryDisk
 from neorion.navarch.controllers import garbage_collection
-from neorion.navarch.controllers.operator_actions import Asker
-from neorion.navarch.decide import BuyNode
-from neorion.navarch.model import Node, NodeState, Place, PoolSpec, PurchaseState
+from neorion.navarch.controllers.operator_actions import Requester
+from neorion.navarch.decide import ProvisionNode
+from neorion.navarch.model import Node, NodeState, Placement, PoolSpec, PurchaseState
 from neorion.navarch.model.spec import Offer, Scaling
 from neorion.navarch.testing import spec
 from tests.capacity.clouds.rigs import RIGS, Rig
@@ -31,19 +31,19 @@ class Shop:
 
     rig: Rig
     spec: PoolSpec
-    place: Place
+    place: Placement
 
     @asynccontextmanager
     async def running(self, disk: MemoryDisk | None = None) -> AsyncGenerator[Running]:
         """A control plane that has swept once, as it does at its start: a test's own sweeps are the only ones."""
-        swept, tick = asyncio.Event(), garbage_collection.Sweep.tick
+        swept, tick = asyncio.Event(), garbage_collection.GarbageCollector.tick
 
-        async def first(one: garbage_collection.Sweep) -> None:
+        async def first(one: garbage_collection.GarbageCollector) -> None:
             await tick(one)
             swept.set()
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(garbage_collection.Sweep, "tick", first)
+            patch.setattr(garbage_collection.GarbageCollector, "tick", first)
             async with running(self.spec, disk=disk, others=[self.rig.provider]) as it:
                 await swept.wait()
                 patch.undo()
@@ -53,8 +53,8 @@ class Shop:
         return list(await self.rig.provider.list(it.plane.fleet.deck.installation.id))
 
     async def order(self, it: Running) -> None:
-        await it.plane.orders.pause(self.spec.name, Asker("a test"))
-        it.plane.fleet.applier.apply(BuyNode(self.spec.name, self.place, "a test"))
+        await it.plane.orders.pause(self.spec.name, Requester("a test"))
+        it.plane.fleet.applier.apply(ProvisionNode(self.spec.name, self.place, "a test"))
 
     async def bought(self, it: Running) -> Node:
         await self.order(it)
@@ -69,7 +69,7 @@ async def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(garbage_collection, "GRACE", Duration(0))
     async with RIGS[request.param]() as rig:
         asked = rig.intent
-        place = Place(rig.provider.name, asked.instance_type, asked.region, asked.zone)
+        place = Placement(rig.provider.name, asked.instance_type, asked.region, asked.zone)
         pool = spec(
             0,
             offers=(Offer(place.provider, place.instance_type, (place.region,), (place.zone,)),),
@@ -164,7 +164,7 @@ async def sulking(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[tuple[Runni
 
 async def forgotten(it: Running, *nodes: Node) -> None:
     """Machines of which the book knows nothing any more, in a pool that buys no others."""
-    await it.plane.orders.pause("training", Asker("a test"))
+    await it.plane.orders.pause("training", Requester("a test"))
     for node in nodes:
         it.plane.fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")
     await it.plane.fleet.deck.journal.durable()
@@ -185,7 +185,7 @@ async def test_a_ghost_that_nobody_can_confirm_keeps_no_other_from_being_closed(
 ):
     async with sulking(monkeypatch) as (it, provider):
         first, *others = it.nodes()
-        await it.plane.orders.pause("training", Asker("a test"))
+        await it.plane.orders.pause("training", Requester("a test"))
         for node in it.nodes():
             await provider.terminate(node.machine)
         describe = provider.describe

@@ -7,16 +7,16 @@ import pytest
 
 from neorion.keel.base import Conflict, Duration
 from neorion.navarch.adapters.null import NoScheduler
-from neorion.navarch.controllers.operator_actions import Asker
+from neorion.navarch.controllers.operator_actions import Requester
 from neorion.navarch.model import Health, Node, NodeState
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import HealthRules, Scaling
-from neorion.navarch.ports import Drain
+from neorion.navarch.ports import DrainProgress
 from neorion.navarch.testing import spec
 from tests.navarch.plane import Running, running
 
 pytestmark = pytest.mark.anyio
-ASKER = Asker("a person")
+ASKER = Requester("a person")
 XID_79 = pb.ReportRequest(boot="b", first=1, events=[pb.HealthEvent(kind="xid", xid=79, gpu=0)])
 
 
@@ -27,11 +27,11 @@ class Busy(NoScheduler):
         self.asked = anyio.Event()
         self.go = anyio.Event()
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del node, why, left
         self.asked.set()
         await self.go.wait()
-        return Drain(done=True)
+        return DrainProgress(done=True)
 
 
 def busy(it: Running) -> Busy:

@@ -10,9 +10,9 @@ from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Capability, Offering
 from neorion.keel.base import Duration
 from neorion.navarch.app import control_plane
-from neorion.navarch.controllers.pricing import Market
-from neorion.navarch.model import HoldCode, NodeState, Stock
-from neorion.navarch.model.spec import Offer, Spending, Strategy
+from neorion.navarch.controllers.pricing import PriceRefresher
+from neorion.navarch.model import Availability, HoldReason, NodeState
+from neorion.navarch.model.spec import Offer, SpendLimits, Strategy
 from neorion.navarch.testing import spec
 from tests.navarch.plane import running
 
@@ -27,14 +27,14 @@ def _asking(price: float | None = None) -> FakeCloudOptions:
 
 
 async def test_a_pool_with_a_highest_price_buys_when_the_price_is_known():
-    capped = spec(1, spending=Spending(price=30.0))
+    capped = spec(1, spending=SpendLimits(price=30.0))
     behaviour = _asking()
     async with running(capped, behaviour=behaviour) as it:
         deck = it.plane.fleet.deck
         await it.turn()
-        assert [hold.code for hold in it.plane.fleet.plan(capped).holds] == [HoldCode.TOO_DEAR]
+        assert [hold.code for hold in it.plane.fleet.plan(capped).holds] == [HoldReason.TOO_DEAR]
         behaviour.prices[f"us-west-2/{H100}"] = 23.92
-        await Market(deck, {}).tick()
+        await PriceRefresher(deck, {}).tick()
         await it.turn()
         assert [node.place.price for node in it.nodes()] == [23.92]
 
@@ -89,27 +89,27 @@ async def test_prices_that_cannot_be_read_keep_nobody_from_starting():
 async def test_what_a_cloud_said_last_counts_while_it_does_not_answer():
     behaviour = _asking(20.0)
     async with running(spec(0), behaviour=behaviour) as it:
-        market = Market(it.plane.fleet.deck, {})
+        market = PriceRefresher(it.plane.fleet.deck, {})
         await market.tick()
         behaviour.denied = True
         await market.tick()
-        assert it.plane.fleet.deck.book.stock == {KEY: Stock(20.0, available=True)}
+        assert it.plane.fleet.deck.book.stock == {KEY: Availability(20.0, available=True)}
 
 
 async def test_where_a_cloud_tells_no_price_the_book_does(monkeypatch: pytest.MonkeyPatch):
     async with running(spec(0)) as it:
         monkeypatch.setattr(FakeProvider, "capabilities", frozenset[Capability]())
-        await Market(it.plane.fleet.deck, {"fake": PriceBook("fake", {H100: 9.5})}).tick()
-        assert it.plane.fleet.deck.book.stock == {KEY: Stock(9.5)}
+        await PriceRefresher(it.plane.fleet.deck, {"fake": PriceBook("fake", {H100: 9.5})}).tick()
+        assert it.plane.fleet.deck.book.stock == {KEY: Availability(9.5)}
 
 
 async def test_spot_and_reserved_machines_have_prices_of_their_own():
     offers = (Offer("fake", H100, ("us-west-2",), spot=True), Offer("fake", H100, ("us-west-2",)))
     async with running(spec(0, offers=offers)) as it:
-        await Market(
+        await PriceRefresher(
             it.plane.fleet.deck, {"fake": PriceBook("fake", {H100: 9.5, f"{H100}/spot": 3.0})}
         ).tick()
-        assert it.plane.fleet.deck.book.stock == {KEY: Stock(9.5), f"{KEY}/spot": Stock(3.0)}
+        assert it.plane.fleet.deck.book.stock == {KEY: Availability(9.5), f"{KEY}/spot": Availability(3.0)}
 
 
 @pytest.mark.parametrize(("zone", "price"), [("us-west-2a", 3.0), ("", 4.0)])
@@ -125,5 +125,5 @@ async def test_a_zone_counts_for_itself_and_the_dearest_where_the_cloud_chooses(
 
     async with running(spec(0, offers=(Offer("fake", H100, ("us-west-2",), (zone,)),))) as it:
         monkeypatch.setattr(it.provider, "offerings", offerings)
-        await Market(it.plane.fleet.deck, {}).tick()
+        await PriceRefresher(it.plane.fleet.deck, {}).tick()
         assert [stock.price for stock in it.plane.fleet.deck.book.stock.values()] == [price]

@@ -11,18 +11,18 @@ from neorion.capacity.provider import Intent, IntentId, Machine, unknown_outcome
 from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.keel.store import MemoryDisk
-from neorion.navarch.controllers.operator_actions import Asker
-from neorion.navarch.decide import BuyNode
-from neorion.navarch.model import NodeState, Place, PurchaseState
-from neorion.navarch.model.spec import Offer, Scaling, Spending
+from neorion.navarch.controllers.operator_actions import Requester
+from neorion.navarch.decide import ProvisionNode
+from neorion.navarch.model import NodeState, Placement, PurchaseState
+from neorion.navarch.model.spec import Offer, Scaling, SpendLimits
 from neorion.navarch.testing import spec
 from tests.navarch.plane import INSTANT, running
 
 pytestmark = pytest.mark.anyio
 
-PLACE = Place("fake", "gpu_8x_h100_sxm5", "us-west-2")
+PLACE = Placement("fake", "gpu_8x_h100_sxm5", "us-west-2")
 # A pool that is paused by its tests: it buys nothing and gives nothing back by itself.
-IDLE = spec(0, scaling=Scaling(least=0, most=10_000), spending=Spending(per_hour=10**6))
+IDLE = spec(0, scaling=Scaling(least=0, most=10_000), spending=SpendLimits(per_hour=10**6))
 
 
 @pytest.mark.timeout(240)
@@ -34,9 +34,9 @@ async def test_ten_thousand_lost_answers_never_buy_twice():
     while lost < 10_000:
         async with running(IDLE, disk=disk, cloud=cloud) as it:
             fleet = it.plane.fleet
-            await it.plane.orders.pause("training", Asker("a test"))
+            await it.plane.orders.pause("training", Requester("a test"))
             for _ in range(40):
-                fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+                fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
                 orders += 1
             # What is not settled after so many rounds is left to the next life.
             for _ in range(60):
@@ -69,7 +69,7 @@ async def test_the_intent_is_durable_before_the_cloud_hears_of_it(monkeypatch: p
 
         monkeypatch.setattr(it.provider, "provision", listen)
         # At once, without a tick that would have waited for the store.
-        it.plane.fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        it.plane.fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         (intent,) = it.plane.fleet.deck.book.purchases
         await it.plane.fleet.buyer.buy(intent)
         assert known == [True]
@@ -100,7 +100,7 @@ async def test_machines_that_are_refused_together_are_one_refusal():
         (trouble,) = it.plane.fleet.deck.book.troubles.values()
         assert trouble.times == 1
         # And one that was asked for in the knowledge of it is the next.
-        it.plane.fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        it.plane.fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
         assert it.plane.fleet.deck.book.troubles[trouble.scope].times == 2
 
@@ -110,7 +110,7 @@ async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
     async with running(spec(1), behaviour=behaviour) as it:
         await it.turn()
         behaviour.stock.clear()
-        it.plane.fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        it.plane.fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
         assert it.plane.fleet.deck.book.troubles == {}
 
@@ -170,8 +170,8 @@ async def test_what_the_last_call_made_is_waited_for_until_the_list_must_have_it
     late = FakeCloudOptions(boot=Duration(0), unseen=1.0)
     async with running(IDLE, behaviour=late, seller=Mute) as it:
         fleet = it.plane.fleet
-        await it.plane.orders.pause("training", Asker("a test"))
-        fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        await it.plane.orders.pause("training", Requester("a test"))
+        fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         (intent,) = fleet.deck.book.purchases
         for _ in range(2):
             with pytest.raises(Retry):
@@ -188,8 +188,8 @@ async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign
 ):
     async with running(IDLE, behaviour=INSTANT) as it:
         fleet = it.plane.fleet
-        await it.plane.orders.pause("training", Asker("a test"))
-        fleet.applier.apply(BuyNode("training", PLACE, "a test"))
+        await it.plane.orders.pause("training", Requester("a test"))
+        fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
         (node,) = it.nodes()
         fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.decide.autoscale import Scene, advise
+from neorion.navarch.decide.autoscale import AutoscalerInput, advise
 from neorion.navarch.decide.gpu_packing import filled, pack
 from neorion.navarch.decide.pool_size import target
-from neorion.navarch.model import Demand, Gang, PoolState, Wish
+from neorion.navarch.model import Demand, DesiredSize, Gang, PoolState
 from neorion.navarch.model.spec import (
     Autoscaler,
-    Composite,
-    Mode,
-    Predictive,
-    Queue,
-    Reactive,
+    CompositeAutoscaler,
+    CompositeMode,
+    PredictiveAutoscaler,
+    QueueAutoscaler,
+    ReactiveAutoscaler,
     Scaling,
-    Scheduled,
-    Span,
+    ScheduledAutoscaler,
+    ScheduleSpan,
     Window,
 )
 from neorion.navarch.testing import NOW, later, nodes, pool_view, spec
@@ -31,18 +31,18 @@ from neorion.navarch.testing import NOW, later, nodes, pool_view, spec
 def size(
     scaler: Autoscaler, have: int = 5, demand: Demand | None = None, least: int = 2, most: int = 10
 ) -> int | None:
-    found = advise(scaler, Scene(have, least, most, demand or Demand(), NOW, gpus_per_node=8))
+    found = advise(scaler, AutoscalerInput(have, least, most, demand or Demand(), NOW, gpus_per_node=8))
     return found.size if found else None
 
 
 @pytest.mark.parametrize(("used", "wants"), [(81, 6), (80, 5), (50, 5), (20, 5), (19, 4)])
 def test_reactive_follows_utilisation_one_node_at_a_time(used: float, wants: int):
-    assert size(Reactive(80, 20), demand=Demand(utilisation=used)) == wants
+    assert size(ReactiveAutoscaler(80, 20), demand=Demand(utilisation=used)) == wants
 
 
 @pytest.mark.parametrize(("pending", "running", "wants"), [(0, 0, 2), (17, 0, 3), (8, 8, 2), (1_000, 0, 10)])
 def test_queue_has_room_for_every_job(pending: int, running: int, wants: int):
-    assert size(Queue(8), demand=Demand(pending=pending, running=running)) == wants
+    assert size(QueueAutoscaler(8), demand=Demand(pending=pending, running=running)) == wants
 
 
 def work(*waiting: Gang, busy: tuple[int, ...] = ()) -> Demand:
@@ -63,11 +63,11 @@ def work(*waiting: Gang, busy: tuple[int, ...] = ()) -> Demand:
     ],
 )
 def test_queue_counts_the_nodes_that_gpus_fill(demand: Demand, wants: int):
-    assert size(Queue(8), demand=demand) == wants
+    assert size(QueueAutoscaler(8), demand=demand) == wants
 
 
 def test_a_queue_that_is_empty_takes_no_node_from_work_that_runs():
-    assert size(Queue(8), have=5, demand=work(busy=(8, 8, 8, 8, 1))) == 5
+    assert size(QueueAutoscaler(8), have=5, demand=work(busy=(8, 8, 8, 8, 1))) == 5
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ def test_a_queue_that_is_empty_takes_no_node_from_work_that_runs():
     ],
 )
 def test_a_gang_brings_all_of_its_nodes_or_none(demand: Demand, wants: int):
-    assert size(Queue(8), demand=demand) == wants
+    assert size(QueueAutoscaler(8), demand=demand) == wants
 
 
 def test_a_gang_that_finds_no_room_is_told_of():
-    advice = advise(Queue(8), Scene(2, 2, 10, work((8,) * 11), NOW, gpus_per_node=8))
+    advice = advise(QueueAutoscaler(8), AutoscalerInput(2, 2, 10, work((8,) * 11), NOW, gpus_per_node=8))
     assert advice is not None
     assert "a gang with 88 GPUs finds no room beside it on 10 nodes" in advice.why
 
 
 @pytest.mark.parametrize(("demand", "wants"), [(work((8,) * 24), 3), (work((8,), busy=(8,) * 9), 9)])
 def test_where_nobody_knows_how_many_gpus_a_node_has_jobs_and_busy_nodes_count(demand: Demand, wants: int):
-    advice = advise(Queue(8), Scene(2, 2, 10, demand, NOW))
+    advice = advise(QueueAutoscaler(8), AutoscalerInput(2, 2, 10, demand, NOW))
     assert advice is not None
     assert advice.size == wants
 
@@ -127,7 +127,13 @@ def test_packing_leaves_room_for_all_that_is_placed(busy: list[int], waiting: li
 
 
 @pytest.mark.parametrize(
-    "scaler", [Reactive(), Queue(), Predictive(), Composite(Mode.MAX, (Reactive(), Queue()))]
+    "scaler",
+    [
+        ReactiveAutoscaler(),
+        QueueAutoscaler(),
+        PredictiveAutoscaler(),
+        CompositeAutoscaler(CompositeMode.MAX, (ReactiveAutoscaler(), QueueAutoscaler())),
+    ],
 )
 def test_not_knowing_is_not_the_same_as_nothing(scaler: Autoscaler):
     assert size(scaler) is None
@@ -136,34 +142,38 @@ def test_not_knowing_is_not_the_same_as_nothing(scaler: Autoscaler):
 def test_a_schedule_narrows_the_limits_in_its_own_time_zone():
     # NOW is Thursday 00:00 in UTC, which is Thursday 09:00 in Tokyo.
     hours = Window(frozenset({3}), 9 * 60, 18 * 60, ZoneInfo("Asia/Tokyo"))
-    busy = Scheduled((Span(hours, 8, 20),))
+    busy = ScheduledAutoscaler((ScheduleSpan(hours, 8, 20),))
     assert size(busy) == 8
-    quiet = Scheduled((Span(replace(hours, zone=ZoneInfo("UTC")), 8, 20),))
+    quiet = ScheduledAutoscaler((ScheduleSpan(replace(hours, zone=ZoneInfo("UTC")), 8, 20),))
     assert size(quiet) is None
 
 
 def test_a_schedule_cannot_ask_for_more_than_the_pool_may_have():
     always = Window(frozenset(range(7)), 0, 24 * 60, ZoneInfo("UTC"))
-    assert size(Scheduled((Span(always, 50, 100),))) == 10
+    assert size(ScheduledAutoscaler((ScheduleSpan(always, 50, 100),))) == 10
 
 
 def test_predictive_follows_the_trend_before_the_threshold_is_reached():
     rising = Demand(utilisation=70, samples=(40.0, 50.0, 60.0, 70.0))
-    assert size(Predictive(lookback=4), demand=rising) == 8
+    assert size(PredictiveAutoscaler(lookback=4), demand=rising) == 8
     flat = Demand(utilisation=70, samples=(70.0,) * 4)
-    assert size(Predictive(lookback=4, fallback=Reactive()), demand=flat) == 5
+    assert size(PredictiveAutoscaler(lookback=4, fallback=ReactiveAutoscaler()), demand=flat) == 5
 
 
-@pytest.mark.parametrize(("mode", "wants"), [(Mode.MAX, 8), (Mode.MIN, 4), (Mode.AVG, 6)])
-def test_composite_joins_its_parts(mode: Mode, wants: int):
-    both = Composite(mode, (Reactive(), Queue(8)))
+@pytest.mark.parametrize(
+    ("mode", "wants"), [(CompositeMode.MAX, 8), (CompositeMode.MIN, 4), (CompositeMode.AVG, 6)]
+)
+def test_composite_joins_its_parts(mode: CompositeMode, wants: int):
+    both = CompositeAutoscaler(mode, (ReactiveAutoscaler(), QueueAutoscaler(8)))
     assert size(both, demand=Demand(utilisation=10, pending=64, running=0)) == wants
 
 
-@given(st.floats(0, 100), st.integers(0, 500), st.integers(0, 30), st.sampled_from(Mode))
-def test_whatever_is_asked_lies_within_the_limits(used: float, pending: int, have: int, mode: Mode):
+@given(st.floats(0, 100), st.integers(0, 500), st.integers(0, 30), st.sampled_from(CompositeMode))
+def test_whatever_is_asked_lies_within_the_limits(used: float, pending: int, have: int, mode: CompositeMode):
     wanted = size(
-        Composite(mode, (Reactive(), Queue(8))), have, Demand(utilisation=used, pending=pending, running=0)
+        CompositeAutoscaler(mode, (ReactiveAutoscaler(), QueueAutoscaler(8))),
+        have,
+        Demand(utilisation=used, pending=pending, running=0),
     )
     assert wanted is not None
     assert 2 <= wanted <= 10
@@ -172,12 +182,12 @@ def test_whatever_is_asked_lies_within_the_limits(used: float, pending: int, hav
 def brakes(
     state: PoolState,
     *,
-    wishes: tuple[Wish, ...] = (),
+    wishes: tuple[DesiredSize, ...] = (),
     used: float = 10,
     started: Instant | None = None,
     **scaling: object,
 ) -> int:
-    limits = replace(Scaling(2, 20, autoscaler=Reactive()), **scaling)
+    limits = replace(Scaling(2, 20, autoscaler=ReactiveAutoscaler()), **scaling)
     view = pool_view(
         spec(2, scaling=limits),
         nodes(10),
@@ -198,12 +208,12 @@ def test_nothing_changes_while_the_last_change_cools_down():
 def test_a_pool_shrinks_only_after_less_was_enough_for_a_while():
     state = PoolState("training", wanted=10)
     assert brakes(state) == 10
-    assert brakes(state, wishes=(Wish(later(-60), 10),)) == 10
-    assert brakes(state, wishes=(Wish(later(-600), 10), Wish(later(-60), 9))) == 9
+    assert brakes(state, wishes=(DesiredSize(later(-60), 10),)) == 10
+    assert brakes(state, wishes=(DesiredSize(later(-600), 10), DesiredSize(later(-60), 9))) == 9
 
 
 def test_a_pool_does_not_shrink_because_its_control_plane_started_anew():
-    state, asked = PoolState("training", wanted=10), (Wish(later(-30), 9),)
+    state, asked = PoolState("training", wanted=10), (DesiredSize(later(-30), 9),)
     assert brakes(state, wishes=asked, started=later(-60)) == 10
     assert brakes(state, wishes=asked, started=later(-600)) == 9
     assert brakes(state, wishes=asked, started=later(-60), used=90) == 11
@@ -212,7 +222,7 @@ def test_a_pool_does_not_shrink_because_its_control_plane_started_anew():
 def test_one_change_is_no_larger_than_a_step():
     state = PoolState("training", wanted=2)
     view = pool_view(
-        spec(2, scaling=Scaling(2, 100, step_up=5, autoscaler=Queue(1))),
+        spec(2, scaling=Scaling(2, 100, step_up=5, autoscaler=QueueAutoscaler(1))),
         nodes(2),
         state=state,
         demand=Demand(pending=50, running=0),

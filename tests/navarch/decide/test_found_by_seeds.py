@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import BuyNode, MoveNode, NameSuccessor, StepRepair, plan, violations
+from neorion.navarch.decide import AdvanceRepair, AssignReplacement, MoveNode, ProvisionNode, plan, violations
 from neorion.navarch.decide.budget import admit
-from neorion.navarch.model import Health, HoldCode, Node, NodeId, NodeState, Pulse, RepairStep
-from neorion.navarch.model.spec import Amount, Budget, CommonCause, HealthRules, Scaling, Timing
+from neorion.navarch.model import Health, HoldReason, Node, NodeHeartbeat, NodeId, NodeState, RepairStep
+from neorion.navarch.model.spec import Budget, CommonCause, CountOrPercent, HealthRules, Scaling, Timing
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
-ONE = HealthRules(budgets=(Budget(Amount(count=1)),), cause=CommonCause(least=1_000, share=100))
+ONE = HealthRules(budgets=(Budget(CountOrPercent(count=1)),), cause=CommonCause(least=1_000, share=100))
 
 
 def sick(number: int, state: NodeState = NodeState.ACTIVE, remedy: Remedy = Remedy.RESET_GPU) -> Node:
@@ -25,19 +25,19 @@ def test_a_node_left_out_of_service_by_a_failed_treatment_counts_against_the_bud
     over = repair(failed, RepairStep.FAILED, remedy=Remedy.RESET_GPU, ended=NOW)
     view = pool_view(spec(3, health=ONE), [failed, waiting, node(3)], [over, repair(waiting)])
     decided = plan(view, NOW)
-    assert [hold.code for hold in decided.holds if hold.subject == waiting.id] == [HoldCode.BUDGET]
+    assert [hold.code for hold in decided.holds if hold.subject == waiting.id] == [HoldReason.BUDGET]
     assert not [one for one in decided.actions if isinstance(one, MoveNode) and one.node == waiting.id]
 
 
 def test_two_nodes_that_are_down_do_not_wait_for_each_other():
     down = [sick(1, NodeState.CORDONED, Remedy.REPLACE), sick(2, NodeState.CORDONED, Remedy.REPLACE)]
     view = pool_view(spec(3, health=ONE), [*down, node(3)], [repair(one) for one in down])
-    begun = [one for one in plan(view, NOW).actions if isinstance(one, StepRepair)]
+    begun = [one for one in plan(view, NOW).actions if isinstance(one, AdvanceRepair)]
     assert [one.to for one in begun] == [RepairStep.CORDONING]
 
 
 def test_successors_beside_the_old_nodes_do_not_enlarge_a_share():
-    rules = HealthRules(budgets=(Budget(Amount(percent=10)),))
+    rules = HealthRules(budgets=(Budget(CountOrPercent(percent=10)),))
     ill = sick(1)
     at_work = [repair(sick(number), RepairStep.DRAINING) for number in (2, 3)]
     view = pool_view(spec(29, health=rules), [ill, *nodes(31)[1:]], at_work)
@@ -49,7 +49,7 @@ def test_successors_beside_the_old_nodes_do_not_enlarge_a_share():
 def test_what_befell_a_node_while_it_waited_outdoes_what_it_waited_for():
     worse = sick(1, remedy=Remedy.REPLACE)
     view = pool_view(spec(2, health=ONE), [worse, node(2)], [repair(worse, remedy=Remedy.RESET_GPU)])
-    assert [one.to for one in plan(view, NOW).actions if isinstance(one, StepRepair)] == [
+    assert [one.to for one in plan(view, NOW).actions if isinstance(one, AdvanceRepair)] == [
         RepairStep.CANCELLED
     ]
 
@@ -59,7 +59,7 @@ def test_a_rebooted_node_serves_when_its_agent_says_that_it_is_fit():
     work = repair(treated, RepairStep.VERIFYING, remedy=Remedy.REBOOT)
     view = pool_view(spec(1), [treated], [work])
     assert plan(view, NOW).actions == ()
-    fit = changed(view, pulses={treated.id: Pulse(heard=NOW, tested=True)})
+    fit = changed(view, pulses={treated.id: NodeHeartbeat(heard=NOW, tested=True)})
     assert MoveNode(treated.id, NodeState.ACTIVE, "verified") in plan(fit, NOW).actions
 
 
@@ -82,8 +82,8 @@ def test_a_successor_that_did_not_come_up_makes_the_pool_no_smaller():
     ill = sick(1, NodeState.CORDONED, Remedy.REPLACE)
     waits = repair(ill, RepairStep.BUYING, successor=NodeId("node-gone"))
     decided = plan(pool_view(spec(3), [ill, node(2), node(3)], [waits]), NOW)
-    assert [one.repair for one in decided.actions if isinstance(one, BuyNode)] == [waits.id]
-    assert NameSuccessor(waits.id, NodeId(""), "its successor did not come up") in decided.actions
+    assert [one.repair for one in decided.actions if isinstance(one, ProvisionNode)] == [waits.id]
+    assert AssignReplacement(waits.id, NodeId(""), "its successor did not come up") in decided.actions
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_the_last_place_is_the_successors_before_the_pools_own(step: RepairStep,
     """The pool's own order in it left no room for a successor, and the old node was drained with nobody beside it."""
     ill = sick(1, NodeState.CORDONED, Remedy.REPLACE)
     waits = repair(ill, step, successor=NodeId(before))
-    short = spec(3, scaling=Scaling(least=3, most=3, surge=Amount(count=0)))
+    short = spec(3, scaling=Scaling(least=3, most=3, surge=CountOrPercent(count=0)))
     decided = plan(pool_view(short, [ill, node(2)], [waits]), NOW)
-    assert [one.repair for one in decided.actions if isinstance(one, BuyNode)] == [waits.id]
+    assert [one.repair for one in decided.actions if isinstance(one, ProvisionNode)] == [waits.id]
 
 
 @pytest.mark.parametrize(
@@ -109,5 +109,5 @@ def test_where_a_spare_takes_the_place_no_successor_is_bought(step: RepairStep, 
     waits = repair(ill, step, successor=NodeId(before))
     kept = spec(1, scaling=Scaling(least=1, most=1, spares=1))
     decided = plan(pool_view(kept, [ill, spare], [waits]), NOW)
-    assert [one for one in decided.actions if isinstance(one, BuyNode)] == []
-    assert [one.node for one in decided.actions if isinstance(one, NameSuccessor)][-1:] == [spare.id]
+    assert [one for one in decided.actions if isinstance(one, ProvisionNode)] == []
+    assert [one.node for one in decided.actions if isinstance(one, AssignReplacement)][-1:] == [spare.id]

@@ -4,15 +4,15 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import ForgetAilment, NoteSilence, diagnose, incidents, plan
-from neorion.navarch.model import EventKind, Health, HealthEvent, Pulse, Verdict
+from neorion.navarch.decide import ClearAilment, ReportSilence, diagnose, incidents, plan
+from neorion.navarch.model import EventKind, Health, HealthEvent, NodeHeartbeat, PolicyResult
 from neorion.navarch.model.spec import HealthRules
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, spec
 
 RULES = HealthRules(unhealthy_after=2)
-MAYBE = Verdict("doubt", Health.UNHEALTHY, Remedy.RESET_GPU)
-SURE = Verdict("certainty", Health.UNHEALTHY, Remedy.REPLACE, certain=True)
-WELL = Verdict("fine", Health.HEALTHY)
+MAYBE = PolicyResult("doubt", Health.UNHEALTHY, Remedy.RESET_GPU)
+SURE = PolicyResult("certainty", Health.UNHEALTHY, Remedy.REPLACE, certain=True)
+WELL = PolicyResult("fine", Health.HEALTHY)
 
 
 def xid(code: int, at: float = 0) -> HealthEvent:
@@ -55,17 +55,17 @@ def test_a_doubt_that_nothing_confirmed_and_an_applications_error_are_let_go_and
     sure = ailment(seen=later(-25 * 3_600))
     work = ailment("xid 13", Remedy.RESTART_WORKLOAD, seen=later(-25 * 3_600))
     sick = [node(1, ailment=doubt), node(2, ailment=sure), node(3, ailment=work)]
-    told = [a.node for a in plan(pool_view(spec(3), sick), NOW).actions if isinstance(a, ForgetAilment)]
+    told = [a.node for a in plan(pool_view(spec(3), sick), NOW).actions if isinstance(a, ClearAilment)]
     assert told == ["node-0001", "node-0003"]
 
 
 def test_a_node_that_is_not_heard_for_too_long_is_noticed_once():
-    quiet = {one.id: Pulse(heard=later(-91)) for one in nodes(1)}
+    quiet = {one.id: NodeHeartbeat(heard=later(-91)) for one in nodes(1)}
     view = pool_view(spec(1), nodes(1), pulses=quiet)
-    assert [a.node for a in plan(view, NOW).actions if isinstance(a, NoteSilence)] == ["node-0001"]
+    assert [a.node for a in plan(view, NOW).actions if isinstance(a, ReportSilence)] == ["node-0001"]
     known = [node(1, ailment=ailment("silence", Remedy.REBOOT), health=Health.UNHEALTHY)]
     assert not [
-        a for a in plan(pool_view(spec(1), known, pulses=quiet), NOW).actions if isinstance(a, NoteSilence)
+        a for a in plan(pool_view(spec(1), known, pulses=quiet), NOW).actions if isinstance(a, ReportSilence)
     ]
 
 

@@ -4,16 +4,16 @@ import pytest
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import FailNode, MoveNode, NoteSilence, explain_node, explain_pool, plan
+from neorion.navarch.decide import FailNode, MoveNode, ReportSilence, explain_node, explain_pool, plan
 from neorion.navarch.model import (
     EventKind,
     Health,
     HealthEvent,
     Node,
+    NodeHeartbeat,
     NodeState,
     Origin,
     PoolView,
-    Pulse,
     RepairStep,
 )
 from neorion.navarch.model.spec import Timing
@@ -23,7 +23,9 @@ from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair
 def verifying(*, tested: bool | None, **changes: object) -> tuple[Node, PoolView]:
     """A new node whose agent has registered, and what it said of itself."""
     new = node(1, NodeState.VERIFYING, since=later(-60), **changes)
-    return new, pool_view(spec(1), [new], pulses={new.id: Pulse(heard=NOW, marked=True, tested=tested)})
+    return new, pool_view(
+        spec(1), [new], pulses={new.id: NodeHeartbeat(heard=NOW, marked=True, tested=tested)}
+    )
 
 
 def done(view: PoolView) -> list[object]:
@@ -51,7 +53,7 @@ def test_a_fit_node_must_be_well_for_as_long_as_its_pool_says():
 
 def test_a_node_that_nobody_declares_fit_is_given_back_after_a_while():
     new = node(1, NodeState.VERIFYING, since=later(-3_601))
-    assert done(pool_view(spec(1), [new], pulses={new.id: Pulse(heard=NOW)})) == [FailNode]
+    assert done(pool_view(spec(1), [new], pulses={new.id: NodeHeartbeat(heard=NOW)})) == [FailNode]
 
 
 @pytest.mark.parametrize("tested", [None, True, False])
@@ -88,9 +90,9 @@ def test_a_node_that_somebody_holds_goes_nowhere(state: NodeState, goes_to: Node
 def test_silence_behind_a_worse_fault_is_noted_now_and_then(*, noted: float | None, again: bool):
     sick = node(1, ailment=ailment())
     events = [] if noted is None else [HealthEvent(later(noted), EventKind.SILENCE)]
-    pulses = {sick.id: Pulse(heard=later(-7_200), marked=True)}
+    pulses = {sick.id: NodeHeartbeat(heard=later(-7_200), marked=True)}
     view = pool_view(spec(1), [sick], [repair(sick)], pulses=pulses, events={sick.id: events})
-    assert any(isinstance(action, NoteSilence) for action in plan(view, NOW).actions) is again
+    assert any(isinstance(action, ReportSilence) for action in plan(view, NOW).actions) is again
 
 
 def test_a_node_that_a_person_keeps_says_so_and_how_it_is_let_go():

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration
-from neorion.navarch.decide import BuyNode, MoveNode, NameSuccessor, OpenRepair, StepRepair, plan
+from neorion.navarch.decide import AdvanceRepair, AssignReplacement, MoveNode, OpenRepair, ProvisionNode, plan
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.model import (
+    FailureStreak,
     Health,
-    HoldCode,
+    HoldReason,
     Node,
     NodeId,
     NodeState,
@@ -22,23 +23,22 @@ from neorion.navarch.model import (
     PoolState,
     PoolView,
     RepairStep,
-    Trouble,
 )
 from neorion.navarch.model.spec import (
-    Amount,
     Budget,
     CommonCause,
+    CountOrPercent,
     HealthRules,
-    Ladder,
     Offer,
+    RepairLadder,
     Scaling,
-    Spending,
+    SpendLimits,
 )
 from neorion.navarch.testing import NOW, ailment, later, node, nodes, pool_view, repair, spec
 
 
 def rules(**changes: object) -> HealthRules:
-    usual = HealthRules(budgets=(Budget(Amount(count=1)),), cause=CommonCause(least=1_000, share=100))
+    usual = HealthRules(budgets=(Budget(CountOrPercent(count=1)),), cause=CommonCause(least=1_000, share=100))
     return changed(usual, **changes)
 
 
@@ -47,10 +47,10 @@ def sick(number: int = 1, **changes: Any):
 
 
 def steps(view: PoolView) -> list[RepairStep]:
-    return [action.to for action in plan(view, NOW).actions if isinstance(action, StepRepair)]
+    return [action.to for action in plan(view, NOW).actions if isinstance(action, AdvanceRepair)]
 
 
-def codes(view: PoolView) -> list[HoldCode]:
+def codes(view: PoolView) -> list[HoldReason]:
     return [hold.code for hold in plan(view, NOW).holds]
 
 
@@ -67,7 +67,7 @@ def test_a_policy_that_advises_nothing_asks_for_nothing():
 def test_a_repair_that_is_admitted_begins_with_the_cordon():
     ill = sick()
     actions = plan(pool_view(spec(2, health=rules()), [ill, node(2)], [repair(ill)]), NOW).actions
-    assert [a.to for a in actions if isinstance(a, StepRepair)] == [RepairStep.CORDONING]
+    assert [a.to for a in actions if isinstance(a, AdvanceRepair)] == [RepairStep.CORDONING]
     assert [a.to for a in actions if isinstance(a, MoveNode)] == [NodeState.CORDONED]
 
 
@@ -100,7 +100,7 @@ def test_a_spare_takes_the_place_at_once():
     ill, spare = sick(1, state=NodeState.CORDONED), node(2, NodeState.SPARE, spare=True)
     wanted = spec(1, scaling=Scaling(least=1, most=1, spares=1))
     actions = plan(pool_view(wanted, [ill, spare], [repair(ill, RepairStep.BUYING)]), NOW).actions
-    assert [a.node for a in actions if isinstance(a, NameSuccessor)] == [spare.id]
+    assert [a.node for a in actions if isinstance(a, AssignReplacement)] == [spare.id]
     assert [(a.node, a.to) for a in actions if isinstance(a, MoveNode)] == [(spare.id, NodeState.ACTIVE)]
 
 
@@ -111,18 +111,18 @@ def test_two_repairs_do_not_share_one_spare():
     actions = plan(
         pool_view(wanted, [*ills, spare], [repair(one, RepairStep.BUYING) for one in ills]), NOW
     ).actions
-    assert len([a for a in actions if isinstance(a, NameSuccessor)]) == 1
+    assert len([a for a in actions if isinstance(a, AssignReplacement)]) == 1
 
 
 def test_without_room_for_a_successor_it_is_drained_first():
     ill = sick(state=NodeState.CORDONED)
-    full = spec(1, scaling=Scaling(least=1, most=1, surge=Amount(count=0)))
+    full = spec(1, scaling=Scaling(least=1, most=1, surge=CountOrPercent(count=0)))
     assert steps(pool_view(full, [ill], [repair(ill, RepairStep.CORDONING)])) == [RepairStep.DRAINING]
 
 
 def test_a_quota_that_turns_out_to_be_full_turns_the_order_round():
     ill = sick(state=NodeState.CORDONED)
-    trouble = Trouble("fake/us-west-2/gpu_8x_h100_sxm5", "quota", 1, later(-1))
+    trouble = FailureStreak("fake/us-west-2/gpu_8x_h100_sxm5", "quota", 1, later(-1))
     view = pool_view(spec(1), [ill], [repair(ill, RepairStep.BUYING)], troubles={trouble.scope: trouble})
     assert steps(view) == [RepairStep.DRAINING]
 
@@ -139,7 +139,7 @@ def test_a_quota_that_turns_out_to_be_full_turns_the_order_round():
 def test_a_quota_that_does_not_stop_this_purchase_does_not_turn_the_order_round(
     regions: tuple[str, ...], scope: str, age: int
 ):
-    ill, trouble = sick(state=NodeState.CORDONED), Trouble(scope, "quota", 1, later(-age))
+    ill, trouble = sick(state=NodeState.CORDONED), FailureStreak(scope, "quota", 1, later(-age))
     pool = spec(1, offers=(Offer("fake", "gpu_8x_h100_sxm5", regions),))
     view = pool_view(pool, [ill], [repair(ill, RepairStep.CORDONING)], troubles={scope: trouble})
     assert steps(view) == [RepairStep.BUYING]
@@ -149,8 +149,8 @@ def test_a_successor_that_did_not_come_up_is_bought_again():
     ill = sick(state=NodeState.CORDONED)
     work = repair(ill, RepairStep.BUYING, successor=NodeId("node-gone"))
     actions = plan(pool_view(spec(1), [ill], [work]), NOW).actions
-    assert [a.node for a in actions if isinstance(a, NameSuccessor)] == [""]
-    assert [a.repair for a in actions if isinstance(a, BuyNode)] == [work.id]
+    assert [a.node for a in actions if isinstance(a, AssignReplacement)] == [""]
+    assert [a.repair for a in actions if isinstance(a, ProvisionNode)] == [work.id]
 
 
 def test_treatment_goes_by_drain_treat_verify():
@@ -204,14 +204,14 @@ def test_a_host_that_cost_a_node_before_is_returned():
 @pytest.mark.parametrize(
     ("ill", "changes", "code"),
     [
-        (sick(), {"state": PoolState("training", wanted=2, paused="a person: lunch")}, HoldCode.PAUSED),
-        (sick(), {"spec": spec(2, health=rules(auto_replace=False))}, HoldCode.AUTO_REPLACE_OFF),
-        (sick(), {"spec": spec(2, health=rules(approval=frozenset({Remedy.REPLACE})))}, HoldCode.APPROVAL),
-        (sick(held=True), {}, HoldCode.HELD_BY_OPERATOR),
-        (sick(origin=Origin.JOINED), {}, HoldCode.APPROVAL),
+        (sick(), {"state": PoolState("training", wanted=2, paused="a person: lunch")}, HoldReason.PAUSED),
+        (sick(), {"spec": spec(2, health=rules(auto_replace=False))}, HoldReason.AUTO_REPLACE_OFF),
+        (sick(), {"spec": spec(2, health=rules(approval=frozenset({Remedy.REPLACE})))}, HoldReason.APPROVAL),
+        (sick(held=True), {}, HoldReason.HELD_BY_OPERATOR),
+        (sick(origin=Origin.JOINED), {}, HoldReason.APPROVAL),
     ],
 )
-def test_what_keeps_a_repair_waiting_says_so(ill: Node, changes: dict[str, object], code: HoldCode):
+def test_what_keeps_a_repair_waiting_says_so(ill: Node, changes: dict[str, object], code: HoldReason):
     view = changed(pool_view(spec(2, health=rules()), [ill, node(2)], [repair(ill)]), **changes)
     assert codes(view) == [code]
     assert steps(view) == []
@@ -232,17 +232,17 @@ def test_a_repair_that_is_not_needed_any_more_is_called_off():
 
 def test_many_alike_at_once_wait_until_the_cause_is_clear_and_then_go_on():
     ills = [sick(n) for n in range(1, 6)]
-    watchful = rules(cause=CommonCause(), budgets=(Budget(Amount(count=2)),))
+    watchful = rules(cause=CommonCause(), budgets=(Budget(CountOrPercent(count=2)),))
     view = pool_view(
         spec(10, health=watchful), [*ills, *[node(n) for n in range(6, 11)]], [repair(one) for one in ills]
     )
     held = plan(view, NOW)
-    assert {hold.code for hold in held.holds} == {HoldCode.COMMON_CAUSE}
+    assert {hold.code for hold in held.holds} == {HoldReason.COMMON_CAUSE}
     assert "one cause" in held.holds[0].sentence
     assert held.wake_at is not None
     clear = plan(view, NOW + Duration.of(minutes=6))
-    assert len([a for a in clear.actions if isinstance(a, StepRepair)]) == 2
-    assert {hold.code for hold in clear.holds} == {HoldCode.BUDGET}
+    assert len([a for a in clear.actions if isinstance(a, AdvanceRepair)]) == 2
+    assert {hold.code for hold in clear.holds} == {HoldReason.BUDGET}
 
 
 def restarts(signature: str, times: int, **changes: Any) -> PoolView:
@@ -267,7 +267,7 @@ def test_to_restart_the_work_of_a_node_is_to_drain_it_and_let_it_serve():
     )
     begun_ = repair(ill, RepairStep.DRAINING, remedy=Remedy.RESTART_WORKLOAD)
     actions = plan(pool_view(spec(1), [ill], [begun_]), NOW).actions
-    assert [a.to for a in actions if isinstance(a, StepRepair)] == [RepairStep.VERIFYING]
+    assert [a.to for a in actions if isinstance(a, AdvanceRepair)] == [RepairStep.VERIFYING]
     assert [a.to for a in actions if isinstance(a, MoveNode)] == [NodeState.VERIFYING]
 
 
@@ -281,7 +281,7 @@ def test_an_applications_error_never_asks_for_more_than_its_policy_advises():
     (ill,) = [one for one in view.nodes if one.ailment]
     waiting = repair(ill, remedy=Remedy.RESTART_WORKLOAD)
     held = changed(view, repairs=[*view.repairs, waiting])
-    assert codes(held) == [HoldCode.ATTEMPTS]
+    assert codes(held) == [HoldReason.ATTEMPTS]
     assert steps(held) == []
     once_more = changed(view, repairs=[*view.repairs, replace(waiting, approved=True)])
     assert steps(once_more) == [RepairStep.CORDONING]
@@ -291,8 +291,8 @@ def test_a_node_that_was_just_treated_is_given_time():
     ill = node(1, ailment=ailment("xid 48", Remedy.RESET_GPU), health=Health.UNHEALTHY)
     past = repair(ill, RepairStep.DONE, id="repair-old", remedy=Remedy.RESET_GPU, ended=later(-60))
     now = repair(ill, remedy=Remedy.RESET_GPU)
-    view = pool_view(spec(1, health=rules(ladder=Ladder())), [ill], [past, now])
-    assert codes(view) == [HoldCode.COOL_DOWN]
+    view = pool_view(spec(1, health=rules(ladder=RepairLadder())), [ill], [past, now])
+    assert codes(view) == [HoldReason.COOL_DOWN]
 
 
 @given(
@@ -300,11 +300,12 @@ def test_a_node_that_was_just_treated_is_given_time():
     ill=st.integers(0, 40),
     at_work=st.integers(0, 6),
     budget=st.one_of(
-        st.integers(0, 10).map(lambda n: Amount(count=n)), st.integers(1, 50).map(lambda n: Amount(percent=n))
+        st.integers(0, 10).map(lambda n: CountOrPercent(count=n)),
+        st.integers(1, 50).map(lambda n: CountOrPercent(percent=n)),
     ),
 )
 def test_never_more_nodes_are_taken_out_of_service_than_the_budget_allows(
-    size: int, ill: int, at_work: int, budget: Amount
+    size: int, ill: int, at_work: int, budget: CountOrPercent
 ):
     members = nodes(size)
     patients = members[: min(ill, size)]
@@ -322,7 +323,9 @@ def test_never_more_nodes_are_taken_out_of_service_than_the_budget_allows(
     ]
     view = pool_view(spec(size, health=rules(budgets=(Budget(budget),))), members, repairs)
     before = sum(begun(one) for one in repairs)
-    new = [a for a in plan(view, NOW).actions if isinstance(a, StepRepair) and a.to is RepairStep.CORDONING]
+    new = [
+        a for a in plan(view, NOW).actions if isinstance(a, AdvanceRepair) and a.to is RepairStep.CORDONING
+    ]
     assert before + len(new) <= max(before, budget.of(size))
 
 
@@ -330,5 +333,5 @@ def test_where_a_successor_cannot_be_paid_for_beside_it_the_old_node_goes_first(
     ill = sick(state=NodeState.CORDONED)
     ill, well = (replace(one, place=replace(one.place, price=10.0)) for one in (ill, node(2)))
     for total, step in ((25.0, RepairStep.DRAINING), (30.0, RepairStep.BUYING)):
-        wanted = spec(2, spending=Spending(total=total))
+        wanted = spec(2, spending=SpendLimits(total=total))
         assert steps(pool_view(wanted, [ill, well], [repair(ill, RepairStep.CORDONING)])) == [step]

@@ -7,10 +7,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from neorion.navarch.decide.pool_size import seated, seats
-from neorion.navarch.model import Node, NodeId, NodeState, Origin, Place, Pulse, RepairStep, Roll
+from neorion.navarch.model import (
+    Node,
+    NodeHeartbeat,
+    NodeId,
+    NodeState,
+    Origin,
+    Placement,
+    PoolNodeIndex,
+    RepairStep,
+)
 from neorion.navarch.testing import NOW, ailment, later, node, pool_view, repair, spec
 
-PLACES = [Place("fake", "gpu", "us", zone, price=price) for zone, price in (("a", 1.0), ("b", 2.5))]
+PLACES = [Placement("fake", "gpu", "us", zone, price=price) for zone, price in (("a", 1.0), ("b", 2.5))]
 NODES = st.builds(
     replace,
     st.builds(node, st.integers(1, 8)),
@@ -32,7 +41,7 @@ def test_counting_changes_comes_to_the_same_as_counting_nodes(
     changes: list[Node | NodeId], replaced: set[int]
 ):
     known: dict[NodeId, Node] = {}
-    roll = Roll()
+    roll = PoolNodeIndex()
     for change in changes:
         if isinstance(change, Node):
             known[change.id] = change
@@ -58,9 +67,9 @@ def test_counting_changes_comes_to_the_same_as_counting_nodes(
 def test_who_was_heard_last_stands_last(heard: list[int]):
     members = [node(number) for number in range(1, 6)]
     view = pool_view(spec(5), members, pulses={})
-    pulses = {one.id: Pulse() for one in members}
+    pulses = {one.id: NodeHeartbeat() for one in members}
     for second, number in enumerate(heard):
-        pulses[node(number).id] = Pulse(heard=later(second))
+        pulses[node(number).id] = NodeHeartbeat(heard=later(second))
         view.roll.heard(node(number).id)
     told = [at.ns for _, at in pool_view(spec(5), [], roll=view.roll, pulses=pulses, started=NOW).speaking()]
     assert told == sorted(told)

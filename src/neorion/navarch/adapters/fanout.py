@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from neorion.keel.base import Duration
 from neorion.navarch.model import Node
-from neorion.navarch.ports import Drain, Scheduler
+from neorion.navarch.ports import DrainProgress, Scheduler
 
 
-class SeveralSchedulers:
+class FanoutScheduler:
     """A node is cordoned when all have taken note, and drained when none has work on it."""
 
     def __init__(self, schedulers: Sequence[Scheduler]) -> None:
@@ -21,11 +21,11 @@ class SeveralSchedulers:
         for each in self._schedulers:
             await each.uncordon(node)
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         """All are asked each time: one that is slow does not keep the next from beginning."""
         told = [await each.drain(node, why, left) for each in self._schedulers]
         waiting = [one for one in told if not one.done] or told
-        return Drain(
+        return DrainProgress(
             done=all(one.done for one in told),
             left=sum(one.left for one in told),
             sentence="; ".join(one.sentence for one in waiting if one.sentence),

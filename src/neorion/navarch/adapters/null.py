@@ -2,7 +2,7 @@
 
 from neorion.keel.base import Duration
 from neorion.navarch.model import Demand, Node
-from neorion.navarch.ports import Drain
+from neorion.navarch.ports import DrainProgress
 
 
 class NoScheduler:
@@ -14,9 +14,9 @@ class NoScheduler:
     async def uncordon(self, node: Node) -> None:
         del node
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del node, why, left
-        return Drain(done=True, sentence="nobody schedules work here")
+        return DrainProgress(done=True, sentence="nobody schedules work here")
 
     async def forget(self, node: Node) -> None:
         del node

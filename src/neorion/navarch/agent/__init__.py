@@ -4,7 +4,7 @@ What it looks at stands behind the probe port. It decides nothing: it reports, a
 """
 
 from neorion.navarch.agent.agent import Agent
-from neorion.navarch.agent.identity import Identity
-from neorion.navarch.agent.state_dir import Memory
+from neorion.navarch.agent.identity import HostIdentity
+from neorion.navarch.agent.state_dir import AgentState
 
-__all__ = ["Agent", "Identity", "Memory"]
+__all__ = ["Agent", "AgentState", "HostIdentity"]

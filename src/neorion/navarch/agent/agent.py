@@ -14,8 +14,8 @@ from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.agent import messages
-from neorion.navarch.agent.identity import Identity
-from neorion.navarch.agent.state_dir import Memory
+from neorion.navarch.agent.identity import HostIdentity
+from neorion.navarch.agent.state_dir import AgentState
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import AgentServiceClient
@@ -34,7 +34,7 @@ class _Session:
 
     channel: Channel
     calls: AgentServiceClient
-    memory: Memory
+    memory: AgentState
     joining: str | None
     every: Duration = field(default=Duration(0))
     look: Duration = field(default=Duration(0))
@@ -56,7 +56,7 @@ class Agent:
 
     def __init__(
         self,
-        who: Identity,
+        who: HostIdentity,
         probe: Probe,
         dial: Callable[[str | None], Channel],
         clock: Clock,
@@ -70,10 +70,10 @@ class Agent:
         self._ids = ids
         self._rng = rng
 
-    async def run(self, join_token: str | None, memory: Memory | None = None) -> None:
+    async def run(self, join_token: str | None, memory: AgentState | None = None) -> None:
         """Ends when the control plane knows the node no more; everything else is tried again."""
         channel = self._dial(join_token)
-        kept = memory or Memory.of_one_life(self._ids)
+        kept = memory or AgentState.of_one_life(self._ids)
         session = _Session(channel, channel.client(AgentServiceClient), kept, join_token)
         await self._register(session)
         async with anyio.create_task_group() as tasks:

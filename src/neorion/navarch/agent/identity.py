@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class HostIdentity:
     """What the agent was told, or found out, about where it runs. `kernel_boot` is another after each reboot."""
 
     name: str

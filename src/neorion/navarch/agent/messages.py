@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Error, Invalid, did_you_mean
-from neorion.navarch.agent.identity import Identity
+from neorion.navarch.agent.identity import HostIdentity
 from neorion.navarch.agent.outbox import Batch
 from neorion.navarch.model import HealthEvent, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.ports import Gpu
 
 
-def registration(who: Identity, secret: str, gpus: Sequence[Gpu]) -> pb.RegisterRequest:
+def registration(who: HostIdentity, secret: str, gpus: Sequence[Gpu]) -> pb.RegisterRequest:
     return pb.RegisterRequest(
         node_id=who.name,
         machine_id=who.machine,

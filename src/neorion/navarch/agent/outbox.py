@@ -27,7 +27,7 @@ BATCH_MAX: Final = 200
 STALE_MAX: Final = 1_000
 
 
-class _Line(Struct, frozen=True, omit_defaults=True):
+class _OutboxEntry(Struct, frozen=True, omit_defaults=True):
     """An event, or without one: everything of that life up to this number was taken."""
 
     boot: str
@@ -55,7 +55,7 @@ class Outbox:
         # As a plain text: that is what goes into the file.
         self.boot = str(boot)
         self._number = 0
-        self._waiting: deque[_Line] = deque()
+        self._waiting: deque[_OutboxEntry] = deque()
         self._news = asyncio.Event()
         self._path = path
         self._file = -1
@@ -75,7 +75,7 @@ class Outbox:
         if len(self._waiting) >= WAITING_MAX:
             log.warning("an event was lost", kind=_kind(self._waiting.popleft()))
         self._number += 1
-        line = _Line(self.boot, self._number, event)
+        line = _OutboxEntry(self.boot, self._number, event)
         self._waiting.append(line)
         self._append(line)
         self._news.set()
@@ -99,7 +99,7 @@ class Outbox:
         """The control plane has these for good, or never wants them."""
         while self._waiting and self._waiting[0].boot == batch.boot and self._waiting[0].number <= batch.last:
             self._waiting.popleft()
-        self._append(_Line(batch.boot, batch.last))
+        self._append(_OutboxEntry(batch.boot, batch.last))
         if self._lines - len(self._waiting) > STALE_MAX:
             self._rewrite()
 
@@ -116,7 +116,7 @@ class Outbox:
             if self._file >= 0:
                 await to_thread.run_sync(_sync, os.dup(self._file), abandon_on_cancel=True)
 
-    def _append(self, line: _Line) -> None:
+    def _append(self, line: _OutboxEntry) -> None:
         if self._file < 0:
             return
         try:
@@ -144,16 +144,16 @@ class Outbox:
         self._file, self._lines = file, len(self._waiting)
 
 
-def _left(path: Path) -> Iterator[_Line]:
+def _left(path: Path) -> Iterator[_OutboxEntry]:
     """What earlier lives did not get rid of. A line that was torn by a crash is passed over."""
     try:
         text = path.read_bytes()
     except OSError:
         return
-    lines: list[_Line] = []
+    lines: list[_OutboxEntry] = []
     for one in text.splitlines():
         try:
-            lines.append(json.decode(one, type=_Line))
+            lines.append(json.decode(one, type=_OutboxEntry))
         except (DecodeError, UnicodeDecodeError):
             log.warning("a line of the outbox cannot be read", length=len(one))
     done = {line.boot: line.number for line in lines if line.event is None}
@@ -161,7 +161,7 @@ def _left(path: Path) -> Iterator[_Line]:
     yield from left[-WAITING_MAX:]
 
 
-def _kind(line: _Line) -> str:
+def _kind(line: _OutboxEntry) -> str:
     return line.event.kind.value if line.event is not None else ""
 
 

@@ -20,17 +20,17 @@ class BootId(Id):
     prefix = "boot"
 
 
-class Papers(Struct, frozen=True, omit_defaults=True):
+class AgentCredentials(Struct, frozen=True, omit_defaults=True):
     """How a machine shows that it is the one that joined before: a secret of its own, and the token it was given last."""
 
     secret: str = ""
     token: str = ""
 
 
-class Wallet:
+class CredentialFile:
     """Papers, in a file that only its owner may read; without a file they end with the agent."""
 
-    def __init__(self, papers: Papers, path: Path | None = None) -> None:
+    def __init__(self, papers: AgentCredentials, path: Path | None = None) -> None:
         self.papers = papers
         self._path = path
 
@@ -51,28 +51,28 @@ class Wallet:
     @classmethod
     def kept_in(cls, path: Path, ids: Ids) -> Self:
         try:
-            found = json.decode(path.read_bytes(), type=Papers)
+            found = json.decode(path.read_bytes(), type=AgentCredentials)
         except (OSError, DecodeError, UnicodeDecodeError):
-            found = Papers()
-        made = cls(found if found.secret else Papers(ids.secret()), path)
+            found = AgentCredentials()
+        made = cls(found if found.secret else AgentCredentials(ids.secret()), path)
         made._write()
         return made
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class AgentState:
     """Everything that is kept."""
 
-    wallet: Wallet
+    wallet: CredentialFile
     outbox: Outbox
 
     @classmethod
     def kept_in(cls, folder: Path, ids: Ids) -> Self:
         """`folder` outlives the agent, and belongs to it alone."""
         boot = ids.new(BootId)
-        return cls(Wallet.kept_in(folder / "papers.json", ids), Outbox(boot, folder / "outbox.jsonl"))
+        return cls(CredentialFile.kept_in(folder / "papers.json", ids), Outbox(boot, folder / "outbox.jsonl"))
 
     @classmethod
     def of_one_life(cls, ids: Ids) -> Self:
         """For agents that live in the process of their control plane: nobody could take their place."""
-        return cls(Wallet(Papers()), Outbox(ids.new(BootId)))
+        return cls(CredentialFile(AgentCredentials()), Outbox(ids.new(BootId)))

@@ -53,9 +53,9 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.keel.rpc import Channel, ClientTls, connect  # noqa: PLC0415 -- as above
     from neorion.keel.run import Supervisor, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import LogFormat, setup  # noqa: PLC0415 -- as above
-    from neorion.navarch.adapters.probes.host import MachineProbe, Places  # noqa: PLC0415 -- as above
-    from neorion.navarch.adapters.probes.spot_notice import SERVICES, Foretold  # noqa: PLC0415 -- as above
-    from neorion.navarch.agent import Agent, Identity, Memory  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.host import HostPaths, HostProbe  # noqa: PLC0415 -- as above
+    from neorion.navarch.adapters.probes.spot_notice import SERVICES, SpotNoticeProbe  # noqa: PLC0415 -- as above
+    from neorion.navarch.agent import Agent, AgentState, HostIdentity  # noqa: PLC0415 -- as above
     from neorion.navarch.ports import Probe  # noqa: PLC0415 -- as above
 
     setup(LogFormat(options["log"]))
@@ -66,11 +66,11 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     def dial(token: str | None) -> Channel:
         return connect(options["server"], ids=ids, token=token, tls=tls)
 
-    places = Places(options["state"], options["kernel_log"])
-    probe: Probe = MachineProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
+    places = HostPaths(options["state"], options["kernel_log"])
+    probe: Probe = HostProbe(places, clock, frozenset(Remedy(one) for one in options["allow"]))
     if options["cloud"]:
-        probe = Foretold(probe, SERVICES[options["cloud"]], clock)
-    who = Identity(
+        probe = SpotNoticeProbe(probe, SERVICES[options["cloud"]], clock)
+    who = HostIdentity(
         options["node_id"],
         host_name=socket.gethostname(),
         pool=options["pool"],
@@ -79,7 +79,7 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
 
     async def main(crew: Supervisor) -> None:
         async def speak() -> None:
-            memory = Memory.kept_in(options["state"], ids)
+            memory = AgentState.kept_in(options["state"], ids)
             token = out.env.get("NAVARCH_AUTH_TOKEN") or None
             try:
                 await Agent(who, probe, dial, clock, ids, system_rng()).run(token, memory)

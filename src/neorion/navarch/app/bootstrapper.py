@@ -8,18 +8,18 @@ from neorion.keel.cli.kit import require_extra
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.model.setup_template import variables_in
-from neorion.navarch.ports import Outfitter
+from neorion.navarch.ports import Bootstrapper
 
 
-def outfitter(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> Outfitter | None:
+def outfitter(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> Bootstrapper | None:
     """None where no pool has setup commands."""
     wanted = [spec for spec in specs.values() if spec.bootstrap.commands]
     if not wanted:
         return None
     require_extra("ssh")
-    from neorion.navarch.adapters.bootstrap import SshOutfitter  # noqa: PLC0415 -- only where it is used
+    from neorion.navarch.adapters.bootstrap import SshBootstrapper  # noqa: PLC0415 -- only where it is used
 
-    made = SshOutfitter(folder)
+    made = SshBootstrapper(folder)
     for spec in wanted:
         made.check_key(spec.bootstrap.key_path)
         named = {name for command in spec.bootstrap.commands for name in variables_in(command)}

@@ -17,23 +17,23 @@ from neorion.keel.store import Store, migrations_in
 from neorion.keel.telemetry import logger
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
 from neorion.navarch.app.removal_guard import check_in_use
-from neorion.navarch.controllers.context import Deck, World
-from neorion.navarch.controllers.demand import Surveyor
-from neorion.navarch.controllers.fleet_controller import Fleet
-from neorion.navarch.controllers.garbage_collection import Sweep
-from neorion.navarch.controllers.operator_actions import Orders
-from neorion.navarch.controllers.pricing import Market
-from neorion.navarch.controllers.retention import Retention
+from neorion.navarch.controllers.context import Backends, FleetContext
+from neorion.navarch.controllers.demand import DemandCollector
+from neorion.navarch.controllers.fleet_controller import FleetController
+from neorion.navarch.controllers.garbage_collection import GarbageCollector
+from neorion.navarch.controllers.operator_actions import OperatorActions
+from neorion.navarch.controllers.pricing import PriceRefresher
+from neorion.navarch.controllers.retention import RecordRetention
 from neorion.navarch.model import PoolSpec
 from neorion.navarch.model.gen.navarch_connect import (
     AgentServiceASGIApplication,
     FleetServiceASGIApplication,
 )
-from neorion.navarch.serve.agents import Agents
-from neorion.navarch.serve.authentication import JOIN, NODE, OPERATOR, Keys
-from neorion.navarch.serve.fleet import Operators
+from neorion.navarch.serve.agents import AgentEndpoint
+from neorion.navarch.serve.authentication import JOIN, NODE, OPERATOR, NodeTokenAuthenticator
+from neorion.navarch.serve.fleet import FleetEndpoint
 from neorion.navarch.serve.metrics import FleetMetrics
-from neorion.navarch.state import Book, Journal, installation, load
+from neorion.navarch.state import FleetState, Journal, installation, load
 
 log = logger(__name__)
 
@@ -44,7 +44,7 @@ PRICES_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class LoopIntervals:
     """How often each loop turns by itself. Wakes do the work: `tick` only bounds how long a lost one could matter."""
 
     tick: Duration = field(default=Duration.of(seconds=30))
@@ -55,7 +55,7 @@ class Rhythm:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ControlPlaneSettings:
     """What a control plane is told: its pools, its rhythm, and the tokens of those who may speak to it."""
 
     specs: dict[str, PoolSpec]
@@ -63,7 +63,7 @@ class Settings:
     join_token: str = ""
     autoscale: Duration = field(default=Duration.of(seconds=30))
     health_check: Duration = field(default=Duration.of(seconds=60))
-    rhythm: Rhythm = Rhythm()
+    rhythm: LoopIntervals = LoopIntervals()
     # Where agents reach it.
     address: str = ""
     # By provider.
@@ -71,7 +71,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Dependencies:
     """What every process has: time, identity, chance, and the store it owns. Simulations go without metrics."""
 
     store: Store
@@ -82,24 +82,28 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class ControlPlane:
     """A control plane at work; `app` is what it serves."""
 
-    fleet: Fleet
-    orders: Orders
-    sweep: Sweep
-    keys: Keys
+    fleet: FleetController
+    orders: OperatorActions
+    sweep: GarbageCollector
+    keys: NodeTokenAuthenticator
     app: AsgiApp
 
 
 @asynccontextmanager
-async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerator[Plane]:
+async def build(
+    settings: ControlPlaneSettings, world: Backends, parts: Dependencies
+) -> AsyncGenerator[ControlPlane]:
     """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
     watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
     async with Supervisor() as crew:
         fleet = await _fleet(settings, world, parts, crew)
-        orders, sweep = Orders(fleet), Sweep(fleet)
-        keys = Keys(fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token)
+        orders, sweep = OperatorActions(fleet), GarbageCollector(fleet)
+        keys = NodeTokenAuthenticator(
+            fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token
+        )
         fleet.deck.ticket = keys.token_of
         app = AsgiApp(
             _services(fleet, orders, sweep, keys, settings.health_check),
@@ -110,20 +114,22 @@ async def build(settings: Settings, world: World, parts: Parts) -> AsyncGenerato
         )
         await _start(settings, fleet, sweep, crew, watch)
         try:
-            yield Plane(fleet, orders, sweep, keys, app)
+            yield ControlPlane(fleet, orders, sweep, keys, app)
         finally:
             crew.cancel()
 
 
-async def _fleet(settings: Settings, world: World, parts: Parts, crew: Supervisor) -> Fleet:
+async def _fleet(
+    settings: ControlPlaneSettings, world: Backends, parts: Dependencies, crew: Supervisor
+) -> FleetController:
     journal = Journal(parts.store, parts.clock, parts.rng)
     crew.spawn("navarch.store", parts.store.until_lost)
     crew.spawn("navarch.journal", journal.run)
-    book = Book(journal)
+    book = FleetState(journal)
     now = parts.clock.now()
     await load(parts.store, book, now)
     check_in_use(book, settings.specs, world.providers)
-    deck = Deck(
+    deck = FleetContext(
         book=book,
         journal=journal,
         store=parts.store,
@@ -136,11 +142,15 @@ async def _fleet(settings: Settings, world: World, parts: Parts, crew: Superviso
         started=now,
         address=settings.address,
     )
-    return Fleet(deck)
+    return FleetController(deck)
 
 
 async def _start(
-    settings: Settings, fleet: Fleet, sweep: Sweep, crew: Supervisor, watch: TickObserver
+    settings: ControlPlaneSettings,
+    fleet: FleetController,
+    sweep: GarbageCollector,
+    crew: Supervisor,
+    watch: TickObserver,
 ) -> None:
     clock, rng = fleet.deck.clock, fleet.deck.rng
     rhythm = settings.rhythm
@@ -148,17 +158,17 @@ async def _start(
     fleet.deck.wake = turning.wake
     # Before the first tick: what it begins must not be lost.
     await crew.start("navarch.errands", fleet.errands.run)
-    prices = Market(fleet.deck, settings.prices).tick
+    prices = PriceRefresher(fleet.deck, settings.prices).tick
     await _first(prices)
     crew.loop(turning)
-    survey = Surveyor(fleet.deck).tick
+    survey = DemandCollector(fleet.deck).tick
     crew.loop(Loop("navarch.demand", survey, LoopTiming(settings.autoscale), clock, rng, watch))
     crew.loop(Loop("navarch.market", prices, LoopTiming(rhythm.market), clock, rng, watch))
     crew.loop(Loop("navarch.sweep", sweep.tick, LoopTiming(rhythm.sweep), clock, rng, watch))
     telling = Loop("navarch.incidents", fleet.teller.tick, LoopTiming(rhythm.tick), clock, rng, watch)
     fleet.teller.wake = telling.wake
     crew.loop(telling)
-    retain = Retention(fleet).tick
+    retain = RecordRetention(fleet).tick
     crew.loop(Loop("navarch.retention", retain, LoopTiming(rhythm.retention), clock, rng, watch))
 
 
@@ -172,14 +182,18 @@ async def _first(prices: Callable[[], Awaitable[None]]) -> None:
 
 
 def _services(
-    fleet: Fleet, orders: Orders, sweep: Sweep, keys: Keys, health_check: Duration
+    fleet: FleetController,
+    orders: OperatorActions,
+    sweep: GarbageCollector,
+    keys: NodeTokenAuthenticator,
+    health_check: Duration,
 ) -> list[RpcService]:
     """Every method and who may call it. An operator's token may not speak for a node."""
-    operators = Operators(fleet, orders, sweep)
+    operators = FleetEndpoint(fleet, orders, sweep)
     return [
         RpcService(
             AgentServiceASGIApplication,
-            Agents(fleet, keys, health_check),
+            AgentEndpoint(fleet, keys, health_check),
             {"Register": {JOIN, NODE}, "Heartbeat": {NODE}, "Report": {NODE}},
         ),
         RpcService(
@@ -190,7 +204,7 @@ def _services(
     ]
 
 
-def _routes(fleet: Fleet, metrics: Metrics | None) -> list[Route]:
+def _routes(fleet: FleetController, metrics: Metrics | None) -> list[Route]:
     async def live(request: Request) -> Response:
         del request
         return Response(b"ok\n")

@@ -11,15 +11,15 @@ from neorion.keel.base import Error
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import Channel
 from neorion.keel.telemetry import logger
-from neorion.navarch.adapters.config_file.sections import FakeFault, Provider
+from neorion.navarch.adapters.config_file.sections import FakeFault, ProviderModel
 from neorion.navarch.adapters.probes import FakeProbe
-from neorion.navarch.agent import Agent, Identity
+from neorion.navarch.agent import Agent, HostIdentity
 
 log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Fake:
+class FakeCloudSetup:
     """A fake cloud and what is to go wrong in it."""
 
     provider: FakeProvider
@@ -27,27 +27,27 @@ class Fake:
     gpus: int
 
 
-def fake(name: str, section: Provider, clock: Clock, rng: Rng) -> Fake:
+def fake(name: str, section: ProviderModel, clock: Clock, rng: Rng) -> FakeCloudSetup:
     behaviour = FakeCloudOptions(lost=section.lost_answers or 0.0)
     if section.boot is not None:
         behaviour.boot = section.boot
-    return Fake(
+    return FakeCloudSetup(
         FakeProvider(name, FakeCloud(clock, rng, behaviour, name=name)),
         section.faults,
         section.gpu_count or 0,
     )
 
 
-async def inhabit(one: Fake, dial: Callable[[str | None], Channel], token: str, ids: Ids) -> None:
+async def inhabit(one: FakeCloudSetup, dial: Callable[[str | None], Channel], token: str, ids: Ids) -> None:
     """Lets an agent live on every machine of a fake cloud."""
     await one.provider.cloud.run(partial(_reside, one, dial, token, ids))
 
 
 async def _reside(
-    one: Fake, dial: Callable[[str | None], Channel], token: str, ids: Ids, machine: FakeMachine
+    one: FakeCloudSetup, dial: Callable[[str | None], Channel], token: str, ids: Ids, machine: FakeMachine
 ) -> None:
     cloud = one.provider.cloud
-    who = Identity(machine.intent.id, machine=machine.id, instance_type=machine.intent.instance_type)
+    who = HostIdentity(machine.intent.id, machine=machine.id, instance_type=machine.intent.instance_type)
     agent = Agent(who, FakeProbe(machine, cloud.clock, gpus=one.gpus), dial, cloud.clock, ids, cloud.rng)
     number = int(machine.id.rpartition("-")[2])
     async with anyio.create_task_group() as tasks:

@@ -48,7 +48,7 @@ _GRACE: Final = Duration.of(ms=200)
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ListenAddress:
     """Where the replica answers, whether it leads or waits."""
 
     host: str
@@ -57,20 +57,20 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class Leadership:
     """The store is ours, and this is where we answer."""
 
     store: Store
-    door: Door
+    door: ListenAddress
 
 
 @asynccontextmanager
-async def reign(where: str | Path, door: Door, clock: Clock, ids: Ids) -> AsyncGenerator[Reign]:
+async def reign(where: str | Path, door: ListenAddress, clock: Clock, ids: Ids) -> AsyncGenerator[Leadership]:
     """Returns when this process owns the store: at once, or after the one that does has ended."""
     async with AsyncExitStack() as stack:
         crew = await stack.enter_async_context(Supervisor())
         stack.callback(crew.cancel)
-        waiting: _Waiting | None = None
+        waiting: _StandbyServer | None = None
         while True:
             try:
                 store = await stack.enter_async_context(open_store(where, migrations=MIGRATIONS, clock=clock))
@@ -79,17 +79,17 @@ async def reign(where: str | Path, door: Door, clock: Clock, ids: Ids) -> AsyncG
                 if error.code != "store.owned":
                     raise
                 if waiting is None:
-                    waiting = _Waiting(ids)
+                    waiting = _StandbyServer(ids)
                     door = await crew.start("navarch.standby", partial(waiting.serve, door))
                     log.info("standing by", why=error.sentence, port=door.port)
             await clock.sleep(_LOOK_EVERY)
         if waiting is not None:
             await waiting.end()
             log.info("takes over", port=door.port)
-        yield Reign(store, door)
+        yield Leadership(store, door)
 
 
-class _Waiting:
+class _StandbyServer:
     """Answers while another leads: alive, not ready, and every call is to be tried again."""
 
     def __init__(self, ids: Ids) -> None:
@@ -97,7 +97,7 @@ class _Waiting:
         self._over = anyio.Event()
         self._left = anyio.Event()
 
-    async def serve(self, door: Door, *, task_status: TaskStatus[Door]) -> None:
+    async def serve(self, door: ListenAddress, *, task_status: TaskStatus[ListenAddress]) -> None:
         async with serve(_standby(self._ids), door.host, door.port, tls=door.tls, grace=_GRACE) as server:
             task_status.started(replace(door, port=server.port))
             await self._over.wait()
@@ -109,7 +109,7 @@ class _Waiting:
         await self._left.wait()
 
 
-class _NotYet:
+class _StandbyAuthenticator:
     """Nobody is known here: the leader knows them."""
 
     async def authenticate(self, token: str) -> Principal | None:
@@ -152,7 +152,7 @@ def _standby(ids: Ids) -> AsgiApp:
             FleetServiceASGIApplication, operators, {one.name: {"leader"} for one in operators.desc().methods}
         ),
     ]
-    return AsgiApp(services, routes, ids=ids, authenticator=_NotYet())
+    return AsgiApp(services, routes, ids=ids, authenticator=_StandbyAuthenticator())
 
 
 _METRICS: Final = (

@@ -11,14 +11,14 @@ from neorion.keel.base import Invalid
 from neorion.keel.cli.kit import require_extra
 from neorion.keel.clock import Clock
 from neorion.keel.config import SecretValue
-from neorion.navarch.adapters.config_file.sections import Provider as Section
+from neorion.navarch.adapters.config_file.sections import ProviderModel as Section
 from neorion.navarch.model import PoolSpec
 
 LAMBDA_KEY: Final = "LAMBDA_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ProviderContext:
     """What clouds need of the process. What they open is closed by `stack`; relative paths start at `folder`."""
 
     specs: Mapping[str, PoolSpec]
@@ -28,7 +28,7 @@ class Around:
     stack: AsyncExitStack
 
 
-async def open_clouds(sections: Mapping[str, Section], around: Around) -> dict[str, Provider]:
+async def open_clouds(sections: Mapping[str, Section], around: ProviderContext) -> dict[str, Provider]:
     """Every cloud but the fake ones, by the name that the file gives it."""
     return {
         name: await _OPENERS[section.kind(name)](name, section, around)
@@ -37,7 +37,7 @@ async def open_clouds(sections: Mapping[str, Section], around: Around) -> dict[s
     }
 
 
-async def _aws(name: str, section: Section, around: Around) -> Provider:
+async def _aws(name: str, section: Section, around: ProviderContext) -> Provider:
     """EC2 in every region that its section or a pool names: there its machines are looked for."""
     require_extra("aws")
     from neorion.capacity.aws import AwsProvider, AwsSettings  # noqa: PLC0415 -- only where it is bought from
@@ -47,7 +47,7 @@ async def _aws(name: str, section: Section, around: Around) -> Provider:
     return AwsProvider(name, settings, around.clock)
 
 
-async def _coreweave(name: str, section: Section, around: Around) -> Provider:
+async def _coreweave(name: str, section: Section, around: ProviderContext) -> Provider:
     """CoreWeave sells to the cluster that the file names, or to the one that this process runs in."""
     require_extra("kube")
     from neorion.capacity.coreweave import CoreWeaveProvider  # noqa: PLC0415 -- as above
@@ -59,7 +59,7 @@ async def _coreweave(name: str, section: Section, around: Around) -> Provider:
     return CoreWeaveProvider(name, api)
 
 
-async def _gcp(name: str, section: Section, around: Around) -> Provider:
+async def _gcp(name: str, section: Section, around: ProviderContext) -> Provider:
     require_extra("gcp")
     from neorion.capacity.gcp import GcpProvider, GcpSettings  # noqa: PLC0415 -- as above
 
@@ -67,7 +67,7 @@ async def _gcp(name: str, section: Section, around: Around) -> Provider:
     return GcpProvider(name, settings, around.clock)
 
 
-async def _lambda(name: str, section: Section, around: Around) -> Provider:
+async def _lambda(name: str, section: Section, around: ProviderContext) -> Provider:
     from neorion.capacity.lambda_cloud import LambdaProvider, LambdaSettings  # noqa: PLC0415 -- as above
     from neorion.capacity.lambda_cloud.provider import URL  # noqa: PLC0415 -- as above
 
@@ -86,7 +86,7 @@ async def _lambda(name: str, section: Section, around: Around) -> Provider:
     return provider
 
 
-_OPENERS: Final[Mapping[str, Callable[[str, Section, Around], Awaitable[Provider]]]] = {
+_OPENERS: Final[Mapping[str, Callable[[str, Section, ProviderContext], Awaitable[Provider]]]] = {
     "aws": _aws,
     "coreweave": _coreweave,
     "gcp": _gcp,

@@ -17,9 +17,9 @@ from neorion.keel.config import load
 from neorion.keel.run import Loop, LoopTiming, Supervisor
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
-from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
 from neorion.navarch.app.bootstrapper import outfitter, reachable
-from neorion.navarch.app.control_plane import Plane
+from neorion.navarch.app.control_plane import ControlPlane
 from neorion.navarch.app.removal_guard import check_in_use
 from neorion.navarch.model import PoolSpec
 
@@ -39,7 +39,7 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigSource:
     """Where the configuration comes from."""
 
     path: Path
@@ -52,7 +52,7 @@ class Source:
 class Reloader:
     """Takes a changed file. `file` is the one that the plane was built from."""
 
-    def __init__(self, source: Source, file: ConfigFile, plane: Plane) -> None:
+    def __init__(self, source: ConfigSource, file: ConfigFile, plane: ControlPlane) -> None:
         self._source = source
         self._file = file
         self._deck = plane.fleet.deck
@@ -100,7 +100,7 @@ class Reloader:
         policies = policies_of(specs, self._source.path.parent, self._source.env)
         self._check(file, specs)
         judge = self._deck.world.judge
-        if isinstance(judge, ProcessJudge):
+        if isinstance(judge, SubprocessPolicyEngine):
             changed += [f"policy {name}" for name in await judge.teach(policies)]
         # In place: others hold the same mapping.
         for name in set(self._deck.specs) - set(specs):

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from neorion.keel.base import Conflict
-from neorion.navarch.state import Book
+from neorion.navarch.state import FleetState
 
 
-def check_in_use(book: Book, pools: Collection[str], clouds: Collection[str]) -> None:
+def check_in_use(book: FleetState, pools: Collection[str], clouds: Collection[str]) -> None:
     """Refuses pools and clouds that miss one which the book has nodes of."""
     for name, count in _missing(Counter(node.pool for node in book.nodes.values()), pools):
         raise Conflict(

@@ -17,7 +17,7 @@ from neorion.keel.rpc import http_transport
 from neorion.keel.run import Supervisor
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, WebhookModel
-from neorion.navarch.adapters.fanout import SeveralSchedulers
+from neorion.navarch.adapters.fanout import FanoutScheduler
 from neorion.navarch.adapters.iris_demand import IrisDemand, IrisSettings
 from neorion.navarch.adapters.null import NoDemand, NoScheduler
 from neorion.navarch.model import PoolSpec
@@ -25,7 +25,7 @@ from neorion.navarch.ports import DemandSource, Scheduler
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
+class ClockAndRng:
     """Time and chance."""
 
     clock: Clock
@@ -33,7 +33,7 @@ class Chances:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class SchedulerBackends:
     """What stands behind two ports of the control plane, and what else machines are called there."""
 
     scheduler: Scheduler
@@ -43,11 +43,11 @@ class Around:
 
 @asynccontextmanager
 async def schedulers(
-    file: ConfigFile, specs: Mapping[str, PoolSpec], env: Mapping[str, str], chances: Chances
-) -> AsyncGenerator[Around]:
+    file: ConfigFile, specs: Mapping[str, PoolSpec], env: Mapping[str, str], chances: ClockAndRng
+) -> AsyncGenerator[SchedulerBackends]:
     """`specs` is read whenever a pool's labels or shape are asked for: it may change while this runs."""
     found: list[Scheduler] = []
-    around = Around(NoScheduler(), NoDemand())
+    around = SchedulerBackends(NoScheduler(), NoDemand())
     async with AsyncExitStack() as stack:
         if file.server.kubernetes is not None:
             around = await stack.enter_async_context(kubernetes(file.server.kubernetes, specs, env, chances))
@@ -65,13 +65,13 @@ async def schedulers(
             case [only]:
                 yield replace(around, scheduler=only)
             case _:
-                yield replace(around, scheduler=SeveralSchedulers(found))
+                yield replace(around, scheduler=FanoutScheduler(found))
 
 
 @asynccontextmanager
 async def kubernetes(
-    section: Kubernetes, specs: Mapping[str, PoolSpec], env: Mapping[str, str], chances: Chances
-) -> AsyncGenerator[Around]:
+    section: Kubernetes, specs: Mapping[str, PoolSpec], env: Mapping[str, str], chances: ClockAndRng
+) -> AsyncGenerator[SchedulerBackends]:
     """Marks, drains and counts in one cluster while the block runs."""
     require_extra("kube")
     from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- only where there is a cluster
@@ -97,7 +97,7 @@ async def kubernetes(
         stack.callback(crew.cancel)
         crew.spawn("navarch.kube.mirrors", informers.run)
         crew.spawn("navarch.kube.marks", scheduler.run)
-        yield Around(scheduler, demand, scheduler.aliases)
+        yield SchedulerBackends(scheduler, demand, scheduler.aliases)
 
 
 def _gpus(spec: PoolSpec) -> int:

@@ -19,11 +19,11 @@ def serve(out: Output, config: Path, log: str) -> None:
 
     from neorion.keel.run import Supervisor, run_process  # noqa: PLC0415 -- as above
     from neorion.keel.telemetry.setup import LogFormat, setup  # noqa: PLC0415 -- as above
-    from neorion.navarch.app.reload import Reloader, Source  # noqa: PLC0415 -- as above
+    from neorion.navarch.app.reload import ConfigSource, Reloader  # noqa: PLC0415 -- as above
     from neorion.navarch.app.server import serving  # noqa: PLC0415 -- as above
 
     setup(LogFormat(log))
-    source = Source(config, out.env)
+    source = ConfigSource(config, out.env)
     file = source.read()
 
     async def main(crew: Supervisor) -> None:

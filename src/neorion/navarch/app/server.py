@@ -15,31 +15,33 @@ from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
 from neorion.keel.run import Supervisor
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
-from neorion.navarch.adapters.policy_engine import ProcessJudge
+from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
 from neorion.navarch.app.bootstrapper import outfitter, reachable
-from neorion.navarch.app.control_plane import Parts, Plane, Settings, build
-from neorion.navarch.app.fake_clouds import Fake, fake, inhabit
-from neorion.navarch.app.leader_election import Door, reign
-from neorion.navarch.app.providers import Around, open_clouds
-from neorion.navarch.app.schedulers import Chances, schedulers
-from neorion.navarch.controllers.context import World
+from neorion.navarch.app.control_plane import ControlPlane, ControlPlaneSettings, Dependencies, build
+from neorion.navarch.app.fake_clouds import FakeCloudSetup, fake, inhabit
+from neorion.navarch.app.leader_election import ListenAddress, reign
+from neorion.navarch.app.providers import ProviderContext, open_clouds
+from neorion.navarch.app.schedulers import ClockAndRng, schedulers
+from neorion.navarch.controllers.context import Backends
 from neorion.navarch.model.tokens import token_file
 
 _GRACE = Duration.of(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningControlPlane:
     """A control plane that answers at `address`; `token` is its operator's."""
 
     address: str
     token: str
-    plane: Plane
-    fakes: dict[str, Fake] = field(default_factory=dict[str, Fake])
+    plane: ControlPlane
+    fakes: dict[str, FakeCloudSetup] = field(default_factory=dict[str, FakeCloudSetup])
 
 
 @asynccontextmanager
-async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> AsyncGenerator[Serving]:
+async def serving(
+    file: ConfigFile, folder: Path, env: Mapping[str, str]
+) -> AsyncGenerator[RunningControlPlane]:
     """`folder` is where the configuration lies: relative paths in it start there."""
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     host, port = file.server.place
@@ -53,7 +55,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         if section.kind(name) == "fake"
     }
     providers: dict[str, Provider] = {name: one.provider for name, one in fakes.items()}
-    settings = Settings(
+    settings = ControlPlaneSettings(
         specs=specs,
         token=token,
         join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
@@ -65,16 +67,16 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         },
     )
     async with AsyncExitStack() as stack:
-        providers |= await open_clouds(file.providers, Around(specs, env, folder, clock, stack))
+        providers |= await open_clouds(file.providers, ProviderContext(specs, env, folder, clock, stack))
         where = file.server.store or state / "navarch.db"
-        door = Door(host, port, _tls(file, folder))
+        door = ListenAddress(host, port, _tls(file, folder))
         own = await stack.enter_async_context(reign(where, door, clock, ids))
-        judge = await stack.enter_async_context(ProcessJudge(policies_of(specs, folder, env)))
-        around = await stack.enter_async_context(schedulers(file, specs, env, Chances(clock, rng)))
+        judge = await stack.enter_async_context(SubprocessPolicyEngine(policies_of(specs, folder, env)))
+        around = await stack.enter_async_context(schedulers(file, specs, env, ClockAndRng(clock, rng)))
         setup = outfitter(file, specs, folder)
-        world = World(providers, around.scheduler, around.demand, judge, setup, around.aliases)
+        world = Backends(providers, around.scheduler, around.demand, judge, setup, around.aliases)
         plane = await stack.enter_async_context(
-            build(settings, world, Parts(own.store, clock, ids, rng, Metrics()))
+            build(settings, world, Dependencies(own.store, clock, ids, rng, Metrics()))
         )
         server = await stack.enter_async_context(
             serve(plane.app, own.door.host, own.door.port, tls=own.door.tls, grace=_GRACE)
@@ -86,7 +88,7 @@ async def serving(file: ConfigFile, folder: Path, env: Mapping[str, str]) -> Asy
         _leave_token(env, server.port, token)
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
-        yield Serving(server.address, token, plane, fakes)
+        yield RunningControlPlane(server.address, token, plane, fakes)
 
 
 def _tls(file: ConfigFile, folder: Path) -> ServerTls | None:

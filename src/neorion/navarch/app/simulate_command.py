@@ -24,9 +24,9 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     from neorion.keel.config import load  # noqa: PLC0415 -- as above
     from neorion.navarch.app.simulation.html_report import page  # noqa: PLC0415 -- as above
     from neorion.navarch.app.simulation.report import (  # noqa: PLC0415 -- as above
-        Line,
-        Side,
+        MetricRow,
         SimulationReport,
+        Variant,
         broken,
         summary,
         to_json,
@@ -43,7 +43,7 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     # What a simulated control plane logs is of no interest: what came of it is told.
     logging.disable(logging.CRITICAL)
     try:
-        sides = [Side(name, [measured(scene, seed) for seed in seeds]) for name, scene in scenes.items()]
+        sides = [Variant(name, [measured(scene, seed) for seed in seeds]) for name, scene in scenes.items()]
     finally:
         logging.disable(logging.NOTSET)
     found = SimulationReport(file.name or scenario.stem, sides)
@@ -51,7 +51,7 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
         options["json_file"].write_bytes(to_json(found))
     if isinstance(options["html"], Path):
         options["html"].write_text(page(found))
-    table: Table[Line] = Table(
+    table: Table[MetricRow] = Table(
         (
             Column("MEASURE", lambda it: it.measure),
             Column("SIDE", lambda it: it.side),

@@ -8,7 +8,7 @@ import anyio
 from neorion.keel.base import Duration, Retry
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
-from neorion.navarch.cli.tables import LINES, LineRecord
+from neorion.navarch.cli.tables import LINES, HistoryRecord
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.model.gen import navarch_pb as pb
 
@@ -17,7 +17,7 @@ _EVERY: Final = Duration.of(seconds=1)
 _LINES: Final = 500
 
 
-class Story:
+class EventPrinter:
     """Of one pool, or of all that there are at the time."""
 
     def __init__(self, out: Output, client: NavarchClient, pool: str) -> None:
@@ -60,7 +60,7 @@ class Story:
                 key = (line.at_ms, line.event, line.sentence)
                 if key not in known:
                     known.append(key)
-                    self._emit(LineRecord.of(line))
+                    self._emit(HistoryRecord.of(line))
 
     async def _pools(self) -> list[str]:
         return [self._pool] if self._pool else [pool.name for pool in await self._client.pools()]

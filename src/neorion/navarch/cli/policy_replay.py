@@ -10,17 +10,17 @@ from msgspec.structs import replace
 
 from neorion.keel.config import load
 from neorion.navarch.adapters.config_file import PolicyFile, default_policy
-from neorion.navarch.adapters.policy_engine import ProcessJudge
-from neorion.navarch.cli.commands.policy import Replayed
+from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
+from neorion.navarch.cli.commands.policy import PolicyDifferenceRecord
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.decide.policy import Policy
 from neorion.navarch.decide.replay import differences, outcome, situations
-from neorion.navarch.model import Health, HealthEvent, Node, NodeId, NodeState, Place, Verdict, wire
+from neorion.navarch.model import Health, HealthEvent, Node, NodeId, NodeState, Placement, PolicyResult, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import HealthRules
 
 
-class Story(NamedTuple):
+class ReplayInput(NamedTuple):
     """What befell a node, and the rules of its pool."""
 
     node: Node
@@ -32,37 +32,39 @@ def policy_of(path: Path | None, env: Mapping[str, str]) -> Policy:
     return default_policy() if path is None else load(path, PolicyFile, env).policy(str(path))
 
 
-async def judged(policy: Policy, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
-    async with ProcessJudge({policy.name: policy}) as judge:
+async def judged(policy: Policy, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
+    async with SubprocessPolicyEngine({policy.name: policy}) as judge:
         return await judge.judge(policy.name, situations)
 
 
-async def recorded(client: NavarchClient, pool: str) -> list[Story]:
+async def recorded(client: NavarchClient, pool: str) -> list[ReplayInput]:
     """Every node that the control plane knows, and what its agent reported."""
-    found: list[Story] = []
+    found: list[ReplayInput] = []
     rules = {one.name: HealthRules(unhealthy_after=one.unhealthy_after) for one in await client.pools()}
     async for node in client.nodes(pool):
         answer = await client.calls.history(pb.HistoryRequest(subject=f"events/{node.id}", limit=500))
         events = [msgspec.json.decode(line.data["event"], type=HealthEvent) for line in answer.lines]
         if events:
-            found.append(Story(_node(node), events, rules[node.pool]))
+            found.append(ReplayInput(_node(node), events, rules[node.pool]))
     return found
 
 
-async def compared(stories: Sequence[Story], before: Policy, after: Policy) -> list[Replayed]:
+async def compared(
+    stories: Sequence[ReplayInput], before: Policy, after: Policy
+) -> list[PolicyDifferenceRecord]:
     # All of them in one go: a judge is a process, and a fleet has thousands of nodes.
     asked = [one for story in stories for one in situations(story.node, story.events)]
     was, would = iter(await judged(before, asked)), iter(await judged(after, asked))
-    rows: list[Replayed] = []
+    rows: list[PolicyDifferenceRecord] = []
     for node, events, rules in stories:
         old, new = (list(islice(verdicts, len(events))) for verdicts in (was, would))
         rows += [
-            Replayed(one.node, str(one.at), one.event, one.before, one.after)
+            PolicyDifferenceRecord(one.node, str(one.at), one.event, one.before, one.after)
             for one in differences(node, events, old, new)
         ]
         ends = [outcome(node, events, verdicts, rules) or "nothing" for verdicts in (old, new)]
         if ends[0] != ends[1]:
-            rows.append(Replayed(node.id, "", "in the end it needs", ends[0], ends[1]))
+            rows.append(PolicyDifferenceRecord(node.id, "", "in the end it needs", ends[0], ends[1]))
     return rows
 
 
@@ -71,7 +73,7 @@ def _node(message: pb.Node) -> Node:
     node = Node(
         NodeId(message.id),
         message.pool,
-        Place(place.provider, place.instance_type, place.region, place.zone),
+        Placement(place.provider, place.instance_type, place.region, place.zone),
         wire.moment(message.born_ms),
         wire.moment(message.since_ms),
         NodeState(message.state),

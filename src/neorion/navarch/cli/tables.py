@@ -171,7 +171,7 @@ def nodes_table(clock: Clock) -> Table[NodeRecord]:
 
 
 @dataclass(frozen=True, slots=True)
-class LineRecord:
+class HistoryRecord:
     """One line of a story."""
 
     at: Instant | None
@@ -180,11 +180,11 @@ class LineRecord:
     data: dict[str, str]
 
     @classmethod
-    def of(cls, line: pb.Line) -> "LineRecord":
+    def of(cls, line: pb.Line) -> "HistoryRecord":
         return cls(moment(line.at_ms), line.event, line.sentence, dict(line.data))
 
 
-LINES: Final[Table[LineRecord]] = Table(
+LINES: Final[Table[HistoryRecord]] = Table(
     (
         Column("AT", lambda it: it.at),
         Column("EVENT", lambda it: it.event, priority=1),

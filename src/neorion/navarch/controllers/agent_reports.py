@@ -14,22 +14,22 @@ from neorion.capacity.node import IdentityClaim, KnownNode, resolve
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Denied, Duration, Instant, Retry
 from neorion.keel.telemetry import logger
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.incident_recorder import Teller
-from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.incident_recorder import IncidentRecorder
+from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.decide import diagnose, recovered
-from neorion.navarch.decide.policy import Past, situation
+from neorion.navarch.decide.policy import NodeHistory, situation
 from neorion.navarch.model import (
     EventKind,
     Health,
     HealthEvent,
     Node,
+    NodeHeartbeat,
     NodeId,
     NodeState,
     Origin,
-    Place,
-    Pulse,
-    Verdict,
+    Placement,
+    PolicyResult,
 )
 from neorion.navarch.ports import Gpu
 
@@ -57,21 +57,21 @@ class Registration:
 
 
 @dataclass(slots=True)
-class Vitals:
+class GpuTelemetry:
     """The newest measurements of a node, for metrics."""
 
     gpus: Sequence[Gpu] = ()
 
 
-class Reports:
+class AgentReports:
     """The ears of the control plane."""
 
-    def __init__(self, deck: Deck, moves: Moves, teller: Teller) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter, teller: IncidentRecorder) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
         self._teller = teller
-        self.vitals: dict[NodeId, Vitals] = {}
+        self.vitals: dict[NodeId, GpuTelemetry] = {}
         # Is told how long an event was on its way until it was judged; metrics stand behind it.
         self.detected: Callable[[str, Duration], None] = lambda _pool, _lag: None
         # By pool and code, since the process began.
@@ -103,11 +103,11 @@ class Reports:
         node = self._deck.node(node_id)
         now = self._deck.clock.now()
         used = sum([gpu.utilisation for gpu in gpus]) / len(gpus) if gpus else None
-        pulse = self._book.pulses.get(node_id) or Pulse()
+        pulse = self._book.pulses.get(node_id) or NodeHeartbeat()
         busy = used is not None and used >= IDLE_PERCENT
         self._book.hear(
             node_id,
-            Pulse(
+            NodeHeartbeat(
                 heard=now,
                 marked=pulse.marked,
                 utilisation=used,
@@ -160,7 +160,7 @@ class Reports:
             self._book.put_node(after)
         await self._deck.journal.durable()
 
-    async def _judged(self, node_id: NodeId, events: Sequence[HealthEvent]) -> Sequence[Verdict]:
+    async def _judged(self, node_id: NodeId, events: Sequence[HealthEvent]) -> Sequence[PolicyResult]:
         node = self._deck.node(node_id)
         rules = self._deck.spec(node.pool).health
         recent = list(self._book.events.get(node_id, ()))
@@ -168,7 +168,7 @@ class Reports:
         now, judge = self._deck.clock.now(), self._deck.world.judge
         sees = judge.sees(rules.policy)
         situations = [
-            situation(event, node, Past([*recent, *events[:index]], repairs), now, sees)
+            situation(event, node, NodeHistory([*recent, *events[:index]], repairs), now, sees)
             for index, event in enumerate(events)
         ]
         return await judge.judge(rules.policy, situations)
@@ -183,7 +183,7 @@ class Reports:
         for node in [one for one in self.vitals if one not in self._book.nodes]:
             del self.vitals[node]
 
-    def _take(self, node: Node, judged: Sequence[tuple[HealthEvent, Verdict]]) -> Node:
+    def _take(self, node: Node, judged: Sequence[tuple[HealthEvent, PolicyResult]]) -> Node:
         """The node as it is after these events, each of them written down."""
         self._teller.heard()
         before = node
@@ -194,7 +194,7 @@ class Reports:
             self._deck.wake()
         return node
 
-    def _take_one(self, node: Node, event: HealthEvent, verdict: Verdict) -> Node:
+    def _take_one(self, node: Node, event: HealthEvent, verdict: PolicyResult) -> Node:
         self._book.add_event(node.id, event)
         self.detected(node.pool, self._deck.clock.now().since(event.at))
         if event.kind is EventKind.XID:
@@ -212,10 +212,10 @@ class Reports:
             self._moves.tell(node.id, f"health.{after.health.value}", verdict.sentence, pool=node.pool)
         return after
 
-    def _vitals(self, node_id: NodeId) -> Vitals:
+    def _vitals(self, node_id: NodeId) -> GpuTelemetry:
         found = self.vitals.get(node_id)
         if found is None:
-            found = self.vitals[node_id] = Vitals()
+            found = self.vitals[node_id] = GpuTelemetry()
         return found
 
     def _skipped(self, node: Node, boot: str, first: int, count: int) -> int:
@@ -226,7 +226,7 @@ class Reports:
         """A machine that lives is not replaced by another that says its name; one that lost its papers waits a little."""
         if said.proven or node.secret_digest in ("", said.secret_digest):
             return
-        pulse, timing = self._book.pulses.get(node.id, Pulse()), self._deck.spec(node.pool).timing
+        pulse, timing = self._book.pulses.get(node.id, NodeHeartbeat()), self._deck.spec(node.pool).timing
         quiet = (timing.heartbeat + timing.silence) * 0.5
         left = quiet - now.since(pulse.heard or self._deck.started)
         if left:
@@ -239,7 +239,7 @@ class Reports:
         self._moves.tell(node.id, "node.rejoined", "an agent without the papers of before speaks for it now")
 
     def _hear(self, node_id: NodeId, now: Instant) -> None:
-        self._book.hear(node_id, replace(self._book.pulses.get(node_id, Pulse()), heard=now))
+        self._book.hear(node_id, replace(self._book.pulses.get(node_id, NodeHeartbeat()), heard=now))
 
     def find(self, said: Registration) -> Node | None:
         return self._look_up(said.claim)[0]
@@ -287,7 +287,7 @@ class Reports:
         node = Node(
             id=self._deck.ids.new(NodeId),
             pool=spec.name,
-            place=Place("", said.instance_type or spec.offers[0].instance_type),
+            place=Placement("", said.instance_type or spec.offers[0].instance_type),
             born=now,
             since=now,
             state=NodeState.BOOTING,

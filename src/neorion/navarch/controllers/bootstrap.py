@@ -12,11 +12,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from neorion.keel.base import Error, Retry
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.model import Node, NodeId, Origin, PoolSpec
 from neorion.navarch.model.setup_template import filled
-from neorion.navarch.ports import Door, Outfitter, Said, Shell
+from neorion.navarch.ports import Bootstrapper, CommandResult, Shell, SshTarget
 
 # Enough to know which command it was; the configuration has the rest.
 COMMAND_MAX: Final = 200
@@ -27,10 +27,10 @@ def seed_of(secret: str, purchase: str) -> bytes:
     return hmac.new(secret.encode(), f"host-key/{purchase}".encode(), hashlib.sha256).digest()
 
 
-class Outfitting:
+class NodeBootstrapper:
     """Sets machines up while they come."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
@@ -57,7 +57,7 @@ class Outfitting:
                 self._moves.tell(node_id, "setup.waits", error.sentence)
             raise
 
-    async def _enter(self, node: Node, outfitter: Outfitter) -> None:
+    async def _enter(self, node: Node, outfitter: Bootstrapper) -> None:
         spec = self._deck.spec(node.pool)
         async with outfitter.enter(await self._door(node, spec)) as shell:
             if spec.bootstrap.first_contact and not node.host_key:
@@ -66,12 +66,12 @@ class Outfitting:
             for number in range(node.set_up, len(spec.bootstrap.commands)):
                 await self._run(node.id, number, shell, spec, values)
 
-    async def _door(self, node: Node, spec: PoolSpec) -> Door:
+    async def _door(self, node: Node, spec: PoolSpec) -> SshTarget:
         """Its cloud knows its addresses by the time it has booted; the inner one is tried first."""
         machine = await self._deck.world.providers[node.place.provider].describe(node.machine)
         given = spec.bootstrap
         addresses = dict.fromkeys(one for one in (machine.private_address, machine.address) if one)
-        return Door(
+        return SshTarget(
             addresses=tuple(addresses),
             port=given.port,
             user=given.user,
@@ -137,5 +137,5 @@ class Outfitting:
         return ours and node.state.coming and node.served is None
 
 
-def _without(secret: str, said: Said) -> str:
+def _without(secret: str, said: CommandResult) -> str:
     return said.output.replace(secret, "…") if secret else said.output

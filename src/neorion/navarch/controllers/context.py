@@ -9,32 +9,32 @@ from neorion.keel.base import Finding, Instant, NotFound, did_you_mean
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.store import Store
 from neorion.navarch.model import Node, NodeId, PoolSpec, Purchase, Repair
-from neorion.navarch.ports import DemandSource, Judge, Outfitter, Scheduler
-from neorion.navarch.state import Book, Installation, Journal
+from neorion.navarch.ports import Bootstrapper, DemandSource, PolicyEngine, Scheduler
+from neorion.navarch.state import FleetState, Installation, Journal
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Backends:
     """Everything outside: clouds by name, the scheduler of the nodes' work, signs of demand, the judge of events."""
 
     providers: Mapping[str, Provider]
     scheduler: Scheduler
     demand: DemandSource
-    judge: Judge
+    judge: PolicyEngine
     # None where no pool has setup commands.
-    outfitter: Outfitter | None = None
+    outfitter: Bootstrapper | None = None
     # What else a machine is called, by the name that its agent has for it: the cluster knows its nodes' machines.
     aliases: Callable[[str], AbstractSet[str]] = field(default=lambda _: frozenset[str]())
 
 
 @dataclass(slots=True)
-class Deck:
+class FleetContext:
     """One control plane's shared things. `wake` turns its loop; it is set when the loop is made."""
 
-    book: Book
+    book: FleetState
     journal: Journal
     store: Store
-    world: World
+    world: Backends
     specs: dict[str, PoolSpec]
     installation: Installation
     clock: Clock

@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Retry
 from neorion.keel.clock import point
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.state_writer import Moves
-from neorion.navarch.model import Node, NodeId, NodeState, Pulse
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.state_writer import StateWriter
+from neorion.navarch.model import Node, NodeHeartbeat, NodeId, NodeState
 
 # Pods take seconds to go; asking more often only costs.
 _ASK_AGAIN = Duration.of(seconds=2)
@@ -20,10 +20,10 @@ _TOLD_IN = (
 )
 
 
-class Marker:
+class CordonDrainer:
     """Keeps the scheduler's picture of each node as the book has it. After a start everything is told once more."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
@@ -86,7 +86,7 @@ class Marker:
         """Of a node that is still there. What is not said about marks stays as it was."""
         if node_id not in self._book.nodes:
             return
-        pulse = self._book.pulses.get(node_id, Pulse())
+        pulse = self._book.pulses.get(node_id, NodeHeartbeat())
         self._book.pulses[node_id] = replace(
             pulse, marked=pulse.marked if marked is None else marked, waits=waits
         )

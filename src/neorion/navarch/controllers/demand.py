@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from neorion.keel.base import Error
 from neorion.keel.telemetry import logger
-from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.model import Demand, NodeState
 
 log = logger(__name__)
@@ -13,10 +13,10 @@ log = logger(__name__)
 SAMPLES_MAX = 1_000
 
 
-class Surveyor:
+class DemandCollector:
     """Keeps the demand of every pool: utilisation from its nodes' heartbeats, queues from whoever has them."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: FleetContext) -> None:
         self._deck = deck
 
     async def tick(self) -> None:

@@ -21,7 +21,7 @@ LONG_AT_ONCE_MAX: Final = 128
 _REST: Final = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=60))
 
 
-class Errands:
+class EffectRunner:
     """Runs work by key. An errand that fails rests, longer each time, and then whoever needs it asks again."""
 
     def __init__(self, clock: Clock, rng: Rng, wake: Callable[[], None]) -> None:

@@ -7,18 +7,18 @@ from typing import Final
 from neorion.keel.base import Duration, Instant
 from neorion.keel.clock import point
 from neorion.keel.telemetry import logger
-from neorion.navarch.controllers.agent_reports import Reports
-from neorion.navarch.controllers.bootstrap import Outfitting
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.cordon_drain import Marker
-from neorion.navarch.controllers.effect_runner import Errands
-from neorion.navarch.controllers.incident_recorder import Teller
-from neorion.navarch.controllers.plan_applier import Applier
-from neorion.navarch.controllers.provisioning import Buyer
-from neorion.navarch.controllers.remediation import Healer
-from neorion.navarch.controllers.state_writer import Moves
-from neorion.navarch.controllers.termination import Ender
-from neorion.navarch.decide import NoteSilence, PoolPlan, plan
+from neorion.navarch.controllers.agent_reports import AgentReports
+from neorion.navarch.controllers.bootstrap import NodeBootstrapper
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.cordon_drain import CordonDrainer
+from neorion.navarch.controllers.effect_runner import EffectRunner
+from neorion.navarch.controllers.incident_recorder import IncidentRecorder
+from neorion.navarch.controllers.plan_applier import PlanApplier
+from neorion.navarch.controllers.provisioning import Provisioner
+from neorion.navarch.controllers.remediation import Remediator
+from neorion.navarch.controllers.state_writer import StateWriter
+from neorion.navarch.controllers.termination import Terminator
+from neorion.navarch.decide import PoolPlan, ReportSilence, plan
 from neorion.navarch.model import Node, NodeState, PoolSpec, PurchaseState
 
 log = logger(__name__)
@@ -28,21 +28,21 @@ _LONG_S: Final = 0.01
 _REST_S_MAX: Final = 0.05
 
 
-class Fleet:
+class FleetController:
     """All appliers, and the tick that sets them to work."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: FleetContext) -> None:
         self.deck = deck
-        self.moves = Moves(deck)
-        self.applier = Applier(deck, self.moves)
-        self.buyer = Buyer(deck, self.moves)
-        self.ender = Ender(deck, self.moves)
-        self.marker = Marker(deck, self.moves)
-        self.healer = Healer(deck)
-        self.outfitting = Outfitting(deck, self.moves)
-        self.teller = Teller(deck, self.moves)
-        self.reports = Reports(deck, self.moves, self.teller)
-        self.errands = Errands(deck.clock, deck.rng, self._wake)
+        self.moves = StateWriter(deck)
+        self.applier = PlanApplier(deck, self.moves)
+        self.buyer = Provisioner(deck, self.moves)
+        self.ender = Terminator(deck, self.moves)
+        self.marker = CordonDrainer(deck, self.moves)
+        self.healer = Remediator(deck)
+        self.outfitting = NodeBootstrapper(deck, self.moves)
+        self.teller = IncidentRecorder(deck, self.moves)
+        self.reports = AgentReports(deck, self.moves, self.teller)
+        self.errands = EffectRunner(deck.clock, deck.rng, self._wake)
         self._alarm: asyncio.TimerHandle | None = None
 
     async def tick(self) -> None:
@@ -74,7 +74,7 @@ class Fleet:
         elif decided.wish is not None:
             shelf.wishes[-1] = decided.wish
         for action in decided.actions:
-            if isinstance(action, NoteSilence):
+            if isinstance(action, ReportSilence):
                 work = partial(self.reports.silence, action.node, action.since)
                 self.errands.ensure(f"silence {action.node}", work)
             else:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from neorion.capacity.provider import Machine, MachineId, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
 from neorion.navarch.model import Node, NodeId, NodeState, PurchaseState
 from neorion.navarch.state import purchase_of
@@ -33,10 +33,10 @@ def _alone(provider: Provider, machine: MachineId) -> Generator[None]:
         )
 
 
-class Sweep:
+class GarbageCollector:
     """Runs now and then, and once at the start. Machines that this installation never asked for are told of, never touched."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FleetController) -> None:
         self._fleet = fleet
         self._deck = fleet.deck
         self._book = fleet.deck.book

@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from neorion.keel.base import Duration
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.decide import incidents
-from neorion.navarch.model import Hold, HoldCode
+from neorion.navarch.model import Hold, HoldReason
 
 # One incident is many events: those that come together are looked at together, however many there are.
 _GATHERED_FOR: Final = Duration.of(seconds=1)
 
 
-class Teller:
+class IncidentRecorder:
     """`wake` turns the loop of its `tick`; it is set when the loop is made."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
         self._moves = moves
         self._alarm: asyncio.TimerHandle | None = None
@@ -40,7 +40,7 @@ class Teller:
     def holds(self, pool: str, holds: Iterable[Hold]) -> None:
         lasting: dict[str, str] = {}
         for hold in holds:
-            detail = hold.detail if hold.code is HoldCode.COMMON_CAUSE else ""
+            detail = hold.detail if hold.code is HoldReason.COMMON_CAUSE else ""
             lasting.setdefault(f"hold.{hold.code.value}:{detail}", hold.sentence)
         self._tell(pool, "hold", lasting)
 

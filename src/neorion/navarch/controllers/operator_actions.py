@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Conflict, Invalid, NotFound
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import recovered
 from neorion.navarch.model import Node, NodeState, PoolState, Repair, RepairId, RepairStep
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Who asks, and why."""
 
     name: str
@@ -27,29 +27,29 @@ _AT_REST = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
 _OUT_OF_SERVICE = (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED)
 
 
-class Orders:
+class OperatorActions:
     """The hands of operators."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FleetController) -> None:
         self._fleet = fleet
         self._deck = fleet.deck
         self._book = fleet.deck.book
         self._moves = fleet.moves
 
-    async def cordon(self, name: str, asker: Asker) -> Node:
+    async def cordon(self, name: str, asker: Requester) -> Node:
         """Takes no new work, and is left as it is until a person says otherwise."""
         node = self._hold(self._deck.node(name), asker)
         if node.state is NodeState.DRAINING:
             node = self._moves.node(node, NodeState.CORDONED, asker.words)
         return await self._done(node)
 
-    async def drain(self, name: str, asker: Asker) -> Node:
+    async def drain(self, name: str, asker: Requester) -> Node:
         node = self._hold(self._deck.node(name), asker)
         if node.state is NodeState.CORDONED:
             node = self._moves.node(node, NodeState.DRAINING, asker.words)
         return await self._done(node)
 
-    async def uncordon(self, name: str, asker: Asker) -> Node:
+    async def uncordon(self, name: str, asker: Requester) -> Node:
         """Works again. Whatever was being done to it is called off: a person says that it is well."""
         node = self._deck.node(name)
         kept_at_work = node.held and node.state in (NodeState.ACTIVE, NodeState.SPARE)
@@ -65,7 +65,7 @@ class Orders:
             node = self._moves.node(node, NodeState.CORDONED, asker.words)
         return await self._done(self._moves.node(node, NodeState.ACTIVE, asker.words))
 
-    async def replace(self, name: str, asker: Asker) -> Repair:
+    async def replace(self, name: str, asker: Requester) -> Repair:
         """Replaced in the safe order, within the pool's budgets; a repair of another kind gives way."""
         node = self._deck.node(name)
         if node.state.leaving or node.state.coming:
@@ -94,10 +94,10 @@ class Orders:
         self._moves.tell(node.id, "repair.waiting", f"to be replaced: {asker.words}", repair=repair.id)
         return await self._settled(repair)
 
-    async def approve(self, name: str, asker: Asker) -> Repair:
+    async def approve(self, name: str, asker: Requester) -> Repair:
         return await self._approve(self._waiting(name), asker)
 
-    async def veto(self, name: str, asker: Asker) -> Repair:
+    async def veto(self, name: str, asker: Requester) -> Repair:
         """The repair does not take place, and the node is left as it is until a person says otherwise."""
         node = self._deck.node(name)
         repair = self._book.open_repairs.get(node.id)
@@ -113,7 +113,7 @@ class Orders:
             self._moves.change(held)
         return await self._settled(self._book.repairs[repair.id])
 
-    async def scale(self, pool: str, size: int, asker: Asker) -> PoolState:
+    async def scale(self, pool: str, size: int, asker: Requester) -> PoolState:
         spec = self._deck.spec(pool)
         least, most = spec.scaling.least, spec.scaling.most
         if not least <= size <= most:
@@ -126,13 +126,13 @@ class Orders:
         state = replace(self._book.shelf(pool).state, wanted=size, wanted_by=asker.words, scaled=now)
         return await self._keep_pool(state, f"wants {size} nodes: {asker.words}")
 
-    async def pause(self, pool: str, asker: Asker) -> PoolState:
+    async def pause(self, pool: str, asker: Requester) -> PoolState:
         """Nothing is bought, given back or repaired; what is under way comes to its end."""
         self._deck.spec(pool)
         state = replace(self._book.shelf(pool).state, paused=asker.words)
         return await self._keep_pool(state, f"paused: {asker.words}")
 
-    async def resume(self, pool: str, asker: Asker) -> PoolState:
+    async def resume(self, pool: str, asker: Requester) -> PoolState:
         self._deck.spec(pool)
         state = replace(self._book.shelf(pool).state, paused="")
         return await self._keep_pool(state, f"resumed: {asker.words}")
@@ -150,13 +150,13 @@ class Orders:
             )
         return repair
 
-    async def _approve(self, repair: Repair, asker: Asker) -> Repair:
+    async def _approve(self, repair: Repair, asker: Requester) -> Repair:
         approved = replace(repair, approved=True, by=asker.name)
         self._book.put_repair(approved)
         self._moves.tell(repair.node, "repair.approved", asker.words, repair=repair.id)
         return await self._settled(approved)
 
-    def _hold(self, node: Node, asker: Asker) -> Node:
+    def _hold(self, node: Node, asker: Requester) -> Node:
         """Out of service, and nothing takes it away: what was to give it back or treat it is called off."""
         if node.state not in (*_AT_REST, *_OUT_OF_SERVICE):
             raise _cannot("cordoned", node)
@@ -169,7 +169,7 @@ class Orders:
         self._moves.change(held)
         return held
 
-    def _call_off(self, node: Node, asker: Asker) -> None:
+    def _call_off(self, node: Node, asker: Requester) -> None:
         repair = self._book.open_repairs.get(node.id)
         if repair is None:
             return

@@ -6,33 +6,33 @@ from neorion.capacity.gpu import shape_of
 from neorion.capacity.provider import IntentId
 from neorion.keel.table import IllegalTransition
 from neorion.keel.telemetry import logger
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.decide import (
     Action,
-    BuyNode,
+    AdvanceRepair,
+    AssignReplacement,
+    ClearAilment,
     FailNode,
-    ForgetAilment,
     MoveNode,
-    NameSuccessor,
-    NoteSilence,
     OpenRepair,
+    ProvisionNode,
+    ReportSilence,
     RetireNode,
-    StepRepair,
-    WantNodes,
+    SetDesiredSize,
     recovered,
 )
 from neorion.navarch.model import Node, NodeId, NodeState, Origin, Purchase, Repair, RepairId, RepairStep
 from neorion.navarch.model.spec import Strategy
-from neorion.navarch.state import Line
+from neorion.navarch.state import HistoryEntry
 
 log = logger(__name__)
 
 
-class Applier:
+class PlanApplier:
     """Turns actions into records. What has an effect outside is read off the records by `effects`, when they are durable."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves
@@ -48,22 +48,22 @@ class Applier:
         match action:
             case OpenRepair():
                 self._open(action)
-            case StepRepair():
+            case AdvanceRepair():
                 self._step(action)
-            case NameSuccessor():
+            case AssignReplacement():
                 if (repair := self._book.repairs.get(action.repair)) is not None:
                     self._moves.name_successor(repair, action.node, action.why)
-            case BuyNode():
+            case ProvisionNode():
                 self._buy(action)
-            case WantNodes():
+            case SetDesiredSize():
                 self._want(action)
-            case NoteSilence():
+            case ReportSilence():
                 # Judged like every other event, by `reports`.
                 pass
             case _:
                 self._change_node(action)
 
-    def _change_node(self, action: MoveNode | FailNode | RetireNode | ForgetAilment) -> None:
+    def _change_node(self, action: MoveNode | FailNode | RetireNode | ClearAilment) -> None:
         node = self._book.nodes.get(action.node)
         if node is None:
             return
@@ -75,7 +75,7 @@ class Applier:
                 self._moves.node(node, NodeState.TERMINATING, action.why)
             case RetireNode():
                 self._retire(node, action.why)
-            case ForgetAilment():
+            case ClearAilment():
                 self._moves.change(recovered(node))
                 self._moves.tell(node.id, "node.recovered", action.why)
 
@@ -103,7 +103,7 @@ class Applier:
         self._deck.watch(repair)
         self._deck.wake()
 
-    def _step(self, action: StepRepair) -> None:
+    def _step(self, action: AdvanceRepair) -> None:
         repair = self._book.repairs.get(action.repair)
         if repair is None:
             return
@@ -120,7 +120,7 @@ class Applier:
         else:
             self._moves.node(node, NodeState.TERMINATING, why)
 
-    def _want(self, action: WantNodes) -> None:
+    def _want(self, action: SetDesiredSize) -> None:
         state = self._book.shelf(action.pool).state
         now = self._deck.clock.now()
         first = state.wanted < 0
@@ -134,9 +134,9 @@ class Applier:
                 scaled_up=now if action.size > state.wanted and not first else state.scaled_up,
             )
         )
-        self._book.tell(f"pool/{action.pool}", now, Line("pool.wants", action.sentence))
+        self._book.tell(f"pool/{action.pool}", now, HistoryEntry("pool.wants", action.sentence))
 
-    def _buy(self, action: BuyNode) -> None:
+    def _buy(self, action: ProvisionNode) -> None:
         """The intent: when it is durable, a machine of this name may be bought, and never another for it."""
         repair = self._book.repairs.get(action.repair) if action.repair else None
         if action.repair and (repair is None or repair.successor or repair.step is not RepairStep.BUYING):
@@ -164,7 +164,7 @@ class Applier:
         self._deck.watch(node)
         self._deck.wake()
 
-    def _count(self, action: BuyNode, repair: Repair | None) -> None:
+    def _count(self, action: ProvisionNode, repair: Repair | None) -> None:
         """Turns are taken by purchases; and in the place of what others bought the pool gets one of its own."""
         state = self._book.shelf(action.pool).state
         old = self._book.nodes.get(repair.node) if repair is not None else None

@@ -6,33 +6,33 @@ from neorion.capacity.prices import PriceBook
 from neorion.capacity.provider import Capability, Offering, Provider
 from neorion.keel.base import Error
 from neorion.keel.telemetry import logger
-from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.decide import places
-from neorion.navarch.model import Place, Stock
+from neorion.navarch.model import Availability, Placement
 
 log = logger(__name__)
 
 
-class Market:
+class PriceRefresher:
     """Asks now and then. What a cloud tells by itself counts; of the others, the price book knows the price at least."""
 
-    def __init__(self, deck: Deck, books: Mapping[str, PriceBook]) -> None:
+    def __init__(self, deck: FleetContext, books: Mapping[str, PriceBook]) -> None:
         self._deck = deck
         self._books = books
 
     async def tick(self) -> None:
-        by_cloud: dict[str, list[Place]] = {}
+        by_cloud: dict[str, list[Placement]] = {}
         for spec in self._deck.specs.values():
             for place in (place for offer in spec.offers for place in places(offer)):
                 by_cloud.setdefault(place.provider, []).append(place)
-        found: dict[str, Stock] = {}
+        found: dict[str, Availability] = {}
         for name, wanted in by_cloud.items():
             found |= await self._ask(self._deck.world.providers[name], wanted)
         if found != self._deck.book.stock:
             self._deck.book.stock = found
             self._deck.wake()
 
-    async def _ask(self, provider: Provider, wanted: Sequence[Place]) -> dict[str, Stock]:
+    async def _ask(self, provider: Provider, wanted: Sequence[Placement]) -> dict[str, Availability]:
         told: Sequence[Offering] = ()
         if Capability.OFFERINGS in provider.capabilities:
             try:
@@ -48,7 +48,7 @@ class Market:
         }
 
 
-def _stock(place: Place, told: Iterable[Offering], book: PriceBook | None) -> Stock | None:
+def _stock(place: Placement, told: Iterable[Offering], book: PriceBook | None) -> Availability | None:
     fitting = [
         one
         for one in told
@@ -58,6 +58,6 @@ def _stock(place: Place, told: Iterable[Offering], book: PriceBook | None) -> St
     if fitting:
         # What is said of the zone itself counts; where the cloud is to choose the zone, the dearest.
         best = max(fitting, key=lambda one: (one.zone == place.zone, one.price))
-        return Stock(best.price, best.available)
+        return Availability(best.price, best.available)
     price = book.price(place.instance_type, place.region, spot=place.spot) if book is not None else None
-    return Stock(price) if price is not None else None
+    return Availability(price) if price is not None else None

@@ -21,8 +21,8 @@ from neorion.keel.base import (
 )
 from neorion.keel.clock import point
 from neorion.navarch.controllers.bootstrap import seed_of
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.model import PURCHASE, NodeState, Purchase, PurchaseState
 
 # Longer than any cloud remembers a request: then it is not asked again, and its list alone decides.
@@ -31,10 +31,10 @@ ABANDON_AFTER = Duration.of(minutes=30)
 LISTED_WITHIN = Duration.of(minutes=5)
 
 
-class Buyer:
+class Provisioner:
     """Settles purchases."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves

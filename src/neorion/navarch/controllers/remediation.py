@@ -5,14 +5,14 @@ from msgspec.structs import replace
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Capability
 from neorion.keel.clock import point
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.model import EventKind, NodeId, Pulse, Repair, RepairId, RepairStep
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.model import EventKind, NodeHeartbeat, NodeId, Repair, RepairId, RepairStep
 
 
-class Healer:
+class Remediator:
     """Asks clouds for reboots, and notes what agents have done."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: FleetContext) -> None:
         self._deck = deck
         self._book = deck.book
         # Reboots that were asked for, while the machine's next kernel has not been heard of.
@@ -42,7 +42,7 @@ class Healer:
         if node is None or repair.step is not RepairStep.TREATING or self.by_cloud(repair):
             return False
         silent = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
-        return silent and repair.id not in self._book.pulses.get(node.id, Pulse()).refused
+        return silent and repair.id not in self._book.pulses.get(node.id, NodeHeartbeat()).refused
 
     async def reboot(self, repair_id: RepairId) -> None:
         repair = self._book.repairs.get(repair_id)
@@ -63,7 +63,7 @@ class Healer:
             del self._asked[node]
 
     def treated(self, node: NodeId, repair: RepairId) -> None:
-        pulse = self._book.pulses.get(node, Pulse())
+        pulse = self._book.pulses.get(node, NodeHeartbeat())
         # What was heard before is no sign of life after; the test before says nothing either.
         heard = self._deck.clock.now()
         self._book.hear(node, replace(pulse, treated=pulse.treated | {str(repair)}, heard=heard, tested=None))
@@ -76,6 +76,6 @@ class Healer:
             self.treated(node, repair.id)
 
     def refused(self, node: NodeId, repair: RepairId, why: str) -> None:
-        pulse = self._book.pulses.get(node, Pulse())
+        pulse = self._book.pulses.get(node, NodeHeartbeat())
         self._book.pulses[node] = replace(pulse, refused={**pulse.refused, str(repair): why})
         self._deck.wake()

@@ -2,7 +2,7 @@
 
 from neorion.keel.base import Duration
 from neorion.keel.store import Tx
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 
 # Repairs are remembered for as long as hosts are; more than this many say nothing new.
 REPAIRS_FOR = Duration.of(hours=30 * 24)
@@ -11,10 +11,10 @@ REPAIRS_MAX = 5_000
 PURCHASES_MAX = 50_000
 
 
-class Retention:
+class RecordRetention:
     """Bounds memory and store."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FleetController) -> None:
         self._fleet = fleet
         self._deck = fleet.deck
         self._book = fleet.deck.book

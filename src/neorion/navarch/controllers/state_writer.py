@@ -3,10 +3,11 @@
 from msgspec.structs import replace
 
 from neorion.keel.base import Instant
-from neorion.navarch.controllers.context import Deck
+from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.model import (
     NODE,
     REPAIR,
+    FailureStreak,
     Health,
     Node,
     NodeId,
@@ -14,15 +15,14 @@ from neorion.navarch.model import (
     Repair,
     RepairId,
     RepairStep,
-    Trouble,
 )
-from neorion.navarch.state import Line
+from neorion.navarch.state import HistoryEntry
 
 
-class Moves:
+class StateWriter:
     """Changes of records, each with its reason."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: FleetContext) -> None:
         self._deck = deck
         self._book = deck.book
 
@@ -78,13 +78,15 @@ class Moves:
         times = 1
         if before is not None and before.kind == kind:
             times = before.times + (asked is None or before.at < asked)
-        self._book.put_trouble(Trouble(scope, kind, times, self._deck.clock.now(), message[:300]))
+        self._book.put_trouble(FailureStreak(scope, kind, times, self._deck.clock.now(), message[:300]))
 
     def current(self, repair: RepairId) -> Repair | None:
         return self._book.repairs.get(repair)
 
     def tell(self, subject: str, event: str, sentence: str, **data: str) -> None:
         now = self._deck.clock.now()
-        self._book.tell(subject, now, Line(event, sentence, data))
+        self._book.tell(subject, now, HistoryEntry(event, sentence, data))
         if (pool := data.get("pool")) is not None:
-            self._book.tell(f"pool/{pool}", now, Line(event, f"{subject}: {sentence}", {"node": subject}))
+            self._book.tell(
+                f"pool/{pool}", now, HistoryEntry(event, f"{subject}: {sentence}", {"node": subject})
+            )

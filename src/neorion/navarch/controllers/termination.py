@@ -3,18 +3,18 @@
 from neorion.capacity.provider import MachineState
 from neorion.keel.base import Duration, NotFound, Retry
 from neorion.keel.clock import point
-from neorion.navarch.controllers.context import Deck
-from neorion.navarch.controllers.state_writer import Moves
+from neorion.navarch.controllers.context import FleetContext
+from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.model import Node, NodeId, NodeState, Origin
 
 # Clouds take seconds to minutes to stop a machine; it is asked again until it is gone.
 _ASK_AGAIN = Duration.of(seconds=5)
 
 
-class Ender:
+class Terminator:
     """Terminates machines, again and again until each is gone."""
 
-    def __init__(self, deck: Deck, moves: Moves) -> None:
+    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
         self._book = deck.book
         self._moves = moves

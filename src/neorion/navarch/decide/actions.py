@@ -6,13 +6,13 @@ from typing import TypeAlias
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Instant
 from neorion.navarch.model import (
+    DesiredSize,
     Hold,
     NodeId,
     NodeState,
-    Place,
+    Placement,
     RepairId,
     RepairStep,
-    Wish,
 )
 
 # No repair: the node is bought for the pool itself.
@@ -57,7 +57,7 @@ class RetireNode:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetAilment:
+class ClearAilment:
     """What was wrong has not been seen for long enough."""
 
     node: NodeId
@@ -69,7 +69,7 @@ class ForgetAilment:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteSilence:
+class ReportSilence:
     """The node's agent has not been heard for too long; to be judged like any other event."""
 
     node: NodeId
@@ -95,7 +95,7 @@ class OpenRepair:
 
 
 @dataclass(frozen=True, slots=True)
-class StepRepair:
+class AdvanceRepair:
     """The repair comes into its next step; `swap` is decided once, when it leaves CORDONING."""
 
     repair: RepairId
@@ -109,7 +109,7 @@ class StepRepair:
 
 
 @dataclass(frozen=True, slots=True)
-class NameSuccessor:
+class AssignReplacement:
     """A node takes the place of the one that is replaced; nobody, if the one before did not come up."""
 
     repair: RepairId
@@ -122,11 +122,11 @@ class NameSuccessor:
 
 
 @dataclass(frozen=True, slots=True)
-class BuyNode:
+class ProvisionNode:
     """One machine, at this place, as a spare or as the successor of a repair's node."""
 
     pool: str
-    place: Place
+    place: Placement
     why: str
     spare: bool = False
     repair: RepairId = NOBODY
@@ -140,7 +140,7 @@ class BuyNode:
 
 
 @dataclass(frozen=True, slots=True)
-class WantNodes:
+class SetDesiredSize:
     """The pool is to have this many nodes."""
 
     pool: str
@@ -156,13 +156,13 @@ Action: TypeAlias = (
     MoveNode
     | FailNode
     | RetireNode
-    | ForgetAilment
-    | NoteSilence
+    | ClearAilment
+    | ReportSilence
     | OpenRepair
-    | StepRepair
-    | NameSuccessor
-    | BuyNode
-    | WantNodes
+    | AdvanceRepair
+    | AssignReplacement
+    | ProvisionNode
+    | SetDesiredSize
 )
 
 
@@ -172,5 +172,5 @@ class PoolPlan:
 
     actions: tuple[Action, ...] = ()
     holds: tuple[Hold, ...] = ()
-    wish: Wish | None = None
+    wish: DesiredSize | None = None
     wake_at: Instant | None = None

@@ -3,14 +3,22 @@
 from dataclasses import dataclass
 
 from neorion.keel.base import Instant
-from neorion.navarch.decide.gpu_packing import Packed, pack
+from neorion.navarch.decide.gpu_packing import PackingResult, pack
 from neorion.navarch.decide.window import is_open
 from neorion.navarch.model import Demand
-from neorion.navarch.model.spec import Autoscaler, Composite, Mode, Predictive, Queue, Reactive, Scheduled
+from neorion.navarch.model.spec import (
+    Autoscaler,
+    CompositeAutoscaler,
+    CompositeMode,
+    PredictiveAutoscaler,
+    QueueAutoscaler,
+    ReactiveAutoscaler,
+    ScheduledAutoscaler,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class AutoscalerInput:
     """What an autoscaler looks at: `size` is what the pool has, within `least` and `most`."""
 
     size: int
@@ -25,42 +33,44 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Recommendation:
     """A size and its reason."""
 
     size: int
     why: str
 
 
-def advise(scaler: Autoscaler, scene: Scene) -> Advice | None:
+def advise(scaler: Autoscaler, scene: AutoscalerInput) -> Recommendation | None:
     """None where the autoscaler knows too little to ask for anything: then the pool stays as it is."""
     match scaler:
-        case Reactive():
+        case ReactiveAutoscaler():
             return _reactive(scaler, scene)
-        case Queue():
+        case QueueAutoscaler():
             return _queue(scaler, scene)
-        case Scheduled():
+        case ScheduledAutoscaler():
             return _scheduled(scaler, scene)
-        case Predictive():
+        case PredictiveAutoscaler():
             return _predictive(scaler, scene)
-        case Composite():
+        case CompositeAutoscaler():
             return _composite(scaler, scene)
 
 
-def _reactive(scaler: Reactive, scene: Scene) -> Advice | None:
+def _reactive(scaler: ReactiveAutoscaler, scene: AutoscalerInput) -> Recommendation | None:
     used = scene.demand.utilisation
     if used is None:
         return None
     if used > scaler.up:
-        return Advice(scene.clamp(scene.size + 1), f"utilisation {used:.0f}% is above {scaler.up:g}%")
+        return Recommendation(scene.clamp(scene.size + 1), f"utilisation {used:.0f}% is above {scaler.up:g}%")
     if used < scaler.down:
-        return Advice(scene.clamp(scene.size - 1), f"utilisation {used:.0f}% is below {scaler.down:g}%")
-    return Advice(
+        return Recommendation(
+            scene.clamp(scene.size - 1), f"utilisation {used:.0f}% is below {scaler.down:g}%"
+        )
+    return Recommendation(
         scene.clamp(scene.size), f"utilisation {used:.0f}% is between {scaler.down:g}% and {scaler.up:g}%"
     )
 
 
-def _queue(scaler: Queue, scene: Scene) -> Advice | None:
+def _queue(scaler: QueueAutoscaler, scene: AutoscalerInput) -> Recommendation | None:
     demand = scene.demand
     if demand.pending is None:
         return None
@@ -73,32 +83,34 @@ def _queue(scaler: Queue, scene: Scene) -> Advice | None:
         nodes, why = found.nodes, f"work with {found.gpus} GPUs fills {found.nodes} nodes"
     if found.homeless:
         why += f"; a gang with {max(map(sum, found.homeless))} GPUs finds no room beside it on {scene.most} nodes"
-    return Advice(scene.clamp(nodes), why)
+    return Recommendation(scene.clamp(nodes), why)
 
 
-def _fills(scene: Scene) -> Packed:
+def _fills(scene: AutoscalerInput) -> PackingResult:
     """A node with work is needed, also where nobody knows what else would fit on it."""
     busy = [*scene.demand.busy.values()]
     if not scene.gpus_per_node:
-        return Packed(len(busy), sum(busy))
+        return PackingResult(len(busy), sum(busy))
     return pack(busy, scene.demand.waiting, scene.gpus_per_node, scene.most)
 
 
-def _scheduled(scaler: Scheduled, scene: Scene) -> Advice | None:
+def _scheduled(scaler: ScheduledAutoscaler, scene: AutoscalerInput) -> Recommendation | None:
     span = next((one for one in scaler.spans if is_open(one.window, scene.now)), None)
     if span is None:
         return advise(scaler.fallback, scene) if scaler.fallback else None
     # A schedule narrows the pool's limits; it cannot widen what an operator set as the most.
     most = min(span.max_nodes, scene.most)
     least = min(max(span.min_nodes, scene.least), most)
-    within = Scene(scene.size, least, most, scene.demand, scene.now, scene.gpus_per_node)
+    within = AutoscalerInput(scene.size, least, most, scene.demand, scene.now, scene.gpus_per_node)
     found = advise(scaler.fallback, within) if scaler.fallback else None
     if found is not None:
-        return Advice(within.clamp(found.size), f"{found.why}, within the schedule's {least} to {most}")
-    return Advice(within.clamp(scene.size), f"the schedule wants {least} to {most} nodes now")
+        return Recommendation(
+            within.clamp(found.size), f"{found.why}, within the schedule's {least} to {most}"
+        )
+    return Recommendation(within.clamp(scene.size), f"the schedule wants {least} to {most} nodes now")
 
 
-def _predictive(scaler: Predictive, scene: Scene) -> Advice | None:
+def _predictive(scaler: PredictiveAutoscaler, scene: AutoscalerInput) -> Recommendation | None:
     samples = scene.demand.samples[-scaler.lookback :]
     if len(samples) < scaler.lookback or scene.demand.utilisation is None:
         return advise(scaler.fallback, scene) if scaler.fallback else None
@@ -106,20 +118,20 @@ def _predictive(scaler: Predictive, scene: Scene) -> Advice | None:
     if predicted <= scaler.threshold:
         return advise(scaler.fallback, scene) if scaler.fallback else None
     size = max(scene.size + 1, round(scene.size * predicted / scaler.goal))
-    return Advice(scene.clamp(size), f"utilisation goes towards {predicted:.0f}%")
+    return Recommendation(scene.clamp(size), f"utilisation goes towards {predicted:.0f}%")
 
 
-def _composite(scaler: Composite, scene: Scene) -> Advice | None:
+def _composite(scaler: CompositeAutoscaler, scene: AutoscalerInput) -> Recommendation | None:
     found = [one for part in scaler.parts if (one := advise(part, scene)) is not None]
     if not found:
         return None
     match scaler.mode:
-        case Mode.MAX:
+        case CompositeMode.MAX:
             chosen = max(found, key=lambda one: one.size)
-            return Advice(chosen.size, f"the most of {len(found)}: {chosen.why}")
-        case Mode.MIN:
+            return Recommendation(chosen.size, f"the most of {len(found)}: {chosen.why}")
+        case CompositeMode.MIN:
             chosen = min(found, key=lambda one: one.size)
-            return Advice(chosen.size, f"the least of {len(found)}: {chosen.why}")
-        case Mode.AVG:
+            return Recommendation(chosen.size, f"the least of {len(found)}: {chosen.why}")
+        case CompositeMode.AVG:
             size = -(-sum(one.size for one in found) // len(found))
-            return Advice(scene.clamp(size), "the average of: " + "; ".join(one.why for one in found))
+            return Recommendation(scene.clamp(size), "the average of: " + "; ".join(one.why for one in found))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import NOBODY
 from neorion.navarch.decide.window import is_open
-from neorion.navarch.model import Hold, HoldCode, Node, PoolView, Repair, RepairStep
+from neorion.navarch.model import Hold, HoldReason, Node, PoolView, Repair, RepairStep
 from neorion.navarch.model.spec import Budget
 
 
@@ -18,7 +18,7 @@ def begun(repair: Repair) -> bool:
 
 def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair], now: Instant) -> Hold | None:
     """Whether the node may be taken out of service beside those that are; every budget must agree."""
-    scene = _Scene(view, at_work, now)
+    scene = _BudgetContext(view, at_work, now)
     for budget in view.spec.health.budgets:
         hold = _check(budget, repair, node, scene)
         if hold is not None:
@@ -26,7 +26,7 @@ def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair],
     return None
 
 
-class _Scene:
+class _BudgetContext:
     """What all budgets of one decision look at."""
 
     def __init__(self, view: PoolView, at_work: Sequence[Repair], now: Instant) -> None:
@@ -51,7 +51,7 @@ class BudgetUse:
 
 
 def budgets_used(view: PoolView, now: Instant) -> list[BudgetUse]:
-    scene = _Scene(view, [one for one in view.open_repairs if begun(one)], now)
+    scene = _BudgetContext(view, [one for one in view.open_repairs if begun(one)], now)
     found: list[BudgetUse] = []
     for budget in view.spec.health.budgets:
         counted = [
@@ -63,13 +63,13 @@ def budgets_used(view: PoolView, now: Instant) -> list[BudgetUse]:
     return found
 
 
-def _check(budget: Budget, repair: Repair, node: Node, scene: _Scene) -> Hold | None:
+def _check(budget: Budget, repair: Repair, node: Node, scene: _BudgetContext) -> Hold | None:
     if not _concerns(budget, repair.signature, node.place.zone):
         return None
     if budget.windows and not any(is_open(window, scene.now) for window in budget.windows):
         return None
     zone = node.place.zone if budget.each_zone else None
-    code = HoldCode.BUDGET if budget.per is None else HoldCode.BUDGET_RATE
+    code = HoldReason.BUDGET if budget.per is None else HoldReason.BUDGET_RATE
     have = sum(
         one.id != repair.id
         and _concerns(budget, one.signature, scene.zone(one))
@@ -83,7 +83,7 @@ def _check(budget: Budget, repair: Repair, node: Node, scene: _Scene) -> Hold | 
     return Hold(code, node.id, have=have, most=most, detail=f"{_name(budget)}{where}")
 
 
-def _counted(budget: Budget, scene: _Scene) -> Sequence[Repair]:
+def _counted(budget: Budget, scene: _BudgetContext) -> Sequence[Repair]:
     """Those that are out of service now, or that were begun within the budget's time."""
     if budget.per is None:
         return scene.at_work

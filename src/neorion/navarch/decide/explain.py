@@ -6,7 +6,7 @@ from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import PoolPlan
 from neorion.navarch.decide.incidents import incidents
 from neorion.navarch.decide.pool_size import seats
-from neorion.navarch.model import Hold, HoldCode, Node, NodeState, Origin, PoolView, Repair, RepairStep
+from neorion.navarch.model import Hold, HoldReason, Node, NodeState, Origin, PoolView, Repair, RepairStep
 
 
 def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
@@ -47,7 +47,7 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
     holds = [hold for hold in plan.holds if hold.subject == node.id]
     if node.held and not holds:
         # Nothing else would say that it stays so until a person lets it go.
-        holds = [Hold(HoldCode.HELD_BY_OPERATOR, node.id, detail=node.why)]
+        holds = [Hold(HoldReason.HELD_BY_OPERATOR, node.id, detail=node.why)]
     told += [f"{hold.sentence} {hold.hint}".strip() for hold in holds]
     told += [f"Next: {action.sentence}" for action in plan.actions if getattr(action, "node", "") == node.id]
     if len(told) == 2 and node.state is NodeState.ACTIVE:

@@ -8,7 +8,7 @@ from neorion.navarch.model import Gang
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackingResult:
     """`gpus` are in use or waited for on `nodes`. `homeless` are gangs for which there is no room beside the rest."""
 
     nodes: int = 0
@@ -16,7 +16,7 @@ class Packed:
     homeless: tuple[Gang, ...] = ()
 
 
-def pack(busy: Sequence[int], waiting: Iterable[Gang], gpus_per_node: int, most: int) -> Packed:
+def pack(busy: Sequence[int], waiting: Iterable[Gang], gpus_per_node: int, most: int) -> PackingResult:
     """What runs stays where it is; what waits is placed beside it, on at most so many nodes.
 
     Gangs come first, so that no stream of small work keeps them out. Nodes for a part of a gang would stand idle: one without
@@ -34,7 +34,7 @@ def pack(busy: Sequence[int], waiting: Iterable[Gang], gpus_per_node: int, most:
             homeless.append(gang)
             continue
         free, nodes, gpus = placed, nodes + new, gpus + sum(sizes)
-    return Packed(nodes, gpus, tuple(homeless))
+    return PackingResult(nodes, gpus, tuple(homeless))
 
 
 def filled(sizes: Sequence[int], gpus_per_node: int) -> tuple[int, ...]:

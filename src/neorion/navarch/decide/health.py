@@ -3,13 +3,13 @@
 from msgspec.structs import replace
 
 from neorion.keel.base import Instant
-from neorion.navarch.model import Ailment, Health, HealthEvent, Node, Verdict
+from neorion.navarch.model import Ailment, Health, HealthEvent, Node, PolicyResult
 from neorion.navarch.model.spec import HealthRules
 
 _RANK = {Health.HEALTHY: 0, Health.UNKNOWN: 0, Health.DEGRADED: 1, Health.UNHEALTHY: 2}
 
 
-def diagnose(node: Node, event: HealthEvent, verdict: Verdict, rules: HealthRules) -> Node:
+def diagnose(node: Node, event: HealthEvent, verdict: PolicyResult, rules: HealthRules) -> Node:
     """The node as it is after this event. A milder finding does not hide a worse one that still stands."""
     old = node.ailment
     if verdict.result in (Health.HEALTHY, Health.UNKNOWN):
@@ -30,7 +30,7 @@ def faded(ailment: Ailment, rules: HealthRules, now: Instant) -> bool:
     return not lasts and now.since(ailment.last) > rules.window
 
 
-def _ailment(old: Ailment | None, event: HealthEvent, verdict: Verdict, rules: HealthRules) -> Ailment:
+def _ailment(old: Ailment | None, event: HealthEvent, verdict: PolicyResult, rules: HealthRules) -> Ailment:
     first, bursts, certain = event.at, 1, verdict.certain
     if old is not None and old.signature == event.signature and event.at.since(old.last) <= rules.window:
         first = old.first

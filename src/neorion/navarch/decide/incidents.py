@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from neorion.capacity.gpu import XidClass, xid
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.model import EventKind, Health, HealthEvent, Hold, HoldCode, Node, NodeId, PoolView
+from neorion.navarch.model import EventKind, Health, HealthEvent, Hold, HoldReason, Node, NodeId, PoolView
 from neorion.navarch.model.spec import CommonCause
 
 # Fewer nodes than this with the same event are several stories, not one.
@@ -37,7 +37,7 @@ def common_causes(nodes: Sequence[Node], size: int, rule: CommonCause, now: Inst
         until = min(newest + rule.settle, min(together) + rule.within)
         if len(together) >= max(rule.least, size * rule.share / 100) and now < until:
             held[signature] = Hold(
-                HoldCode.COMMON_CAUSE, "", have=len(together), most=size, detail=signature, until=until
+                HoldReason.COMMON_CAUSE, "", have=len(together), most=size, detail=signature, until=until
             )
     return held
 

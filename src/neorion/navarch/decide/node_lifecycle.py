@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from neorion.keel.base import Instant
-from neorion.navarch.decide.actions import Action, FailNode, ForgetAilment, MoveNode, NoteSilence
+from neorion.navarch.decide.actions import Action, ClearAilment, FailNode, MoveNode, ReportSilence
 from neorion.navarch.decide.health import faded
 from neorion.navarch.decide.repair_ladder import lemons
-from neorion.navarch.model import EventKind, Health, Node, NodeState, Origin, PoolView, Pulse
+from neorion.navarch.model import EventKind, Health, Node, NodeHeartbeat, NodeState, Origin, PoolView
 
 
 def live(view: PoolView, now: Instant) -> Iterator[Action]:
@@ -25,7 +25,7 @@ def live(view: PoolView, now: Instant) -> Iterator[Action]:
             case _:
                 pass
         if node.ailment is not None and faded(node.ailment, view.spec.health, now):
-            yield ForgetAilment(node.id, f"not seen again within {view.spec.health.window}")
+            yield ClearAilment(node.id, f"not seen again within {view.spec.health.window}")
     yield from _silent(view, now)
 
 
@@ -60,7 +60,7 @@ def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iter
             yield MoveNode(node.id, NodeState.ACTIVE, "verified")
 
 
-def _go_on(node: Node, pulse: Pulse, *, repaired: bool) -> Iterator[Action]:
+def _go_on(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
     """A node that nobody holds goes one way or the other."""
     if repaired or node.held:
         return
@@ -80,7 +80,7 @@ def _on_a_lemon(node: Node, view: PoolView, now: Instant) -> bool:
     return bool(node.host) and node.host in lemons(view.repairs, view.spec.health.ladder, now)
 
 
-def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
+def _silent(view: PoolView, now: Instant) -> Iterator[ReportSilence]:
     quiet_since = (now - view.spec.timing.silence).ns
     for node, heard in view.speaking():
         if heard.ns >= quiet_since:
@@ -90,4 +90,4 @@ def _silent(view: PoolView, now: Instant) -> Iterator[NoteSilence]:
         # Where something worse is known of the node, its silence was noted and changed nothing.
         events = view.events.get(node.id, ())
         if not any(event.kind is EventKind.SILENCE and event.at.ns >= quiet_since for event in events):
-            yield NoteSilence(node.id, heard)
+            yield ReportSilence(node.id, heard)

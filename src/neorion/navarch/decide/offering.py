@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.model import Hold, HoldCode, Place, PoolView, PurchaseState, Stock, Trouble
+from neorion.navarch.model import (
+    Availability,
+    FailureStreak,
+    Hold,
+    HoldReason,
+    Placement,
+    PoolView,
+    PurchaseState,
+)
 from neorion.navarch.model.spec import Offer, PoolSpec, Strategy
 
 # First wait after a refusal, and the longest, by what was refused. Stock comes back in minutes, quota takes a person.
@@ -20,13 +28,13 @@ _BACKOFF = {
 }
 
 
-def until(trouble: Trouble) -> Instant:
+def until(trouble: FailureStreak) -> Instant:
     """When the scope may be asked again."""
     first, most = _BACKOFF[trouble.kind]
     return trouble.at + min(most, first * 2 ** min(trouble.times - 1, 16))
 
 
-def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Hold:
+def choose(view: PoolView, planned: Sequence[Placement], now: Instant) -> Placement | Hold:
     """The best place that can be asked now; `planned` are those that this decision has chosen already."""
     all_places = [(offer, _priced(place, view)) for offer in view.spec.offers for place in places(offer)]
     affordable = [pair for pair in all_places if _affordable(pair[1], view.spec)]
@@ -34,7 +42,9 @@ def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Ho
         spending = view.spec.spending
         dearest = ", ".join(sorted({f"{place.provider} {_price(place)}" for _, place in all_places}))
         return Hold(
-            HoldCode.TOO_DEAR, view.spec.name, detail=f"{dearest}; most {spending.price or spending.total:g}"
+            HoldReason.TOO_DEAR,
+            view.spec.name,
+            detail=f"{dearest}; most {spending.price or spending.total:g}",
         )
     open_now = [pair for pair in affordable if not _waits(pair[1], view, planned, now)]
     if not open_now:
@@ -49,28 +59,28 @@ def choose(view: PoolView, planned: Sequence[Place], now: Instant) -> Place | Ho
     )[1]
 
 
-def places(offer: Offer) -> list[Place]:
+def places(offer: Offer) -> list[Placement]:
     """Everywhere an offer may be taken up."""
     return [
-        Place(offer.provider, offer.instance_type, region, zone, offer.spot, offer.reservation)
+        Placement(offer.provider, offer.instance_type, region, zone, offer.spot, offer.reservation)
         for region in offer.regions or ("",)
         for zone in offer.zones or ("",)
         if not zone or not region or zone.startswith(region) or len(offer.regions) == 1
     ]
 
 
-def _priced(place: Place, view: PoolView) -> Place:
+def _priced(place: Placement, view: PoolView) -> Placement:
     stock = view.stock.get(place.scopes[0])
     return place if stock is None else replace(place, price=stock.price)
 
 
-def _affordable(place: Place, spec: PoolSpec) -> bool:
+def _affordable(place: Placement, spec: PoolSpec) -> bool:
     """With a highest price or spending, a price that nobody knows is too high."""
     most = spec.spending.price or spec.spending.total
     return not most or 0 < place.price <= most
 
 
-def _waits(place: Place, view: PoolView, planned: Sequence[Place], now: Instant) -> bool:
+def _waits(place: Placement, view: PoolView, planned: Sequence[Placement], now: Instant) -> bool:
     """A scope that refused lately is left alone for a while, and then asked with one machine first."""
     for scope in place.scopes:
         trouble = view.troubles.get(scope)
@@ -83,7 +93,7 @@ def _waits(place: Place, view: PoolView, planned: Sequence[Place], now: Instant)
     return False
 
 
-def _asked(view: PoolView) -> Iterator[Place]:
+def _asked(view: PoolView) -> Iterator[Placement]:
     """Where somebody waits for an answer now, this pool or another: a place is tried by one of them."""
     yield from view.elsewhere
     for purchase in view.purchases:
@@ -91,14 +101,14 @@ def _asked(view: PoolView) -> Iterator[Place]:
             yield purchase.place
 
 
-def _rank(offer: Offer, place: Place, view: PoolView, ahead: int) -> tuple[float, ...]:
+def _rank(offer: Offer, place: Placement, view: PoolView, ahead: int) -> tuple[float, ...]:
     match view.spec.strategy:
         case Strategy.PRIORITY:
             return (not place.reservation, offer.priority)
         case Strategy.COST:
             return (not place.price, place.price, offer.priority)
         case Strategy.AVAILABILITY:
-            stock = view.stock.get(place.scopes[0], Stock())
+            stock = view.stock.get(place.scopes[0], Availability())
             # Those that do not tell come between those that have some and those that have none.
             return (0.5 if stock.available is None else not stock.available, offer.priority)
         case Strategy.ROUND_ROBIN:
@@ -107,12 +117,12 @@ def _rank(offer: Offer, place: Place, view: PoolView, ahead: int) -> tuple[float
             return (next(step for step in range(len(turns)) if turns[(now_at + step) % len(turns)] == offer),)
 
 
-def _backing_off(places: Sequence[Place], view: PoolView, now: Instant) -> Hold:
+def _backing_off(places: Sequence[Placement], view: PoolView, now: Instant) -> Hold:
     troubles = [view.troubles[scope] for place in places for scope in place.scopes if scope in view.troubles]
     later = [at for trouble in troubles if now < (at := until(trouble))]
     words = "; ".join(sorted({trouble.message or trouble.kind for trouble in troubles}))
-    return Hold(HoldCode.BACKING_OFF, view.spec.name, detail=words, until=min(later, default=None))
+    return Hold(HoldReason.BACKING_OFF, view.spec.name, detail=words, until=min(later, default=None))
 
 
-def _price(place: Place) -> str:
+def _price(place: Placement) -> str:
     return f"{place.price:g}" if place.price else "(price not known)"

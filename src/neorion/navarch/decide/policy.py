@@ -13,7 +13,7 @@ import cel
 
 from neorion.capacity.gpu import Remedy, XidClass, xid
 from neorion.keel.base import Duration, Instant, Invalid, did_you_mean
-from neorion.navarch.model import EventKind, Health, HealthEvent, Node, Repair, Verdict
+from neorion.navarch.model import EventKind, Health, HealthEvent, Node, PolicyResult, Repair
 
 VARIABLES: Final = ("event", "node", "history", "recent", "xid")
 # Long enough for any rule a person can read.
@@ -45,7 +45,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledPolicy:
     """A policy ready to judge. `sees` are the variables that any of its rules speaks of."""
 
     policy: Policy
@@ -53,7 +53,7 @@ class Compiled:
     sees: frozenset[str]
 
 
-def compiled(policy: Policy) -> Compiled:
+def compiled(policy: Policy) -> CompiledPolicy:
     """Refuses what could never be evaluated: wrong syntax, variables that do not exist."""
     if len(policy.rules) > RULES_MAX:
         raise Invalid(
@@ -61,10 +61,10 @@ def compiled(policy: Policy) -> Compiled:
         )
     programs = tuple(_program(policy, rule) for rule in policy.rules)
     sees = frozenset(name for program in programs for name in program.variables())
-    return Compiled(policy, programs, sees.intersection(VARIABLES))
+    return CompiledPolicy(policy, programs, sees.intersection(VARIABLES))
 
 
-def judge(policy: Compiled, situation: Mapping[str, Any]) -> Verdict:
+def judge(policy: CompiledPolicy, situation: Mapping[str, Any]) -> PolicyResult:
     """The verdict of the first rule that matches. A rule that fails does not match, and the verdict says so."""
     failed: list[str] = []
     # Values are made CEL's own once for all rules: that costs far more than the rules themselves.
@@ -77,11 +77,11 @@ def judge(policy: Compiled, situation: Mapping[str, Any]) -> Verdict:
             continue
         if matches:
             return _verdict(rule, situation, failed)
-    return Verdict("", Health.HEALTHY, sentence="; ".join(["no rule matches", *failed]))
+    return PolicyResult("", Health.HEALTHY, sentence="; ".join(["no rule matches", *failed]))
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class NodeHistory:
     """What came before an event: the node's newest events without the event itself, and its repairs."""
 
     events: Sequence[HealthEvent] = ()
@@ -89,7 +89,11 @@ class Past:
 
 
 def situation(
-    event: HealthEvent, node: Node, past: Past, now: Instant, sees: AbstractSet[str] = frozenset(VARIABLES)
+    event: HealthEvent,
+    node: Node,
+    past: NodeHistory,
+    now: Instant,
+    sees: AbstractSet[str] = frozenset(VARIABLES),
 ) -> dict[str, Any]:
     """What rules see, as plain values that travel between processes. What no rule looks at may be left out."""
     known = xid(event.xid)
@@ -186,7 +190,7 @@ def _bound(condition: str, name: str) -> bool:
 _MACROS: Final = ("all", "exists", "exists_one", "filter", "map")
 
 
-def _verdict(rule: Rule, situation: Mapping[str, Any], failed: Sequence[str]) -> Verdict:
+def _verdict(rule: Rule, situation: Mapping[str, Any], failed: Sequence[str]) -> PolicyResult:
     event, code = situation["event"], situation["xid"]
     is_xid = event["event_type"] == EventKind.XID.value
     advised = Remedy(code["action"]) if is_xid else Remedy.NOTHING
@@ -199,4 +203,4 @@ def _verdict(rule: Rule, situation: Mapping[str, Any], failed: Sequence[str]) ->
         # Another machine would run the same application: no rule may pay for that with a node.
         told.append(f"an application's error never costs a node: {advised.value} instead of {remedy.value}")
         remedy = advised
-    return Verdict(rule.name, rule.result, remedy, certain, "; ".join(told))
+    return PolicyResult(rule.name, rule.result, remedy, certain, "; ".join(told))

@@ -8,22 +8,22 @@ from typing import Final, Self
 
 from neorion.capacity.gpu import shape_of
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.decide.actions import NOBODY, Action, BuyNode, RetireNode, WantNodes
-from neorion.navarch.decide.autoscale import Scene, advise
+from neorion.navarch.decide.actions import NOBODY, Action, ProvisionNode, RetireNode, SetDesiredSize
+from neorion.navarch.decide.autoscale import AutoscalerInput, advise
 from neorion.navarch.decide.offering import choose, until
 from neorion.navarch.model import (
+    DesiredSize,
     Hold,
-    HoldCode,
+    HoldReason,
     Node,
     NodeId,
     NodeState,
     Origin,
-    Place,
+    Placement,
     PoolView,
     PurchaseState,
     Repair,
     RepairId,
-    Wish,
     is_settled,
 )
 
@@ -38,7 +38,7 @@ class Target:
 
     size: int
     by: str
-    wish: Wish | None = None
+    wish: DesiredSize | None = None
 
 
 def seats(view: PoolView) -> int:
@@ -76,11 +76,11 @@ def target(view: PoolView, now: Instant) -> Target:
     if scaling.autoscaler is None:
         return Target(held, state.wanted_by or f"at least {least}")
     shape = shape_of(view.spec.offers[0].instance_type)
-    scene = Scene(held, least, most, view.demand, now, shape.gpus if shape else 0)
+    scene = AutoscalerInput(held, least, most, view.demand, now, shape.gpus if shape else 0)
     advice = advise(scaling.autoscaler, scene)
     if advice is None:
         return Target(held, state.wanted_by or "the autoscaler knows too little to ask for more or less")
-    wish = Wish(now, advice.size)
+    wish = DesiredSize(now, advice.size)
     if advice.size == held or (state.scaled is not None and now.since(state.scaled) < scaling.cooldown):
         return Target(held, state.wanted_by or advice.why, wish)
     if advice.size > held:
@@ -96,7 +96,7 @@ def target(view: PoolView, now: Instant) -> Target:
 def resize(view: PoolView, goal: Target, seekers: Sequence[Repair], now: Instant) -> Iterator[Action | Hold]:
     """`seekers` are repairs that wait for a successor to be bought."""
     if goal.size != view.state.wanted:
-        yield WantNodes(view.spec.name, goal.size, goal.by)
+        yield SetDesiredSize(view.spec.name, goal.size, goal.by)
     have = seats(view)
     if view.state.paused:
         yield from _paused(view, goal, have, seekers)
@@ -111,25 +111,27 @@ def _paused(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) 
     """Who waits for a purchase that is not made now: nodes whose successors are not ordered yet, and the pool itself."""
     waiting = [repair.node for repair in seekers]
     for subject in [*waiting, *([view.spec.name] if have != goal.size else [])]:
-        yield Hold(HoldCode.PAUSED, subject, detail=view.state.paused, pool=view.spec.name)
+        yield Hold(HoldReason.PAUSED, subject, detail=view.state.paused, pool=view.spec.name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Want:
+class _PurchaseReason:
     why: str
     spare: bool = False
     repair: RepairId = NOBODY
 
 
-def _shopping(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) -> Iterator[_Want]:
+def _shopping(
+    view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]
+) -> Iterator[_PurchaseReason]:
     """Successors first, because somebody waits for them; then the pool's own size; then spares."""
     for repair in seekers:
-        yield _Want(f"takes the place of {repair.node}", repair=repair.id)
+        yield _PurchaseReason(f"takes the place of {repair.node}", repair=repair.id)
     for _ in range(goal.size - have):
-        yield _Want(f"{have} of {goal.size} nodes: {goal.by}")
+        yield _PurchaseReason(f"{have} of {goal.size} nodes: {goal.by}")
     kept = _spares(view)
     for _ in range(view.spec.scaling.spares - kept):
-        yield _Want(f"{kept} of {view.spec.scaling.spares} spares", spare=True)
+        yield _PurchaseReason(f"{kept} of {view.spec.scaling.spares} spares", spare=True)
 
 
 def _spares(view: PoolView) -> int:
@@ -137,23 +139,23 @@ def _spares(view: PoolView) -> int:
     return sum(node.spare and not node.state.leaving for node in view.unsettled)
 
 
-def _buy(view: PoolView, shopping: Iterator[_Want], now: Instant) -> Iterator[BuyNode | Hold]:
-    planned: list[Place] = []
-    till = _Till.of(view, now)
+def _buy(view: PoolView, shopping: Iterator[_PurchaseReason], now: Instant) -> Iterator[ProvisionNode | Hold]:
+    planned: list[Placement] = []
+    till = _SpendTracker.of(view, now)
     for want in islice(shopping, AT_ONCE_MAX):
         found = _brakes(view, till, planned, now) or choose(view, planned, now)
-        if isinstance(found, Place):
+        if isinstance(found, Placement):
             found = _too_much(view, [*planned, found]) or found
         if isinstance(found, Hold):
             # What stops one stops the rest.
             yield found
             return
         planned.append(found)
-        yield BuyNode(view.spec.name, found, want.why, want.spare, want.repair)
+        yield ProvisionNode(view.spec.name, found, want.why, want.spare, want.repair)
 
 
 @dataclass(frozen=True, slots=True)
-class _Till:
+class _SpendTracker:
     """What a pool has and has bought, counted once for all purchases of a decision."""
 
     alive: int
@@ -171,31 +173,31 @@ class _Till:
         return cls(view.settled + len(view.paid), coming, lately)
 
 
-def _brakes(view: PoolView, till: _Till, planned: Sequence[Place], now: Instant) -> Hold | None:
+def _brakes(view: PoolView, till: _SpendTracker, planned: Sequence[Placement], now: Instant) -> Hold | None:
     name, spending, scaling = view.spec.name, view.spec.spending, view.spec.scaling
     alive = till.alive + len(planned)
     most = scaling.most + scaling.spares + scaling.surge.of(scaling.most)
     if alive >= most:
-        return Hold(HoldCode.POOL_MAX, name, have=alive, most=most)
+        return Hold(HoldReason.POOL_MAX, name, have=alive, most=most)
     lately = till.lately + len(planned)
     if lately >= spending.per_hour:
-        return Hold(HoldCode.PURCHASES, name, have=lately, most=spending.per_hour)
+        return Hold(HoldReason.PURCHASES, name, have=lately, most=spending.per_hour)
     trouble = view.troubles.get(name)
     if trouble is not None and trouble.times >= spending.breaker:
         coming = till.coming + len(planned)
         if now < until(trouble) or coming:
             later = until(trouble) if now < until(trouble) else None
-            return Hold(HoldCode.BREAKER, name, have=trouble.times, until=later)
+            return Hold(HoldReason.BREAKER, name, have=trouble.times, until=later)
     return None
 
 
-def _too_much(view: PoolView, planned: Sequence[Place]) -> Hold | None:
+def _too_much(view: PoolView, planned: Sequence[Placement]) -> Hold | None:
     most = view.spec.spending.total
     if not most or view.dollars + sum(place.price for place in planned) <= most:
         return None
     spends, price = view.dollars + sum(place.price for place in planned[:-1]), planned[-1].price
     return Hold(
-        HoldCode.SPEND,
+        HoldReason.SPEND,
         view.spec.name,
         detail=f"{spends:g} of at most {most:g} dollars an hour, and a machine costs {price:g}",
     )

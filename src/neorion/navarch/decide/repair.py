@@ -7,10 +7,10 @@ from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import (
     NOBODY,
     Action,
+    AdvanceRepair,
+    AssignReplacement,
     MoveNode,
-    NameSuccessor,
     OpenRepair,
-    StepRepair,
 )
 from neorion.navarch.decide.budget import admit, begun
 from neorion.navarch.decide.incidents import common_causes
@@ -20,12 +20,12 @@ from neorion.navarch.model import (
     EventKind,
     Health,
     Hold,
-    HoldCode,
+    HoldReason,
     Node,
     NodeId,
     NodeState,
     Origin,
-    Place,
+    Placement,
     PoolView,
     Repair,
     RepairStep,
@@ -58,10 +58,10 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     for repair in waiting:
         node = view.node(repair.node)
         if node is None or _pointless(repair, node):
-            yield StepRepair(repair.id, RepairStep.CANCELLED, "it is not needed any more")
+            yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "it is not needed any more")
             continue
         if _outdone(repair, node, view, now):
-            yield StepRepair(repair.id, RepairStep.CANCELLED, "it needs more by now")
+            yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "it needs more by now")
             continue
         hold = (
             _hold(repair, node, view, now)
@@ -75,7 +75,7 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
             continue
         left_down.pop(node.id, None)
         at_work.append(repair)
-        yield StepRepair(repair.id, RepairStep.CORDONING, repair.why)
+        yield AdvanceRepair(repair.id, RepairStep.CORDONING, repair.why)
         if node.state in (NodeState.ACTIVE, NodeState.SPARE):
             yield MoveNode(node.id, NodeState.CORDONED, repair.why)
 
@@ -105,7 +105,7 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
         if node is None or node.state is NodeState.TERMINATED:
             yield from _gone(repair)
         elif _speaks_again(repair, node):
-            yield StepRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
+            yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
             if node.state is NodeState.DRAINING:
                 yield MoveNode(node.id, NodeState.CORDONED, "it is heard again")
         else:
@@ -114,8 +114,8 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
 
 def seekers(view: PoolView, decided: Collection[Action]) -> list[Repair]:
     """Those for whom a successor is to be bought, when what `advance` decided is done."""
-    steps = {one.repair: one.to for one in decided if isinstance(one, StepRepair)}
-    named = {one.repair: one.node for one in decided if isinstance(one, NameSuccessor)}
+    steps = {one.repair: one.to for one in decided if isinstance(one, AdvanceRepair)}
+    named = {one.repair: one.node for one in decided if isinstance(one, AssignReplacement)}
     return [
         repair
         for repair in view.open_repairs
@@ -127,11 +127,11 @@ def seekers(view: PoolView, decided: Collection[Action]) -> list[Repair]:
 def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
     """What keeps this repair from beginning, budgets and common causes apart."""
     if view.state.paused:
-        return Hold(HoldCode.PAUSED, node.id, detail=view.state.paused, pool=view.spec.name)
+        return Hold(HoldReason.PAUSED, node.id, detail=view.state.paused, pool=view.spec.name)
     if repair.approved:
         return None
     if node.held:
-        return Hold(HoldCode.HELD_BY_OPERATOR, node.id, detail=node.why)
+        return Hold(HoldReason.HELD_BY_OPERATOR, node.id, detail=node.why)
     return _consent(repair, node, view) or resting(
         node, repair.remedy, view.repairs, view.spec.health.ladder, now
     )
@@ -141,11 +141,11 @@ def _consent(repair: Repair, node: Node, view: PoolView) -> Hold | None:
     """What only a person may begin."""
     rules = view.spec.health
     if repair.remedy.costs_the_node and not rules.auto_replace:
-        return Hold(HoldCode.AUTO_REPLACE_OFF, node.id)
+        return Hold(HoldReason.AUTO_REPLACE_OFF, node.id)
     if repair.remedy in rules.approval:
-        return Hold(HoldCode.APPROVAL, node.id, detail=f"{repair.remedy.value} for {repair.why}")
+        return Hold(HoldReason.APPROVAL, node.id, detail=f"{repair.remedy.value} for {repair.why}")
     if repair.remedy.costs_the_node and node.origin is Origin.JOINED:
-        return Hold(HoldCode.APPROVAL, node.id, detail="navarch did not buy this machine")
+        return Hold(HoldReason.APPROVAL, node.id, detail="navarch did not buy this machine")
     return None
 
 
@@ -181,11 +181,11 @@ def _speaks_again(repair: Repair, node: Node) -> bool:
 
 def _gone(repair: Repair) -> Iterator[Action]:
     if repair.step is RepairStep.CORDONING:
-        yield StepRepair(repair.id, RepairStep.CANCELLED, "its machine is gone")
+        yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "its machine is gone")
     elif repair.step is RepairStep.VERIFYING:
-        yield StepRepair(repair.id, RepairStep.FAILED, "its machine is gone")
+        yield AdvanceRepair(repair.id, RepairStep.FAILED, "its machine is gone")
     else:
-        yield StepRepair(repair.id, RepairStep.DONE, "its machine is gone")
+        yield AdvanceRepair(repair.id, RepairStep.DONE, "its machine is gone")
 
 
 def _step(
@@ -198,13 +198,13 @@ def _step(
             yield from _find_successor(repair, node, view, promised, now)
         case RepairStep.DRAINING if node.state is NodeState.DRAINED:
             if repair.remedy.costs_the_node:
-                yield StepRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
+                yield AdvanceRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
                 yield MoveNode(node.id, NodeState.TERMINATING, repair.why)
             elif repair.remedy is Remedy.RESTART_WORKLOAD:
-                yield StepRepair(repair.id, RepairStep.VERIFYING, "its work has left and begins anew")
+                yield AdvanceRepair(repair.id, RepairStep.VERIFYING, "its work has left and begins anew")
                 yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
             else:
-                yield StepRepair(repair.id, RepairStep.TREATING, "nothing runs on it")
+                yield AdvanceRepair(repair.id, RepairStep.TREATING, "nothing runs on it")
         case RepairStep.TREATING:
             yield from _treat(repair, node, view, now)
         case RepairStep.VERIFYING:
@@ -221,16 +221,16 @@ def _after_cordon(
         return
     if node.state is NodeState.DRAINED:
         # An operator emptied it before: straight on.
-        yield StepRepair(repair.id, RepairStep.DRAINING, "nothing runs on it")
+        yield AdvanceRepair(repair.id, RepairStep.DRAINING, "nothing runs on it")
         return
     if repair.remedy.costs_the_node and not node.spare and has_room(view, repair, now):
-        yield StepRepair(repair.id, RepairStep.BUYING, "its successor comes first")
+        yield AdvanceRepair(repair.id, RepairStep.BUYING, "its successor comes first")
         yield from _find_successor(repair, node, view, promised, now)
         return
     why = (
         repair.why if node.spare or not repair.remedy.costs_the_node else "no room for a successor beside it"
     )
-    yield StepRepair(repair.id, RepairStep.DRAINING, why, swap=False)
+    yield AdvanceRepair(repair.id, RepairStep.DRAINING, why, swap=False)
     yield MoveNode(node.id, NodeState.DRAINING, why)
 
 
@@ -259,7 +259,7 @@ def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
     return not all(_over_quota(place, view, now) for offer in view.spec.offers for place in places(offer))
 
 
-def _over_quota(place: Place, view: PoolView, now: Instant) -> bool:
+def _over_quota(place: Placement, view: PoolView, now: Instant) -> bool:
     """For as long as the place is left alone for it. After that a successor is asked for once more: quota may have grown."""
     troubles = (view.troubles.get(scope) for scope in place.scopes)
     return any(one is not None and one.kind == "quota" and now < until(one) for one in troubles)
@@ -276,21 +276,21 @@ def _find_successor(
     successor = view.successor(repair)
     if successor is not None:
         if successor.state is NodeState.ACTIVE:
-            yield StepRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")
+            yield AdvanceRepair(repair.id, RepairStep.DRAINING, f"{successor.id} serves in its place")
             yield MoveNode(node.id, NodeState.DRAINING, repair.why)
         return
     if repair.successor:
-        yield NameSuccessor(repair.id, NodeId(""), "its successor did not come up")
+        yield AssignReplacement(repair.id, NodeId(""), "its successor did not come up")
     spare = _spare_near(
         node, [each for each in view.unsettled if ready_spare(each) and each.id not in promised]
     )
     if spare is not None:
         promised.add(spare.id)
-        yield NameSuccessor(repair.id, spare.id, "a spare takes its place")
+        yield AssignReplacement(repair.id, spare.id, "a spare takes its place")
         yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
     elif not has_room(view, repair, now):
         # The clouds' quota turned out to be used up: then one has to go before one can come.
-        yield StepRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
+        yield AdvanceRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
         yield MoveNode(node.id, NodeState.DRAINING, repair.why)
 
 
@@ -306,22 +306,24 @@ def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:
 def _treat(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
     pulse = view.pulse(node.id)
     if repair.id in pulse.treated:
-        yield StepRepair(repair.id, RepairStep.VERIFYING, f"{repair.remedy.value} was carried out")
+        yield AdvanceRepair(repair.id, RepairStep.VERIFYING, f"{repair.remedy.value} was carried out")
         yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
     elif repair.id in pulse.refused:
         why = f"{repair.remedy.value} was refused: {pulse.refused[repair.id]}"
-        yield StepRepair(repair.id, RepairStep.FAILED, why)
+        yield AdvanceRepair(repair.id, RepairStep.FAILED, why)
     elif now.since(repair.since) > view.spec.timing.treat:
-        yield StepRepair(repair.id, RepairStep.FAILED, f"{repair.remedy.value} was not carried out in time")
+        yield AdvanceRepair(
+            repair.id, RepairStep.FAILED, f"{repair.remedy.value} was not carried out in time"
+        )
 
 
 def _verify(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
     if node.state in (NodeState.ACTIVE, NodeState.SPARE):
-        yield StepRepair(repair.id, RepairStep.DONE, "healthy again")
+        yield AdvanceRepair(repair.id, RepairStep.DONE, "healthy again")
         return
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
     late = now.since(repair.since) > view.spec.timing.verify_most
     if sick or late:
         why = node.ailment.sentence if sick and node.ailment is not None else "not verified in time"
-        yield StepRepair(repair.id, RepairStep.FAILED, why)
+        yield AdvanceRepair(repair.id, RepairStep.FAILED, why)
         yield MoveNode(node.id, NodeState.CORDONED, why)

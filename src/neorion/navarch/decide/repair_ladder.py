@@ -5,11 +5,13 @@ from collections.abc import Iterable
 
 from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Instant
-from neorion.navarch.model import Ailment, Hold, HoldCode, Node, Repair, RepairStep
-from neorion.navarch.model.spec import Ladder
+from neorion.navarch.model import Ailment, Hold, HoldReason, Node, Repair, RepairStep
+from neorion.navarch.model.spec import RepairLadder
 
 
-def next_remedy(node: Node, ailment: Ailment, past: Iterable[Repair], ladder: Ladder, now: Instant) -> Remedy:
+def next_remedy(
+    node: Node, ailment: Ailment, past: Iterable[Repair], ladder: RepairLadder, now: Instant
+) -> Remedy:
     """What the policy advises, or harder if that was tried often enough: but never for an application's error."""
     remedy = ailment.remedy
     if remedy is Remedy.NOTHING or ailment.is_the_workloads:
@@ -25,7 +27,9 @@ def next_remedy(node: Node, ailment: Ailment, past: Iterable[Repair], ladder: La
     return remedy
 
 
-def resting(node: Node, remedy: Remedy, past: Iterable[Repair], ladder: Ladder, now: Instant) -> Hold | None:
+def resting(
+    node: Node, remedy: Remedy, past: Iterable[Repair], ladder: RepairLadder, now: Instant
+) -> Hold | None:
     """A node that was just treated is given time to show whether it helped; a replacement helps at once.
 
     What does not help against an application's error is not tried for ever, and nothing harder is either.
@@ -35,21 +39,21 @@ def resting(node: Node, remedy: Remedy, past: Iterable[Repair], ladder: Ladder, 
     tried = _tried(node, past, ladder, now)
     times = sum(repair.remedy is remedy for repair in tried)
     if node.ailment is not None and node.ailment.is_the_workloads and times >= ladder.tries:
-        return Hold(HoldCode.ATTEMPTS, node.id, have=times, most=ladder.tries)
+        return Hold(HoldReason.ATTEMPTS, node.id, have=times, most=ladder.tries)
     ended = [repair.ended for repair in tried if repair.ended is not None]
     if not ended:
         return None
     until = max(ended) + ladder.pause
-    return Hold(HoldCode.COOL_DOWN, node.id, until=until) if now < until else None
+    return Hold(HoldReason.COOL_DOWN, node.id, until=until) if now < until else None
 
 
-def lemons(past: Iterable[Repair], ladder: Ladder, now: Instant) -> frozenset[str]:
+def lemons(past: Iterable[Repair], ladder: RepairLadder, now: Instant) -> frozenset[str]:
     """Hosts that cost so many nodes that another purchase on them would be wasted."""
     costs = Counter(repair.host for repair in past if repair.host and _cost_a_node(repair, ladder, now))
     return frozenset(host for host, cost in costs.items() if cost >= ladder.lemon)
 
 
-def _tried(node: Node, past: Iterable[Repair], ladder: Ladder, now: Instant) -> list[Repair]:
+def _tried(node: Node, past: Iterable[Repair], ladder: RepairLadder, now: Instant) -> list[Repair]:
     return [
         repair
         for repair in past
@@ -59,11 +63,11 @@ def _tried(node: Node, past: Iterable[Repair], ladder: Ladder, now: Instant) -> 
     ]
 
 
-def _cost(host: str, past: Iterable[Repair], ladder: Ladder, now: Instant) -> int:
+def _cost(host: str, past: Iterable[Repair], ladder: RepairLadder, now: Instant) -> int:
     return sum(repair.host == host and _cost_a_node(repair, ladder, now) for repair in past)
 
 
-def _cost_a_node(repair: Repair, ladder: Ladder, now: Instant) -> bool:
+def _cost_a_node(repair: Repair, ladder: RepairLadder, now: Instant) -> bool:
     return (
         repair.step is RepairStep.DONE
         and repair.remedy.costs_the_node

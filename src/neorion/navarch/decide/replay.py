@@ -6,8 +6,8 @@ from typing import Any
 
 from neorion.keel.base import Instant
 from neorion.navarch.decide.health import diagnose
-from neorion.navarch.decide.policy import Past, situation
-from neorion.navarch.model import Health, HealthEvent, Node, Verdict
+from neorion.navarch.decide.policy import NodeHistory, situation
+from neorion.navarch.model import Health, HealthEvent, Node, PolicyResult
 from neorion.navarch.model.spec import HealthRules
 
 
@@ -24,11 +24,13 @@ class Difference:
 
 def situations(node: Node, events: Sequence[HealthEvent]) -> list[Mapping[str, Any]]:
     """Each event as it was judged when it came, with what had come before it. Repairs are not known any more."""
-    return [situation(event, node, Past(events[:index]), event.at) for index, event in enumerate(events)]
+    return [
+        situation(event, node, NodeHistory(events[:index]), event.at) for index, event in enumerate(events)
+    ]
 
 
 def differences(
-    node: Node, events: Sequence[HealthEvent], before: Sequence[Verdict], after: Sequence[Verdict]
+    node: Node, events: Sequence[HealthEvent], before: Sequence[PolicyResult], after: Sequence[PolicyResult]
 ) -> Iterator[Difference]:
     for event, old, new in zip(events, before, after, strict=True):
         if (old.result, old.remedy, old.certain) != (new.result, new.remedy, new.certain):
@@ -36,7 +38,7 @@ def differences(
 
 
 def outcome(
-    node: Node, events: Sequence[HealthEvent], verdicts: Sequence[Verdict], rules: HealthRules
+    node: Node, events: Sequence[HealthEvent], verdicts: Sequence[PolicyResult], rules: HealthRules
 ) -> str:
     """What the node would have needed in the end: the hardest remedy that was called for, nothing where it stayed well."""
     called = ""
@@ -49,6 +51,6 @@ def outcome(
     return called
 
 
-def _words(verdict: Verdict) -> str:
+def _words(verdict: PolicyResult) -> str:
     sure = ", certain" if verdict.certain else ""
     return f"{verdict.result.value}, {verdict.remedy.value}{sure} ({verdict.rule or 'no rule'})"

@@ -65,7 +65,7 @@ class HealthEvent(Struct, frozen=True, omit_defaults=True):
         return self.kind.value.replace("_", " ")
 
 
-class Verdict(Struct, frozen=True, omit_defaults=True):
+class PolicyResult(Struct, frozen=True, omit_defaults=True):
     """What the policy says of one event: the rule that matched first, and why."""
 
     rule: str

@@ -6,7 +6,7 @@ from enum import StrEnum
 from neorion.keel.base import Instant
 
 
-class HoldCode(StrEnum):
+class HoldReason(StrEnum):
     """What stands in the way of a repair or a purchase."""
 
     BUDGET = "budget"
@@ -30,7 +30,7 @@ class HoldCode(StrEnum):
 class Hold:
     """`subject` is the node or pool that waits, of `pool`; `have` of `most` is used; `detail` names what the code is about."""
 
-    code: HoldCode
+    code: HoldReason
     subject: str
     have: int = 0
     most: int = 0
@@ -50,29 +50,29 @@ class Hold:
 
 
 _SENTENCES = {
-    HoldCode.BUDGET: "{have} of at most {most} nodes are out of service already ({detail})",
-    HoldCode.BUDGET_RATE: "{have} of at most {most} repairs were begun already ({detail})",
-    HoldCode.COMMON_CAUSE: "{have} of {most} nodes report {detail} at the same time, which looks like one cause",
-    HoldCode.APPROVAL: "It waits for a person to approve: {detail}",
-    HoldCode.AUTO_REPLACE_OFF: "The pool does not replace by itself (auto_replace is false)",
-    HoldCode.PAUSED: "The pool is paused: {detail}",
-    HoldCode.HELD_BY_OPERATOR: "An operator keeps the node as it is: {detail}",
-    HoldCode.COOL_DOWN: "The node was treated a short while ago",
-    HoldCode.ATTEMPTS: "The node was treated {have} times already, and {most} is the most",
-    HoldCode.BREAKER: "The last {have} new machines of the pool did not come up",
-    HoldCode.BACKING_OFF: "Every place of the pool refused lately: {detail}",
-    HoldCode.TOO_DEAR: "No place is within the pool's highest price: {detail}",
-    HoldCode.PURCHASES: "{have} of at most {most} machines were bought within the last hour",
-    HoldCode.SPEND: "The pool spends {detail}",
-    HoldCode.POOL_MAX: "The pool has {have} of at most {most} nodes",
+    HoldReason.BUDGET: "{have} of at most {most} nodes are out of service already ({detail})",
+    HoldReason.BUDGET_RATE: "{have} of at most {most} repairs were begun already ({detail})",
+    HoldReason.COMMON_CAUSE: "{have} of {most} nodes report {detail} at the same time, which looks like one cause",
+    HoldReason.APPROVAL: "It waits for a person to approve: {detail}",
+    HoldReason.AUTO_REPLACE_OFF: "The pool does not replace by itself (auto_replace is false)",
+    HoldReason.PAUSED: "The pool is paused: {detail}",
+    HoldReason.HELD_BY_OPERATOR: "An operator keeps the node as it is: {detail}",
+    HoldReason.COOL_DOWN: "The node was treated a short while ago",
+    HoldReason.ATTEMPTS: "The node was treated {have} times already, and {most} is the most",
+    HoldReason.BREAKER: "The last {have} new machines of the pool did not come up",
+    HoldReason.BACKING_OFF: "Every place of the pool refused lately: {detail}",
+    HoldReason.TOO_DEAR: "No place is within the pool's highest price: {detail}",
+    HoldReason.PURCHASES: "{have} of at most {most} machines were bought within the last hour",
+    HoldReason.SPEND: "The pool spends {detail}",
+    HoldReason.POOL_MAX: "The pool has {have} of at most {most} nodes",
 }
 
 _HINTS = {
-    HoldCode.APPROVAL: "navarch node approve {subject}",
-    HoldCode.AUTO_REPLACE_OFF: "navarch node replace {subject}",
-    HoldCode.PAUSED: "navarch pool resume {pool}",
-    HoldCode.HELD_BY_OPERATOR: "navarch node uncordon {subject}",
-    HoldCode.BACKING_OFF: "it is tried again by itself",
-    HoldCode.BREAKER: "one is tried at a time; the first that comes up clears it",
-    HoldCode.ATTEMPTS: "navarch node approve {subject}",
+    HoldReason.APPROVAL: "navarch node approve {subject}",
+    HoldReason.AUTO_REPLACE_OFF: "navarch node replace {subject}",
+    HoldReason.PAUSED: "navarch pool resume {pool}",
+    HoldReason.HELD_BY_OPERATOR: "navarch node uncordon {subject}",
+    HoldReason.BACKING_OFF: "it is tried again by itself",
+    HoldReason.BREAKER: "one is tried at a time; the first that comes up clears it",
+    HoldReason.ATTEMPTS: "navarch node approve {subject}",
 }

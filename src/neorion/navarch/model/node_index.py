@@ -3,11 +3,11 @@
 from collections import Counter, OrderedDict
 
 from neorion.navarch.model.ids import NodeId
-from neorion.navarch.model.record import Node, Origin, Place
+from neorion.navarch.model.record import Node, Origin, Placement
 from neorion.navarch.model.state import NodeState
 
 
-class Roll:
+class PoolNodeIndex:
     """Large fleets are almost only nodes that serve in good health. Those are counted; rules look at the others.
 
     `put` and `drop` are the only ways in and out, `heard` the only way to change the order of `speakers`: who was heard last
@@ -20,7 +20,7 @@ class Roll:
         self.nodes: dict[NodeId, Node] = {}
         self.unsettled: dict[NodeId, Node] = {}
         # How many of the others are where, and at what price.
-        self.settled: Counter[Place] = Counter()
+        self.settled: Counter[Placement] = Counter()
         self.speakers: OrderedDict[NodeId, None] = OrderedDict()
 
     def put(self, node: Node) -> None:

@@ -19,7 +19,7 @@ class Origin(StrEnum):
     JOINED = "joined"
 
 
-class Place(Struct, frozen=True, omit_defaults=True):
+class Placement(Struct, frozen=True, omit_defaults=True):
     """Where a machine is, or is to be bought, and for how much. `price` is dollars an hour; 0 is not known."""
 
     provider: str
@@ -56,7 +56,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
 
     id: NodeId
     pool: str
-    place: Place
+    place: Placement
     born: Instant
     since: Instant
     state: NodeState = NodeState.ORDERED
@@ -100,7 +100,7 @@ class Purchase(Struct, frozen=True, omit_defaults=True):
     id: IntentId
     node: NodeId
     pool: str
-    place: Place
+    place: Placement
     intended: Instant
     state: PurchaseState = PurchaseState.INTENDED
     settled: Instant | None = None
@@ -133,7 +133,7 @@ class Repair(Struct, frozen=True, omit_defaults=True):
     times: dict[str, Instant] = {}
 
 
-class Trouble(Struct, frozen=True, omit_defaults=True):
+class FailureStreak(Struct, frozen=True, omit_defaults=True):
     """A scope that refused, or a pool whose machines did not come up: `times` in a row, `at` the last time."""
 
     scope: str

@@ -35,7 +35,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class CountOrPercent:
     """A count, or a share of the pool in percent. A share is rounded down, yet never to nothing, unless it is nothing."""
 
     count: int | None = None
@@ -68,7 +68,7 @@ class Budget:
     `each_zone` counts every zone for itself.
     """
 
-    most: Amount
+    most: CountOrPercent
     per: Duration | None = None
     reasons: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class RepairLadder:
     """How patient treatment is: tries of one rung before the next, and the pause between them.
 
     `memory` is how long a treatment counts. A host that cost `lemon` nodes in `host_memory` is not bought again.
@@ -126,13 +126,13 @@ class HealthRules:
     burst: Duration = field(default=_MINUTE * 3)
     # Remedies that wait for a person.
     approval: frozenset[Remedy] = frozenset()
-    budgets: tuple[Budget, ...] = (Budget(Amount(percent=10)),)
+    budgets: tuple[Budget, ...] = (Budget(CountOrPercent(percent=10)),)
     cause: CommonCause = CommonCause()
-    ladder: Ladder = Ladder()
+    ladder: RepairLadder = RepairLadder()
 
 
 @dataclass(frozen=True, slots=True)
-class Reactive:
+class ReactiveAutoscaler:
     """One node more above `up` percent utilisation, one less below `down`."""
 
     up: float = 80.0
@@ -140,14 +140,14 @@ class Reactive:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueAutoscaler:
     """As many nodes as the jobs that wait and run need."""
 
     jobs_per_node: int = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ScheduleSpan:
     """A window in which other limits hold."""
 
     window: Window
@@ -156,15 +156,15 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
+class ScheduledAutoscaler:
     """Limits by the clock; within them the fallback decides."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[ScheduleSpan, ...]
     fallback: "Autoscaler | None" = None
 
 
 @dataclass(frozen=True, slots=True)
-class Predictive:
+class PredictiveAutoscaler:
     """Follows the trend of the last `lookback` samples of utilisation, `growth` times as far, towards `goal` percent."""
 
     lookback: int = 10
@@ -174,7 +174,7 @@ class Predictive:
     fallback: "Autoscaler | None" = None
 
 
-class Mode(StrEnum):
+class CompositeMode(StrEnum):
     """How a composite joins what its parts ask for."""
 
     MAX = "max"
@@ -183,14 +183,16 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Composite:
+class CompositeAutoscaler:
     """Several autoscalers at once."""
 
-    mode: Mode
+    mode: CompositeMode
     parts: tuple["Autoscaler", ...]
 
 
-Autoscaler: TypeAlias = Reactive | Queue | Scheduled | Predictive | Composite
+Autoscaler: TypeAlias = (
+    ReactiveAutoscaler | QueueAutoscaler | ScheduledAutoscaler | PredictiveAutoscaler | CompositeAutoscaler
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,7 @@ class Scaling:
     least: int = 0
     most: int = 1
     spares: int = 0
-    surge: Amount = Amount(percent=10)
+    surge: CountOrPercent = CountOrPercent(percent=10)
     cooldown: Duration = field(default=_MINUTE * 5)
     stable: Duration = field(default=_MINUTE * 5)
     step_up: int = 100
@@ -213,7 +215,7 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class SpendLimits:
     """Brakes on buying. `per_hour` machines within an hour; `price` dollars an hour for one, `total` for the pool; 0 is none.
 
     `breaker` machines in a row that did not come up stop buying, but for one at a time.
@@ -249,7 +251,7 @@ class PoolSpec:
     scaling: Scaling = Scaling()
     health: HealthRules = HealthRules()
     timing: Timing = Timing()
-    spending: Spending = Spending()
+    spending: SpendLimits = SpendLimits()
     bootstrap: Bootstrap = Bootstrap()
     labels: tuple[tuple[str, str], ...] = ()
     ssh_keys: tuple[str, ...] = ()

@@ -11,13 +11,13 @@ from msgspec import Struct
 from neorion.keel.base import Instant
 from neorion.navarch.model.health import HealthEvent
 from neorion.navarch.model.ids import NodeId
-from neorion.navarch.model.node_index import Roll
-from neorion.navarch.model.record import Node, Origin, Place, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model.node_index import PoolNodeIndex
+from neorion.navarch.model.record import FailureStreak, Node, Origin, Placement, PoolState, Purchase, Repair
 from neorion.navarch.model.spec import PoolSpec
 from neorion.navarch.model.state import NodeState
 
 
-class Pulse(Struct, frozen=True):
+class NodeHeartbeat(Struct, frozen=True):
     """The latest of a node that is not worth writing down. `heard` is None until its agent spoke to this process.
 
     `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out,
@@ -36,7 +36,7 @@ class Pulse(Struct, frozen=True):
     waits: str = ""
 
 
-_UNHEARD = Pulse()
+_UNHEARD = NodeHeartbeat()
 _SPEAKING = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
 
 
@@ -61,7 +61,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class Availability:
     """What is known of one place: its price, and whether it has any; None where it does not tell."""
 
     price: float = 0.0
@@ -69,7 +69,7 @@ class Stock:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DesiredSize:
     """What an autoscaler asked for, and when: shrinking looks back over these."""
 
     at: Instant
@@ -86,24 +86,24 @@ class PoolView:
 
     spec: PoolSpec
     state: PoolState
-    roll: Roll = field(default_factory=Roll)
+    roll: PoolNodeIndex = field(default_factory=PoolNodeIndex)
     repairs: Sequence[Repair] = ()
     purchases: Sequence[Purchase] = ()
-    pulses: Mapping[NodeId, Pulse] = field(default_factory=dict[NodeId, Pulse])
+    pulses: Mapping[NodeId, NodeHeartbeat] = field(default_factory=dict[NodeId, NodeHeartbeat])
     # Stands in for the last word of nodes that have not spoken to this process yet.
     started: Instant | None = None
     demand: Demand = Demand()
-    wishes: Sequence[Wish] = ()
+    wishes: Sequence[DesiredSize] = ()
     # Where other pools have asked for machines and wait for the answer.
-    elsewhere: Sequence[Place] = ()
+    elsewhere: Sequence[Placement] = ()
     # By scope; the pool's own stands under its name.
-    troubles: Mapping[str, Trouble] = field(default_factory=dict[str, Trouble])
-    stock: Mapping[str, Stock] = field(default_factory=dict[str, Stock])
+    troubles: Mapping[str, FailureStreak] = field(default_factory=dict[str, FailureStreak])
+    stock: Mapping[str, Availability] = field(default_factory=dict[str, Availability])
     events: Mapping[NodeId, Sequence[HealthEvent]] = field(
         default_factory=dict[NodeId, Sequence[HealthEvent]]
     )
 
-    def pulse(self, node: NodeId) -> Pulse:
+    def pulse(self, node: NodeId) -> NodeHeartbeat:
         return self.pulses.get(node, _UNHEARD)
 
     @property

@@ -8,8 +8,8 @@ from neorion.keel.base import Finding, Instant, Invalid, did_you_mean
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.health import EventKind, HealthEvent
 from neorion.navarch.model.hold import Hold
-from neorion.navarch.model.record import Node, Place, Repair
-from neorion.navarch.model.view import Pulse
+from neorion.navarch.model.record import Node, Placement, Repair
+from neorion.navarch.model.view import NodeHeartbeat
 
 # A whole rack's worth of trouble on one machine; an agent with more sends another batch.
 EVENTS_MAX = 500
@@ -103,7 +103,7 @@ def _text(key: str, value: str, most: int) -> str:
     return value
 
 
-def place_message(place: Place) -> pb.Place:
+def place_message(place: Placement) -> pb.Place:
     return pb.Place(
         provider=place.provider,
         instance_type=place.instance_type,
@@ -130,7 +130,7 @@ def repair_message(repair: Repair) -> pb.Repair:
     )
 
 
-def node_message(node: Node, pulse: Pulse | None, repair: Repair | None) -> pb.Node:
+def node_message(node: Node, pulse: NodeHeartbeat | None, repair: Repair | None) -> pb.Node:
     message = pb.Node(
         id=node.id,
         pool=node.pool,

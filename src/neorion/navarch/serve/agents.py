@@ -5,21 +5,27 @@ from typing import Final
 
 from neorion.keel.base import Duration
 from neorion.navarch.controllers.agent_reports import Registration
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.model import Node, RepairStep, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentService
 from neorion.navarch.ports import Gpu
-from neorion.navarch.serve.authentication import TOKEN_LIFE, Keys, check_speaks_for, digest_of, speaking_node
+from neorion.navarch.serve.authentication import (
+    TOKEN_LIFE,
+    NodeTokenAuthenticator,
+    check_speaks_for,
+    digest_of,
+    speaking_node,
+)
 
 # More than one order at a time is not given.
 REFUSALS_MAX: Final = 16
 
 
-class Agents(AgentService):
+class AgentEndpoint(AgentService):
     """AgentService over one fleet."""
 
-    def __init__(self, fleet: Fleet, keys: Keys, health_check: Duration) -> None:
+    def __init__(self, fleet: FleetController, keys: NodeTokenAuthenticator, health_check: Duration) -> None:
         self._fleet = fleet
         self._keys = keys
         self._health_check = health_check

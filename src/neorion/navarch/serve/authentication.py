@@ -23,7 +23,7 @@ TOKEN_LIFE: Final = Duration.of(hours=24)
 _KNOWN_MAX: Final = 20_000
 
 
-class Keys:
+class NodeTokenAuthenticator:
     """Tells whose token it is."""
 
     def __init__(self, secret: str, clock: Clock, operator: str, join: str = "") -> None:

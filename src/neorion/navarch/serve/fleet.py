@@ -3,9 +3,9 @@
 from neorion.keel.base import NotFound, did_you_mean
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
-from neorion.navarch.controllers.fleet_controller import Fleet
-from neorion.navarch.controllers.garbage_collection import Sweep
-from neorion.navarch.controllers.operator_actions import Asker, Orders
+from neorion.navarch.controllers.fleet_controller import FleetController
+from neorion.navarch.controllers.garbage_collection import GarbageCollector
+from neorion.navarch.controllers.operator_actions import OperatorActions, Requester
 from neorion.navarch.decide import explain_node, explain_pool, violations
 from neorion.navarch.model import Health, Node, NodeState, PoolSpec, wire
 from neorion.navarch.model.gen import navarch_pb as pb
@@ -20,10 +20,10 @@ WHY_MAX = 300
 EVENTS = "events/"
 
 
-class Operators(FleetService):
+class FleetEndpoint(FleetService):
     """FleetService over one fleet."""
 
-    def __init__(self, fleet: Fleet, orders: Orders, sweep: Sweep) -> None:
+    def __init__(self, fleet: FleetController, orders: OperatorActions, sweep: GarbageCollector) -> None:
         self._fleet = fleet
         self._deck = fleet.deck
         self._book = fleet.deck.book
@@ -196,5 +196,5 @@ class Operators(FleetService):
         )
 
 
-def _asker(why: str) -> Asker:
-    return Asker(caller().name, " ".join(why.split())[:WHY_MAX])
+def _asker(why: str) -> Requester:
+    return Requester(caller().name, " ".join(why.split())[:WHY_MAX])

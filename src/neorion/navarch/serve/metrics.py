@@ -2,7 +2,7 @@
 
 from neorion.keel.base import Duration
 from neorion.keel.telemetry.metrics import Metrics
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import budgets_used
 from neorion.navarch.model import Health, Node, NodeState, Purchase, Repair, RepairStep
 
@@ -21,7 +21,7 @@ _BEFORE = {
 class FleetMetrics:
     """Gauges are read off the book when somebody asks; durations are observed when something is over."""
 
-    def __init__(self, metrics: Metrics, fleet: Fleet) -> None:
+    def __init__(self, metrics: Metrics, fleet: FleetController) -> None:
         self._metrics = metrics
         self._fleet = fleet
         pool = ["pool"]

@@ -7,29 +7,35 @@ from collections.abc import Mapping
 from typing import Final
 
 from neorion.navarch.decide import (
-    BuyNode,
-    ForgetAilment,
-    NameSuccessor,
-    NoteSilence,
-    StepRepair,
-    WantNodes,
+    AdvanceRepair,
+    AssignReplacement,
+    ClearAilment,
+    ProvisionNode,
+    ReportSilence,
+    SetDesiredSize,
 )
-from neorion.navarch.model.spec import Composite, Predictive, Queue, Reactive, Scheduled
+from neorion.navarch.model.spec import (
+    CompositeAutoscaler,
+    PredictiveAutoscaler,
+    QueueAutoscaler,
+    ReactiveAutoscaler,
+    ScheduledAutoscaler,
+)
 
 _ACTIONS: Final[Mapping[type, str]] = {
-    BuyNode: "BuyNode",
-    ForgetAilment: "ForgetAilment",
-    NameSuccessor: "NameSuccessor",
-    NoteSilence: "NoteSilence",
-    StepRepair: "StepRepair",
-    WantNodes: "WantNodes",
+    ProvisionNode: "BuyNode",
+    ClearAilment: "ForgetAilment",
+    AssignReplacement: "NameSuccessor",
+    ReportSilence: "NoteSilence",
+    AdvanceRepair: "StepRepair",
+    SetDesiredSize: "WantNodes",
 }
 _AUTOSCALERS: Final[Mapping[type, str]] = {
-    Composite: "composite",
-    Predictive: "predictive",
-    Queue: "queue",
-    Reactive: "reactive",
-    Scheduled: "scheduled",
+    CompositeAutoscaler: "composite",
+    PredictiveAutoscaler: "predictive",
+    QueueAutoscaler: "queue",
+    ReactiveAutoscaler: "reactive",
+    ScheduledAutoscaler: "scheduled",
 }
 
 

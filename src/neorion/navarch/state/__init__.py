@@ -3,17 +3,17 @@
 Keeps records and answers questions about them. Which record should come next is not decided here.
 """
 
-from neorion.navarch.state.codec import Installation, Line
-from neorion.navarch.state.fleet_state import Book, Shelf
+from neorion.navarch.state.codec import HistoryEntry, Installation
+from neorion.navarch.state.fleet_state import FleetState, PoolCache
 from neorion.navarch.state.journal import Journal
 from neorion.navarch.state.load import events_of, installation, load, purchase_of, story_of
 
 __all__ = [
-    "Book",
+    "FleetState",
+    "HistoryEntry",
     "Installation",
     "Journal",
-    "Line",
-    "Shelf",
+    "PoolCache",
     "events_of",
     "installation",
     "load",

@@ -6,7 +6,15 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from neorion.navarch.model import HealthEvent, InstallationId, Node, PoolState, Purchase, Repair, Trouble
+from neorion.navarch.model import (
+    FailureStreak,
+    HealthEvent,
+    InstallationId,
+    Node,
+    PoolState,
+    Purchase,
+    Repair,
+)
 
 
 class Installation(Struct, frozen=True):
@@ -16,7 +24,7 @@ class Installation(Struct, frozen=True):
     secret: str
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class HistoryEntry(Struct, frozen=True, omit_defaults=True):
     """One line of a story: a stable word for machines, a sentence for people."""
 
     event: str
@@ -24,8 +32,8 @@ class Line(Struct, frozen=True, omit_defaults=True):
     data: dict[str, str] = {}
 
 
-Record = Node | Purchase | Repair | PoolState | Trouble | Installation
-R = TypeVar("R", Node, Purchase, Repair, PoolState, Trouble, Installation, HealthEvent, Line)
+Record = Node | Purchase | Repair | PoolState | FailureStreak | Installation
+R = TypeVar("R", Node, Purchase, Repair, PoolState, FailureStreak, Installation, HealthEvent, HistoryEntry)
 
 
 def _plain(value: object) -> str:
@@ -48,7 +56,7 @@ def encode(record: Record) -> bytes:
     return _PACK.encode(record)
 
 
-def to_text(line: Line | HealthEvent) -> str:
+def to_text(line: HistoryEntry | HealthEvent) -> str:
     return _TEXT.encode(line).decode()
 
 

@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.model import (
+    Availability,
     Demand,
+    DesiredSize,
+    FailureStreak,
     HealthEvent,
     Hold,
     Node,
+    NodeHeartbeat,
     NodeId,
     NodeState,
-    Place,
+    Placement,
+    PoolNodeIndex,
     PoolSpec,
     PoolState,
     PoolView,
-    Pulse,
     Purchase,
     PurchaseState,
     Repair,
     RepairId,
-    Roll,
-    Stock,
-    Trouble,
-    Wish,
 )
-from neorion.navarch.state.codec import Line, to_text
+from neorion.navarch.state.codec import HistoryEntry, to_text
 from neorion.navarch.state.journal import HEALTH, STORY, Journal
 
 # What a decision looks back on; older purchases are rows of the store.
@@ -37,14 +37,14 @@ EVENTS_MAX = 64
 
 
 @dataclass(slots=True)
-class Shelf:
+class PoolCache:
     """The records of one pool, and what is known of it but not written down."""
 
     state: PoolState
-    roll: Roll = field(default_factory=Roll)
+    roll: PoolNodeIndex = field(default_factory=PoolNodeIndex)
     repairs: dict[RepairId, Repair] = field(default_factory=dict[RepairId, Repair])
     purchases: dict[IntentId, Purchase] = field(default_factory=dict[IntentId, Purchase])
-    wishes: deque[Wish] = field(default_factory=lambda: deque[Wish](maxlen=WISHES_MAX))
+    wishes: deque[DesiredSize] = field(default_factory=lambda: deque[DesiredSize](maxlen=WISHES_MAX))
     demand: Demand = field(default_factory=Demand)
     holds: tuple[Hold, ...] = ()
     # Those of its nodes that were told of at all.
@@ -55,18 +55,18 @@ class Shelf:
         return self.roll.nodes
 
 
-class Book:
+class FleetState:
     """Records by id. `put_…` is the only way in: it keeps every index and notes the change."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.shelves: dict[str, Shelf] = {}
+        self.shelves: dict[str, PoolCache] = {}
         self.nodes: dict[NodeId, Node] = {}
         self.repairs: dict[RepairId, Repair] = {}
         self.purchases: dict[IntentId, Purchase] = {}
-        self.troubles: dict[str, Trouble] = {}
-        self.stock: dict[str, Stock] = {}
-        self.pulses: dict[NodeId, Pulse] = {}
+        self.troubles: dict[str, FailureStreak] = {}
+        self.stock: dict[str, Availability] = {}
+        self.pulses: dict[NodeId, NodeHeartbeat] = {}
         self.events: dict[NodeId, deque[HealthEvent]] = {}
         # By every name that an agent may use for its machine.
         self.names: dict[str, dict[NodeId, None]] = {}
@@ -103,7 +103,7 @@ class Book:
         self._journal.note("pool", state.name, state)
         self.shelf(state.name).state = state
 
-    def put_trouble(self, trouble: Trouble) -> None:
+    def put_trouble(self, trouble: FailureStreak) -> None:
         self._journal.note("trouble", trouble.scope, trouble)
         self.troubles[trouble.scope] = trouble
 
@@ -111,7 +111,7 @@ class Book:
         if self.troubles.pop(scope, None) is not None:
             self._journal.note("trouble", scope, None)
 
-    def hear(self, node: NodeId, pulse: Pulse) -> None:
+    def hear(self, node: NodeId, pulse: NodeHeartbeat) -> None:
         """A sign of life, which is not written down."""
         self.pulses[node] = pulse
         if (known := self.nodes.get(node)) is not None:
@@ -121,7 +121,7 @@ class Book:
         self._journal.tell(HEALTH, node, event.at, to_text(event))
         self.index_event(node, event)
 
-    def tell(self, subject: str, at: Instant, line: Line) -> None:
+    def tell(self, subject: str, at: Instant, line: HistoryEntry) -> None:
         """One line of the subject's story."""
         self._journal.tell(STORY, subject, at, to_text(line))
 
@@ -184,10 +184,10 @@ class Book:
             self.shelf(self.nodes[node].pool).events[node] = known
         known.append(event)
 
-    def shelf(self, pool: str) -> Shelf:
+    def shelf(self, pool: str) -> PoolCache:
         found = self.shelves.get(pool)
         if found is None:
-            found = self.shelves[pool] = Shelf(PoolState(pool))
+            found = self.shelves[pool] = PoolCache(PoolState(pool))
         return found
 
     # Views.
@@ -211,7 +211,7 @@ class Book:
             events=shelf.events,
         )
 
-    def _asked_by_others(self, pool: str) -> list[Place]:
+    def _asked_by_others(self, pool: str) -> list[Placement]:
         return [
             one.place
             for one in self.purchases.values()

@@ -5,6 +5,7 @@ from neorion.keel.base import Instant
 from neorion.keel.clock import Ids
 from neorion.keel.store import EventRecord, Store
 from neorion.navarch.model import (
+    FailureStreak,
     HealthEvent,
     InstallationId,
     Node,
@@ -13,21 +14,20 @@ from neorion.navarch.model import (
     Purchase,
     PurchaseState,
     Repair,
-    Trouble,
 )
-from neorion.navarch.state.codec import Installation, Line, R, decode, encode, from_text
-from neorion.navarch.state.fleet_state import PURCHASES_FOR, Book
+from neorion.navarch.state.codec import HistoryEntry, Installation, R, decode, encode, from_text
+from neorion.navarch.state.fleet_state import PURCHASES_FOR, FleetState
 from neorion.navarch.state.journal import HEALTH, STORY
 
 
-async def load(store: Store, book: Book, now: Instant) -> None:
+async def load(store: Store, book: FleetState, now: Instant) -> None:
     for state in await _all(store, "pool", PoolState):
         book.shelf(state.name).state = state
     for node in await _all(store, "node", Node):
         book.index_node(node)
     for repair in await _all(store, "repair", Repair):
         book.index_repair(repair)
-    for trouble in await _all(store, "trouble", Trouble):
+    for trouble in await _all(store, "trouble", FailureStreak):
         book.troubles[trouble.scope] = trouble
     for purchase in await _all(store, "purchase", Purchase):
         if purchase.state is PurchaseState.INTENDED or now.since(purchase.intended) <= PURCHASES_FOR:
@@ -57,10 +57,10 @@ async def purchase_of(store: Store, intent: IntentId) -> Purchase | None:
     return decode(Purchase, bytes(rows[0][0])) if rows else None
 
 
-async def story_of(store: Store, subject: str, limit: int) -> list[tuple[EventRecord, Line]]:
+async def story_of(store: Store, subject: str, limit: int) -> list[tuple[EventRecord, HistoryEntry]]:
     """The newest lines, the oldest of them first."""
     events = await store.read(lambda tx: STORY.recent(tx, subject, limit))
-    return [(event, from_text(Line, event.body)) for event in reversed(events)]
+    return [(event, from_text(HistoryEntry, event.body)) for event in reversed(events)]
 
 
 async def events_of(store: Store, node: NodeId, limit: int) -> list[tuple[EventRecord, HealthEvent]]:

@@ -13,13 +13,13 @@ from neorion.navarch.model import (
     Ailment,
     Health,
     Node,
+    NodeHeartbeat,
     NodeId,
     NodeState,
-    Place,
+    Placement,
     PoolSpec,
     PoolState,
     PoolView,
-    Pulse,
     Repair,
     RepairId,
     RepairStep,
@@ -48,7 +48,7 @@ def node(number: int = 1, state: NodeState = NodeState.ACTIVE, **changes: Any) -
     usual = Node(
         id=NodeId(f"node-{number:04d}"),
         pool="training",
-        place=Place("fake", "gpu_8x_h100_sxm5", "us-west-2"),
+        place=Placement("fake", "gpu_8x_h100_sxm5", "us-west-2"),
         born=later(-7_200),
         since=later(-3_600),
         state=state,
@@ -99,7 +99,9 @@ def pool_view(
         spec=wanted,
         state=PoolState(wanted.name, wanted=wanted.scaling.least),
         repairs=tuple(repairs),
-        pulses={one.id: Pulse(heard=NOW, marked=one.state is not NodeState.ACTIVE) for one in members},
+        pulses={
+            one.id: NodeHeartbeat(heard=NOW, marked=one.state is not NodeState.ACTIVE) for one in members
+        },
     )
     view = changed(usual, **changes)
     for one in members:

@@ -10,7 +10,14 @@ from neorion.keel.base import Duration
 from neorion.keel.kube import ObjectMeta, OwnerReference, time_text
 from neorion.keel.kube.core import Pod
 from neorion.keel.kube.core.pods import PodSpec, PodStatus, Volume
-from neorion.navarch.adapters.kube.drain import DrainRules, LocalData, Scene, Way, exits, sentence
+from neorion.navarch.adapters.kube.drain import (
+    DrainContext,
+    DrainRules,
+    LocalData,
+    PodAction,
+    exits,
+    sentence,
+)
 from neorion.navarch.testing import NOW, later
 
 HOUR = Duration.of(hours=1)
@@ -32,11 +39,11 @@ def pod(
     return Pod(meta, PodSpec(**spec), PodStatus(phase=phase))
 
 
-def scene(left: Duration = HOUR, *, silent: bool = False, **rules: Any) -> Scene:
-    return Scene(NOW, left, silent, DrainRules(**rules))
+def scene(left: Duration = HOUR, *, silent: bool = False, **rules: Any) -> DrainContext:
+    return DrainContext(NOW, left, silent, DrainRules(**rules))
 
 
-def way(one: Pod, at: Scene) -> Way:
+def way(one: Pod, at: DrainContext) -> PodAction:
     (found,) = exits([one], at)
     return found.way
 
@@ -54,41 +61,41 @@ LOCAL = pod(volumes=(Volume("scratch", empty_dir={}),))
 @pytest.mark.parametrize("one", [DAEMON, MIRROR, pod(phase="Succeeded"), pod(phase="Failed")])
 @pytest.mark.parametrize("left", [HOUR, NONE])
 def test_what_belongs_to_the_node_and_what_has_ended_stays_even_when_time_is_over(one: Pod, left: Duration):
-    assert way(one, scene(left)) is Way.STAYS
+    assert way(one, scene(left)) is PodAction.STAYS
 
 
 @pytest.mark.parametrize("one", [pod(), pod(owners=owner("ReplicaSet")), LOCAL])
 def test_work_is_asked_to_leave_and_made_to_when_time_is_over(one: Pod):
-    assert way(one, scene()) is Way.EVICT
-    assert way(one, scene(NONE)) is Way.DELETE
+    assert way(one, scene()) is PodAction.EVICT
+    assert way(one, scene(NONE)) is PodAction.DELETE
 
 
 def test_pods_with_local_data_are_waited_for_if_the_rules_say_so():
-    assert way(LOCAL, scene(local_data=LocalData.WAIT)) is Way.WAIT
-    assert way(LOCAL, scene(NONE, local_data=LocalData.WAIT)) is Way.DELETE
+    assert way(LOCAL, scene(local_data=LocalData.WAIT)) is PodAction.WAIT
+    assert way(LOCAL, scene(NONE, local_data=LocalData.WAIT)) is PodAction.DELETE
 
 
 def test_a_pod_that_asks_to_be_left_is_waited_for_until_time_is_over():
-    assert way(KEPT, scene()) is Way.WAIT
-    assert way(KEPT, scene(NONE)) is Way.DELETE
+    assert way(KEPT, scene()) is PodAction.WAIT
+    assert way(KEPT, scene(NONE)) is PodAction.DELETE
 
 
 def test_a_pod_that_stops_is_waited_for_and_not_asked_again():
-    assert way(pod(deleted=time_text(later(20))), scene()) is Way.STOPPING
+    assert way(pod(deleted=time_text(later(20))), scene()) is PodAction.STOPPING
 
 
 def test_a_pod_that_nobody_stops_any_more_holds_nothing_up_on_a_silent_node():
     lost = pod(deleted=time_text(later(-61)))
-    assert way(lost, scene()) is Way.STOPPING
-    assert way(lost, scene(silent=True)) is Way.STAYS
-    assert way(lost, scene(NONE)) is Way.STAYS
+    assert way(lost, scene()) is PodAction.STOPPING
+    assert way(lost, scene(silent=True)) is PodAction.STAYS
+    assert way(lost, scene(NONE)) is PodAction.STAYS
 
 
 def test_a_long_farewell_is_cut_short_when_time_is_over():
     slow = pod(deleted=time_text(later(3_600)))
-    assert way(slow, scene()) is Way.STOPPING
+    assert way(slow, scene()) is PodAction.STOPPING
     (found,) = exits([slow], scene(NONE))
-    assert (found.way, found.grace) == (Way.DELETE, Duration.of(seconds=30))
+    assert (found.way, found.grace) == (PodAction.DELETE, Duration.of(seconds=30))
 
 
 @pytest.mark.parametrize(
@@ -118,4 +125,4 @@ def test_the_sentence_names_what_holds_everything_up_first_and_only_a_few():
 def test_when_time_is_over_nothing_is_waited_for(pods: list[Pod], local: LocalData):
     """The law that bounds every drain: each pod stays for good, or is made to leave."""
     found = exits(pods, scene(NONE, local_data=local))
-    assert {one.way for one in found} <= {Way.STAYS, Way.DELETE}
+    assert {one.way for one in found} <= {PodAction.STAYS, PodAction.DELETE}

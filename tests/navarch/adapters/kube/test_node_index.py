@@ -12,7 +12,7 @@ from neorion.keel.kube.control import Informer
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.kube.core.nodes import NodeSpec
-from neorion.navarch.adapters.kube.node_index import Roster
+from neorion.navarch.adapters.kube.node_index import KubeNodeIndex
 from neorion.navarch.model import Node
 from neorion.navarch.testing import node
 
@@ -23,9 +23,9 @@ def kube(name: str, provider: str = "", **labels: str) -> KubeNode:
     )
 
 
-def roster(*found: KubeNode) -> Roster:
+def roster(*found: KubeNode) -> KubeNodeIndex:
     mirror = Informer(NODE)
-    made = Roster(mirror)
+    made = KubeNodeIndex(mirror)
     mirror.hear_all({one.meta.key: one for one in found}, 1)
     return made
 

@@ -3,7 +3,7 @@
 import pytest
 
 from neorion.capacity.node import TaintEffect, marks
-from neorion.navarch.adapters.kube.node_marks import OUR_CONDITIONS, OUR_TAINTS, Signs, signs
+from neorion.navarch.adapters.kube.node_marks import OUR_CONDITIONS, OUR_TAINTS, NodeMarks, signs
 from neorion.navarch.model import Health, Node, NodeState
 from neorion.navarch.testing import ailment, node
 
@@ -17,7 +17,7 @@ TOLD = [
 ]
 
 
-def of(one: Node, drain: str = "") -> Signs:
+def of(one: Node, drain: str = "") -> NodeMarks:
     return signs(one, {"workload": "training"}, drain)
 
 

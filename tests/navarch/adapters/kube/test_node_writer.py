@@ -10,7 +10,7 @@ from neorion.keel.clock import SystemClock
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.navarch.adapters.kube.node_marks import signs
-from neorion.navarch.adapters.kube.node_writer import Hand
+from neorion.navarch.adapters.kube.node_writer import NodeWriter
 from neorion.navarch.model import NodeState
 from neorion.navarch.testing import node
 
@@ -39,7 +39,10 @@ def api() -> Door:
 
 @pytest.mark.parametrize("state", [NodeState.ACTIVE, NodeState.CORDONED, NodeState.DRAINED])
 async def test_what_is_so_already_is_not_asked_for(api: Door, state: NodeState):
-    hand, wanted = Hand(api, SystemClock()), signs(node(state=state, why="XID 79"), {"workload": "training"})
+    hand, wanted = (
+        NodeWriter(api, SystemClock()),
+        signs(node(state=state, why="XID 79"), {"workload": "training"}),
+    )
     written = await hand.write(await api.create(NODE, {"metadata": {"name": "gpu-1"}}), wanted)
     assert written.meta.labels["workload"] == "training"
     before = api.asked
@@ -51,13 +54,13 @@ async def test_a_node_that_is_gone_is_not_made_again(api: Door):
     kube = await api.create(NODE, {"metadata": {"name": "gpu-1"}})
     await api.delete(NODE, "gpu-1")
     with pytest.raises((Conflict, NotFound)):
-        await Hand(api, SystemClock()).write(kube, signs(node(state=NodeState.CORDONED), {}))
+        await NodeWriter(api, SystemClock()).write(kube, signs(node(state=NodeState.CORDONED), {}))
     with pytest.raises(NotFound):
         await api.get(NODE, "gpu-1")
 
 
 async def test_when_it_changed_is_told_only_when_it_did(api: Door):
-    hand = Hand(api, SystemClock())
+    hand = NodeWriter(api, SystemClock())
     first = node(state=NodeState.DRAINING, why="XID 79")
     kube = await hand.write(await api.create(NODE, {"metadata": {"name": "gpu-1"}}), signs(first, {}))
     again = await hand.write(kube, signs(first, {}, "2 pods are left"))

@@ -3,6 +3,6 @@
 Owns asyncssh; nothing of it leaves this room. What to run, and when, is decided elsewhere.
 """
 
-from neorion.navarch.adapters.bootstrap.ssh import SshOutfitter
+from neorion.navarch.adapters.bootstrap.ssh import SshBootstrapper
 
-__all__ = ["SshOutfitter"]
+__all__ = ["SshBootstrapper"]

@@ -10,7 +10,7 @@ import asyncssh
 
 from neorion.keel.base import Denied, Invalid, Retry
 from neorion.navarch.adapters.bootstrap.host_key import public_key, startup_script
-from neorion.navarch.ports import Door, Said
+from neorion.navarch.ports import CommandResult, SshTarget
 
 CONNECT_S: Final = 15.0
 # Drivers and images are large; what takes longer than this hangs.
@@ -20,7 +20,7 @@ SAID_MAX: Final = 4_000
 _CHUNK: Final = 4_096
 
 
-class SshOutfitter:
+class SshBootstrapper:
     """Enters machines as their pool's user, with their pool's key. Relative paths of keys start at `folder`."""
 
     def __init__(self, folder: Path, command_s: float = COMMAND_S) -> None:
@@ -35,7 +35,7 @@ class SshOutfitter:
         _client_key(self._folder / path)
 
     @asynccontextmanager
-    async def enter(self, door: Door) -> AsyncGenerator["SshShell"]:
+    async def enter(self, door: SshTarget) -> AsyncGenerator["SshShell"]:
         connection = await _connect(door, _client_key(self._folder / door.key_path))
         try:
             yield SshShell(connection, self._command_s)
@@ -54,7 +54,7 @@ class SshShell:
         shown = connection.get_server_host_key()
         self.host_key = _words(shown) if shown is not None else ""
 
-    async def run(self, command: str) -> Said:
+    async def run(self, command: str) -> CommandResult:
         said = ""
         try:
             with anyio.fail_after(self._command_s):
@@ -65,14 +65,16 @@ class SshShell:
                         said = (said + chunk)[-SAID_MAX:]
                     done = await process.wait()
         except TimeoutError:
-            return Said(None, said, f"it did not end within {self._command_s:g} s")
+            return CommandResult(None, said, f"it did not end within {self._command_s:g} s")
         except (asyncssh.Error, OSError) as error:
             raise _broken(error) from None
         # A command that a signal ended has no status.
-        return Said(done.exit_status, said, "" if done.exit_status is not None else "a signal ended it")
+        return CommandResult(
+            done.exit_status, said, "" if done.exit_status is not None else "a signal ended it"
+        )
 
 
-async def _connect(door: Door, key: asyncssh.SSHKey) -> asyncssh.SSHClientConnection:
+async def _connect(door: SshTarget, key: asyncssh.SSHKey) -> asyncssh.SSHClientConnection:
     """By the first of its addresses that answers."""
     known = door.host_key or ("" if door.first_contact else public_key(door.seed))
     none: list[asyncssh.SSHKey] = []

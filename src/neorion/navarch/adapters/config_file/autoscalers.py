@@ -68,7 +68,7 @@ def _minutes(value: str | int) -> int:
     return int(hours) * 60 + int(minutes)
 
 
-class Span(WindowModel):
+class ScheduleSpanModel(WindowModel):
     """Other limits for some times of the week."""
 
     min_nodes: int = Field(ge=0, description="At least so many nodes then.")
@@ -106,7 +106,7 @@ class Reactive(Model):
         return first_of(self.scale_down_at, self.scale_down_threshold, 20.0)
 
     def value(self) -> spec.Autoscaler:
-        return spec.Reactive(self.up, self.down)
+        return spec.ReactiveAutoscaler(self.up, self.down)
 
 
 class Queue(Model):
@@ -116,19 +116,21 @@ class Queue(Model):
     jobs_per_node: int = Field(default=10, ge=1, description="How many jobs one node takes.")
 
     def value(self) -> spec.Autoscaler:
-        return spec.Queue(self.jobs_per_node)
+        return spec.QueueAutoscaler(self.jobs_per_node)
 
 
 class Scheduled(Model):
     """By the clock."""
 
     type: Literal["scheduled"]
-    schedule: tuple[Span, ...] = Field(min_length=1, description="Windows; the first that is open counts.")
+    schedule: tuple[ScheduleSpanModel, ...] = Field(
+        min_length=1, description="Windows; the first that is open counts."
+    )
     fallback: "AnyAutoscaler | None" = Field(default=None, description="What decides within the limits.")
 
     def value(self) -> spec.Autoscaler:
-        spans = tuple(spec.Span(one.value(), one.min_nodes, one.max_nodes) for one in self.schedule)
-        return spec.Scheduled(spans, self.fallback.value() if self.fallback else None)
+        spans = tuple(spec.ScheduleSpan(one.value(), one.min_nodes, one.max_nodes) for one in self.schedule)
+        return spec.ScheduledAutoscaler(spans, self.fallback.value() if self.fallback else None)
 
 
 class Predictive(Model):
@@ -143,7 +145,9 @@ class Predictive(Model):
 
     def value(self) -> spec.Autoscaler:
         fallback = self.fallback.value() if self.fallback else None
-        return spec.Predictive(self.lookback_window, self.growth_factor, self.threshold, self.goal, fallback)
+        return spec.PredictiveAutoscaler(
+            self.lookback_window, self.growth_factor, self.threshold, self.goal, fallback
+        )
 
 
 class Composite(Model):
@@ -154,7 +158,9 @@ class Composite(Model):
     autoscalers: tuple["AnyAutoscaler", ...] = Field(min_length=1, description="The parts.")
 
     def value(self) -> spec.Autoscaler:
-        return spec.Composite(spec.Mode(self.mode), tuple(part.value() for part in self.autoscalers))
+        return spec.CompositeAutoscaler(
+            spec.CompositeMode(self.mode), tuple(part.value() for part in self.autoscalers)
+        )
 
 
 AnyAutoscaler = Annotated[Reactive | Queue | Scheduled | Predictive | Composite, Field(discriminator="type")]

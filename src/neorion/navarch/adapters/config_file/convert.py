@@ -6,12 +6,12 @@ from neorion.navarch.adapters.config_file.policies import DEFAULT
 from neorion.navarch.adapters.config_file.pools import (
     BudgetModel,
     CommonCauseModel,
-    Health,
+    HealthModel,
     LadderModel,
-    Pool,
+    PoolModel,
     PoolProvider,
 )
-from neorion.navarch.adapters.config_file.sections import Provider
+from neorion.navarch.adapters.config_file.sections import ProviderModel
 from neorion.navarch.model import PoolSpec, spec
 
 
@@ -19,7 +19,7 @@ def pool_specs(file: ConfigFile) -> dict[str, PoolSpec]:
     return {name: _pool(name, pool, file) for name, pool, _ in file.named_pools()}
 
 
-def _pool(name: str, pool: Pool, file: ConfigFile) -> PoolSpec:
+def _pool(name: str, pool: PoolModel, file: ConfigFile) -> PoolSpec:
     health = (
         file.defaults.health
         if file.defaults.health and "health" not in pool.model_fields_set
@@ -32,7 +32,7 @@ def _pool(name: str, pool: Pool, file: ConfigFile) -> PoolSpec:
         scaling=_scaling(pool, file),
         health=_health(health, file),
         timing=_timing(health, file),
-        spending=spec.Spending(
+        spending=spec.SpendLimits(
             # A pool's worth of machines in an hour: more is not growth but a fault that repeats itself.
             per_hour=pool.max_purchases_per_hour or max(10, pool.most + pool.spares),
             price=pool.max_price or 0.0,
@@ -52,12 +52,12 @@ def _pool(name: str, pool: Pool, file: ConfigFile) -> PoolSpec:
     )
 
 
-def _offers(pool: Pool, file: ConfigFile) -> list[spec.Offer]:
+def _offers(pool: PoolModel, file: ConfigFile) -> list[spec.Offer]:
     named = pool.providers or (PoolProvider(name=pool.provider),)
     return [_offer(one, pool, file.providers[one.name]) for one in named]
 
 
-def _offer(one: PoolProvider, pool: Pool, cloud: Provider) -> spec.Offer:
+def _offer(one: PoolProvider, pool: PoolModel, cloud: ProviderModel) -> spec.Offer:
     return spec.Offer(
         provider=one.name,
         instance_type=one.instance_type or pool.instance_type,
@@ -70,7 +70,7 @@ def _offer(one: PoolProvider, pool: Pool, cloud: Provider) -> spec.Offer:
     )
 
 
-def _scaling(pool: Pool, file: ConfigFile) -> spec.Scaling:
+def _scaling(pool: PoolModel, file: ConfigFile) -> spec.Scaling:
     usual = spec.Scaling()
     older = pool.scaling
     cooldown = (older.cooldown_period if older else pool.cooldown) or usual.cooldown
@@ -89,7 +89,7 @@ def _scaling(pool: Pool, file: ConfigFile) -> spec.Scaling:
     )
 
 
-def _health(health: Health, file: ConfigFile) -> spec.HealthRules:
+def _health(health: HealthModel, file: ConfigFile) -> spec.HealthRules:
     usual = spec.HealthRules()
     return spec.HealthRules(
         unhealthy_after=health.unhealthy_after or health.unhealthy_threshold or usual.unhealthy_after,
@@ -113,9 +113,9 @@ def _cause(one: CommonCauseModel) -> spec.CommonCause:
     )
 
 
-def _ladder(one: LadderModel) -> spec.Ladder:
-    usual = spec.Ladder()
-    return spec.Ladder(
+def _ladder(one: LadderModel) -> spec.RepairLadder:
+    usual = spec.RepairLadder()
+    return spec.RepairLadder(
         tries=one.tries or usual.tries,
         pause=usual.pause if one.pause is None else one.pause,
         most=one.max_treatments or usual.most,
@@ -123,7 +123,7 @@ def _ladder(one: LadderModel) -> spec.Ladder:
     )
 
 
-def _timing(health: Health, file: ConfigFile) -> spec.Timing:
+def _timing(health: HealthModel, file: ConfigFile) -> spec.Timing:
     usual = spec.Timing()
     return spec.Timing(
         heartbeat=file.server.heartbeat_interval,
@@ -145,5 +145,9 @@ def _budget(one: BudgetModel) -> spec.Budget:
     )
 
 
-def _amount(share: str | int) -> spec.Amount:
-    return spec.Amount(percent=float(share[:-1])) if isinstance(share, str) else spec.Amount(count=share)
+def _amount(share: str | int) -> spec.CountOrPercent:
+    return (
+        spec.CountOrPercent(percent=float(share[:-1]))
+        if isinstance(share, str)
+        else spec.CountOrPercent(count=share)
+    )

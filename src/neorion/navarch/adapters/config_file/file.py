@@ -7,8 +7,8 @@ from pydantic import Discriminator, Field, Tag
 
 from neorion.keel.base import did_you_mean
 from neorion.keel.config import Model, NameField, Problem
-from neorion.navarch.adapters.config_file.pools import Defaults, Pool
-from neorion.navarch.adapters.config_file.sections import Provider, Server, provider_problems
+from neorion.navarch.adapters.config_file.pools import Defaults, PoolModel
+from neorion.navarch.adapters.config_file.sections import ProviderModel, ServerModel, provider_problems
 
 
 def _form(value: object) -> str:
@@ -16,7 +16,7 @@ def _form(value: object) -> str:
 
 
 Pools = Annotated[
-    Annotated[tuple[Pool, ...], Tag("list")] | Annotated[dict[NameField, Pool], Tag("map")],
+    Annotated[tuple[PoolModel, ...], Tag("list")] | Annotated[dict[NameField, PoolModel], Tag("map")],
     Discriminator(_form),
 ]
 
@@ -24,12 +24,12 @@ Pools = Annotated[
 class ConfigFile(Model):
     """One control plane: itself, the clouds it buys from, and its pools."""
 
-    server: Server = Field(default_factory=Server, description="The control plane itself.")
-    providers: dict[NameField, Provider] = Field(default_factory=dict, description="Clouds by name.")
+    server: ServerModel = Field(default_factory=ServerModel, description="The control plane itself.")
+    providers: dict[NameField, ProviderModel] = Field(default_factory=dict, description="Clouds by name.")
     pools: Pools = Field(default=(), description="Pools, as a list or by name.")
     defaults: Defaults = Field(default_factory=Defaults, description="What holds for every pool.")
 
-    def named_pools(self) -> list[tuple[str, Pool, tuple[str | int, ...]]]:
+    def named_pools(self) -> list[tuple[str, PoolModel, tuple[str | int, ...]]]:
         """Name, pool, and the path to it."""
         if isinstance(self.pools, dict):
             return [(name, pool, ("pools", name)) for name, pool in self.pools.items()]
@@ -63,7 +63,7 @@ class ConfigFile(Model):
                 )
             taken.add(name)
 
-    def _clouds(self, pool: Pool, steps: tuple[str | int, ...]) -> Iterator[Problem]:
+    def _clouds(self, pool: PoolModel, steps: tuple[str | int, ...]) -> Iterator[Problem]:
         named = [(pool.provider, (*steps, "provider"))] if pool.provider else []
         named += [
             (one.name, (*steps, "providers", index, "name")) for index, one in enumerate(pool.providers)

@@ -11,17 +11,17 @@ from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Instant, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem
 from neorion.navarch.adapters.config_file.policies import RemedyName
-from neorion.navarch.decide.policy import Past, situation
+from neorion.navarch.decide.policy import NodeHistory, situation
 from neorion.navarch.model import (
     EventKind,
     HealthEvent,
     Node,
     NodeId,
     NodeState,
-    Place,
+    Placement,
+    PolicyResult,
     Repair,
     RepairId,
-    Verdict,
 )
 
 # Some day: tests speak of spans before it, never of dates.
@@ -75,7 +75,7 @@ class NodeModel(Model):
         yield from _among("state", self.state, NodeState)
 
     def value(self) -> Node:
-        place = Place(self.provider, self.instance_type, self.region, self.zone)
+        place = Placement(self.provider, self.instance_type, self.region, self.zone)
         born = _NOW - self.age
         return Node(
             NodeId("node-of-the-test"),
@@ -102,7 +102,7 @@ class Expected(Model):
         if not self.model_fields_set:
             yield Problem((), "It expects nothing.", "Write rule, result, action or certain.")
 
-    def differences(self, verdict: Verdict) -> list[str]:
+    def differences(self, verdict: PolicyResult) -> list[str]:
         got = {
             "rule": verdict.rule,
             "result": verdict.result.value,
@@ -132,7 +132,7 @@ class CaseModel(Model):
         repair = Repair(
             RepairId("repair-of-the-test"), node.id, node.pool, Remedy.RESET_GPU, "", "", _NOW, _NOW
         )
-        return situation(self.event.value(_NOW), node, Past(past, [repair] * self.repairs), _NOW)
+        return situation(self.event.value(_NOW), node, NodeHistory(past, [repair] * self.repairs), _NOW)
 
 
 class PolicyTestFile(Model):
@@ -161,7 +161,7 @@ class Failure:
     sentence: str
 
 
-def failures(file: PolicyTestFile, verdicts: Iterable[Verdict]) -> list[Failure]:
+def failures(file: PolicyTestFile, verdicts: Iterable[PolicyResult]) -> list[Failure]:
     return [
         Failure(case.name, tuple(found), verdict.sentence)
         for case, verdict in zip(file.tests, verdicts, strict=True)

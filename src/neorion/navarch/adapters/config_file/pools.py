@@ -62,7 +62,7 @@ class CommonCauseModel(Model):
     wait: DurationField | None = Field(default=None, description="How long after the last of them.")
 
 
-class Health(Model):
+class HealthModel(Model):
     """What is done about sick nodes."""
 
     unhealthy_threshold: int | None = Field(
@@ -117,7 +117,7 @@ class PoolProvider(Model):
     reservation: str = Field(default="", description="A reservation to use.")
 
 
-class Pool(Model):
+class PoolModel(Model):
     """Nodes of one shape."""
 
     name: NameField | None = Field(default=None, description="Its name; in a map, the key is.")
@@ -155,7 +155,7 @@ class Pool(Model):
         default=None, description="So many machines an hour."
     )
     spot: bool = Field(default=False, description="Machines that may be taken back.")
-    health: Health = Field(default_factory=Health, description="What is done about sick nodes.")
+    health: HealthModel = Field(default_factory=HealthModel, description="What is done about sick nodes.")
     labels: dict[str, str] = Field(default_factory=dict, description="Labels of its nodes.")
     image: str = Field(default="", description="What its machines boot.")
     ssh_keys: tuple[str, ...] = Field(default=(), description="Keys that its machines know.")
@@ -211,7 +211,7 @@ class Pool(Model):
 class Defaults(Model):
     """What holds for every pool that does not say otherwise, in the newer form."""
 
-    health: Health | None = Field(default=None, description="What is done about sick nodes.")
+    health: HealthModel | None = Field(default=None, description="What is done about sick nodes.")
     ssh_keys: tuple[str, ...] = Field(default=(), description="Keys that machines know.")
     ssh_user: str = Field(default="ubuntu", description="Who installs the agent.")
     ssh_private_key_path: str = Field(default="", description="With which key.")

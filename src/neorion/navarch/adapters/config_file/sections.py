@@ -16,7 +16,7 @@ _INTERVAL_MAX: Final = Duration.of(hours=24)
 ProviderType = Literal["aws", "coreweave", "fake", "gcp", "lambda"]
 
 
-class Server(Model):
+class ServerModel(Model):
     """The control plane itself."""
 
     address: str = Field(default="127.0.0.1:50051", description="Where it listens, as host:port or :port.")
@@ -91,7 +91,7 @@ class FakeFault(Model):
     gpu: int = Field(default=0, ge=0, description="Which GPU.")
 
 
-class Provider(Model):
+class ProviderModel(Model):
     """A cloud. Without `type`, its name says which."""
 
     type: ProviderType | None = Field(default=None, description="Which cloud.")
@@ -128,7 +128,7 @@ _KEYS: Final = {
 }
 
 
-def provider_problems(name: str, provider: Provider) -> Iterable[Problem]:
+def provider_problems(name: str, provider: ProviderModel) -> Iterable[Problem]:
     kind = provider.kind(name)
     if kind not in PROVIDER_TYPES:
         hint = f'Write "type:" and one of {", ".join(PROVIDER_TYPES)}; {did_you_mean(name, PROVIDER_TYPES)}'

@@ -33,7 +33,7 @@ _GANGS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingWork:
     """One pod that needs a node: how many GPUs of it, and with whom it starts."""
 
     gpus: int
@@ -85,7 +85,7 @@ def _busy(pods: Iterable[Pod]) -> dict[str, int]:
     return {node: gpus for node, gpus in used.items() if gpus}
 
 
-def _gangs(waiting: Sequence[Waiting]) -> tuple[Gang, ...]:
+def _gangs(waiting: Sequence[PendingWork]) -> tuple[Gang, ...]:
     alone = [(one.gpus,) for one in waiting if not one.gang]
     gangs: dict[str, list[int]] = {}
     for one in waiting:
@@ -112,9 +112,9 @@ def _alive(pod: Pod) -> bool:
     return bool(pod.spec.node_name) or not pod.spec.scheduling_gates
 
 
-def _waiting(pod: Pod) -> Waiting:
+def _waiting(pod: Pod) -> PendingWork:
     name = next((pod.meta.labels[label] for label in _GANGS if label in pod.meta.labels), "")
-    return Waiting(gpus_of(pod.spec), f"{pod.meta.namespace}/{name}" if name else "")
+    return PendingWork(gpus_of(pod.spec), f"{pod.meta.namespace}/{name}" if name else "")
 
 
 def _pools(workload: Workload) -> Iterable[str]:
@@ -126,7 +126,7 @@ def _pool_of(pods: PodSet) -> str:
     return template.meta.labels.get(marks.POOL) or template.spec.node_selector.get(marks.POOL, "")
 
 
-def _promised(workload: Workload, pool: str) -> Iterator[Waiting]:
+def _promised(workload: Workload, pool: str) -> Iterator[PendingWork]:
     said = workload.status.conditions
     reserved, admitted, finished = (
         (found := condition(said, kind)) is not None and found.holds
@@ -136,5 +136,5 @@ def _promised(workload: Workload, pool: str) -> Iterator[Waiting]:
         return
     for pods in workload.spec.pod_sets:
         if _pool_of(pods) == pool:
-            each = Waiting(gpus_of(pods.template.spec), f"workload {workload.meta.key}")
+            each = PendingWork(gpus_of(pods.template.spec), f"workload {workload.meta.key}")
             yield from (each for _ in range(pods.count))

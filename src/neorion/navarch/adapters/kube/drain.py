@@ -40,7 +40,7 @@ class DrainRules:
     local_data: LocalData = LocalData.DELETE
 
 
-class Way(StrEnum):
+class PodAction(StrEnum):
     """What is done about a pod: it stays, is asked to leave, is made to, is stopping already, or is waited for."""
 
     STAYS = "stays"
@@ -51,7 +51,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DrainContext:
     """What all pods of one look have in common. `left` is the patience that remains; a `silent` node confirms nothing."""
 
     now: Instant
@@ -65,30 +65,30 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class PodEviction:
     """One pod and its way; `why` is what keeps it, if anything does."""
 
     pod: Pod
-    way: Way
+    way: PodAction
     why: str = ""
     grace: Duration = field(default=LAST_GRACE)
 
 
-def exits(pods: Sequence[Pod], scene: Scene) -> list[Exit]:
+def exits(pods: Sequence[Pod], scene: DrainContext) -> list[PodEviction]:
     """In the order of their names, so that every look tells the same."""
     return [_exit(pod, scene) for pod in sorted(pods, key=lambda pod: pod.meta.key)]
 
 
-def _exit(pod: Pod, scene: Scene) -> Exit:
+def _exit(pod: Pod, scene: DrainContext) -> PodEviction:
     if _belongs_to_node(pod) or pod.status.phase in ("Succeeded", "Failed"):
-        return Exit(pod, Way.STAYS)
+        return PodEviction(pod, PodAction.STAYS)
     if pod.meta.deleted is not None:
         return _stopping(pod, instant(pod.meta.deleted), scene)
     grace = _grace(pod, scene)
     if scene.over:
-        return Exit(pod, Way.DELETE, "its time is over", grace)
+        return PodEviction(pod, PodAction.DELETE, "its time is over", grace)
     kept = _kept(pod, scene.rules)
-    return Exit(pod, Way.WAIT, kept) if kept else Exit(pod, Way.EVICT, grace=grace)
+    return PodEviction(pod, PodAction.WAIT, kept) if kept else PodEviction(pod, PodAction.EVICT, grace=grace)
 
 
 def _belongs_to_node(pod: Pod) -> bool:
@@ -97,15 +97,15 @@ def _belongs_to_node(pod: Pod) -> bool:
     return _MIRROR in pod.meta.annotations or (controller is not None and controller.kind == "DaemonSet")
 
 
-def _stopping(pod: Pod, gone_by: Instant, scene: Scene) -> Exit:
+def _stopping(pod: Pod, gone_by: Instant, scene: DrainContext) -> PodEviction:
     if gone_by + _ABANDONED < scene.now and (scene.silent or scene.over):
-        return Exit(pod, Way.STAYS)
+        return PodEviction(pod, PodAction.STAYS)
     if scene.over and scene.now + LAST_GRACE < gone_by:
-        return Exit(pod, Way.DELETE, "its time is over")
-    return Exit(pod, Way.STOPPING, "is stopping")
+        return PodEviction(pod, PodAction.DELETE, "its time is over")
+    return PodEviction(pod, PodAction.STOPPING, "is stopping")
 
 
-def _grace(pod: Pod, scene: Scene) -> Duration:
+def _grace(pod: Pod, scene: DrainContext) -> Duration:
     own = Duration.of(seconds=pod.spec.grace_s if pod.spec.grace_s is not None else _GRACE_S)
     most = LAST_GRACE if scene.over else scene.left
     return min(own, most, scene.rules.grace if scene.rules.grace is not None else own)
@@ -119,12 +119,12 @@ def _kept(pod: Pod, rules: DrainRules) -> str:
     return "has data in an emptyDir" if local and rules.local_data is LocalData.WAIT else ""
 
 
-def sentence(left: Sequence[Exit]) -> str:
+def sentence(left: Sequence[PodEviction]) -> str:
     """What a drain waits for, for people: "2 pods are left: a/x has data in an emptyDir; a/y is stopping."."""
     if not left:
         return "no pods are left but those of the node itself"
     # What stops by itself says little: what holds everything up comes first.
-    order = sorted(left, key=lambda one: one.way is Way.STOPPING)
+    order = sorted(left, key=lambda one: one.way is PodAction.STOPPING)
     told = [f"{one.pod.meta.key} {one.why or 'is asked to leave'}" for one in order[:_NAMES_MAX]]
     more = f"; and {len(order) - _NAMES_MAX} more" if len(order) > _NAMES_MAX else ""
     count = "1 pod is left" if len(left) == 1 else f"{len(left)} pods are left"

@@ -16,7 +16,7 @@ from neorion.navarch.model import Node, NodeId
 _HOST_NAME = "kubernetes.io/hostname"
 
 
-class Roster:
+class KubeNodeIndex:
     """The nodes that the fleet has told of, matched with a mirror of the cluster's."""
 
     def __init__(self, nodes: Informer[KubeNode]) -> None:

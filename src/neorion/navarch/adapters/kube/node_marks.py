@@ -27,7 +27,7 @@ MESSAGE_MAX: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class NodeMarks:
     """Everything of a Kubernetes node that is navarch's; `labels` that others set otherwise are left to them."""
 
     away: bool
@@ -37,12 +37,12 @@ class Signs:
     conditions: tuple[Condition, ...]
 
 
-def signs(node: Node, labels: Mapping[str, str], drain: str = "") -> Signs:
+def signs(node: Node, labels: Mapping[str, str], drain: str = "") -> NodeMarks:
     """`labels` are those of the node's pool, and `drain` says what a drain waits for."""
     own = {marks.POOL: node.pool, marks.NODE_ID: str(node.id)}
     if node.place.provider:
         own[marks.PROVIDER] = node.place.provider
-    return Signs(
+    return NodeMarks(
         away=node.state is not NodeState.ACTIVE,
         own_labels=own,
         labels=labels,

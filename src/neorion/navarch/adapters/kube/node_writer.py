@@ -8,13 +8,13 @@ from neorion.keel.kube import KubeApi, MergePatch, condition, time_text
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.kube.core.nodes import Taint as KubeTaint
-from neorion.navarch.adapters.kube.node_marks import OUR_CONDITIONS, OUR_TAINTS, Signs
+from neorion.navarch.adapters.kube.node_marks import OUR_CONDITIONS, OUR_TAINTS, NodeMarks
 
 # The field manager: what it applied and no longer wants goes away, and what others hold too stays.
 MANAGER: Final = "navarch"
 
 
-class Hand:
+class NodeWriter:
     """Brings a Kubernetes node to its signs.
 
     A person's cordon, labels, taints and conditions are other managers' fields and stay as they are. Every write names the uid:
@@ -25,12 +25,12 @@ class Hand:
         self._api = api
         self._clock = clock
 
-    async def write(self, kube: KubeNode, wanted: Signs) -> KubeNode:
+    async def write(self, kube: KubeNode, wanted: NodeMarks) -> KubeNode:
         kube = await self._write_spec(kube, wanted)
         kube = await self._write_taints(kube, wanted.taints)
         return await self._write_conditions(kube, wanted.conditions)
 
-    async def _write_spec(self, kube: KubeNode, wanted: Signs) -> KubeNode:
+    async def _write_spec(self, kube: KubeNode, wanted: NodeMarks) -> KubeNode:
         there = kube.meta.labels
         labels = {key: value for key, value in wanted.labels.items() if there.get(key, value) == value}
         labels |= wanted.own_labels

@@ -15,11 +15,11 @@ from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.kube.drain import DrainRules, sentence
 from neorion.navarch.adapters.kube.evictor import Evictor
-from neorion.navarch.adapters.kube.node_index import Roster
-from neorion.navarch.adapters.kube.node_marks import Signs, signs
-from neorion.navarch.adapters.kube.node_writer import Hand
+from neorion.navarch.adapters.kube.node_index import KubeNodeIndex
+from neorion.navarch.adapters.kube.node_marks import NodeMarks, signs
+from neorion.navarch.adapters.kube.node_writer import NodeWriter
 from neorion.navarch.model import Node, NodeId, NodeState, Origin
-from neorion.navarch.ports import Drain
+from neorion.navarch.ports import DrainProgress
 
 log = logger(__name__)
 
@@ -52,8 +52,8 @@ class KubeScheduler:
         self._api = api
         self._informers = informers
         self._mirror = nodes
-        self._roster = Roster(nodes)
-        self._hand = Hand(api, clock)
+        self._roster = KubeNodeIndex(nodes)
+        self._hand = NodeWriter(api, clock)
         self._evictor = Evictor(api, rules, clock)
         self._recorder = EventRecorder(api, "navarch.dev/control-plane", "navarch", clock)
         self._labels = labels
@@ -90,10 +90,10 @@ class KubeScheduler:
         if kube.spec.unschedulable:
             self._tell(kube, "Uncordoned", f"Takes work: {node.why}.")
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         kube = self._find(node)
         if kube is None:
-            return Drain(done=True, sentence="the cluster does not know it")
+            return DrainProgress(done=True, sentence="the cluster does not know it")
         if marks.HANDS_OFF in kube.meta.labels:
             raise _hands_off(kube)
         # Marked first: what is evicted must not come back.
@@ -106,7 +106,7 @@ class KubeScheduler:
             await self._mark(kube)
         else:
             self._tell(kube, "Drained", "Nothing runs on it any more.")
-        return Drain(done=not pods, left=len(pods), sentence=told)
+        return DrainProgress(done=not pods, left=len(pods), sentence=told)
 
     async def forget(self, node: Node) -> None:
         """Its machine is gone: a Kubernetes node without one would stay NotReady for ever.
@@ -161,7 +161,7 @@ class KubeScheduler:
                 # Deleted, and the mirror has not heard of it yet.
                 return newest
 
-    async def _write(self, kube: KubeNode, wanted: Signs) -> KubeNode:
+    async def _write(self, kube: KubeNode, wanted: NodeMarks) -> KubeNode:
         """The mirror may be a moment behind: what it knows is tried first, then what the server has."""
         for _ in range(_TRIES):
             try:

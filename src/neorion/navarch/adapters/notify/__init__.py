@@ -3,6 +3,6 @@
 Knows the form of the messages alone. Whoever answers them decides what a cordon means there.
 """
 
-from neorion.navarch.adapters.notify.webhook import Webhook, WebhookSettings, webhook
+from neorion.navarch.adapters.notify.webhook import WebhookScheduler, WebhookSettings, webhook
 
-__all__ = ["Webhook", "WebhookSettings", "webhook"]
+__all__ = ["WebhookScheduler", "WebhookSettings", "webhook"]

@@ -17,7 +17,7 @@ from neorion.navarch.adapters.notify.addresses import (
     refusal,
 )
 from neorion.navarch.model import Node, NodeId
-from neorion.navarch.ports import Drain
+from neorion.navarch.ports import DrainProgress
 
 # An answer is a word and a sentence; whoever sends more is no scheduler.
 BODY_MAX: Final = 64 * 1024
@@ -37,14 +37,14 @@ class WebhookSettings:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
-class Status(msgspec.Struct, frozen=True):
+class DrainStatus(msgspec.Struct, frozen=True):
     """What the scheduler says of a drain."""
 
     drained: bool
     message: str = ""
 
 
-class Webhook:
+class WebhookScheduler:
     """Tells another scheduler, and asks it until a node is drained. Made by `webhook`."""
 
     def __init__(self, settings: WebhookSettings, session: aiohttp.ClientSession, clock: Clock) -> None:
@@ -61,7 +61,7 @@ class Webhook:
         self._draining.discard(node.id)
         await self._tell(self._settings.uncordon_url, "uncordon", node, node.why)
 
-    async def drain(self, node: Node, why: str, left: Duration) -> Drain:
+    async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         """A scheduler that is away, or that makes no sense, keeps a node no longer than one that still works on it."""
         over = not left > Duration(0)
         try:
@@ -69,25 +69,27 @@ class Webhook:
         except Error as error:
             if not over:
                 raise
-            found = Drain(done=False, sentence=error.sentence.removesuffix("."))
+            found = DrainProgress(done=False, sentence=error.sentence.removesuffix("."))
         if over and not found.done:
-            return Drain(done=True, sentence=f"its time is over ({found.sentence})")
+            return DrainProgress(done=True, sentence=f"its time is over ({found.sentence})")
         return found
 
     async def forget(self, node: Node) -> None:
         self._draining.discard(node.id)
 
-    async def _ask_to_leave(self, node: Node, why: str) -> Drain:
+    async def _ask_to_leave(self, node: Node, why: str) -> DrainProgress:
         if node.id not in self._draining:
             await self._tell(self._settings.drain_url, "drain", node, why)
             self._draining.add(node.id)
         if not self._settings.drain_status_url:
-            return Drain(done=True, sentence="the scheduler was told; it has no address to ask how far it is")
+            return DrainProgress(
+                done=True, sentence="the scheduler was told; it has no address to ask how far it is"
+            )
         status = await self._status(node)
         message = " ".join(status.message.split())[:_SENTENCE_MAX]
         if status.drained:
-            return Drain(done=True, sentence=message or "the scheduler says that nothing runs on it")
-        return Drain(done=False, sentence=message or "the scheduler says that it is not drained yet")
+            return DrainProgress(done=True, sentence=message or "the scheduler says that nothing runs on it")
+        return DrainProgress(done=False, sentence=message or "the scheduler says that it is not drained yet")
 
     async def _tell(self, url: str, event: str, node: Node, why: str) -> None:
         if not url:
@@ -103,11 +105,11 @@ class Webhook:
         }
         await self._send("POST", url, json=body)
 
-    async def _status(self, node: Node) -> Status:
+    async def _status(self, node: Node) -> DrainStatus:
         url = self._settings.drain_status_url
         answer = await self._send("GET", url, params={"node_id": str(node.id)})
         try:
-            return msgspec.json.decode(answer, type=Status)
+            return msgspec.json.decode(answer, type=DrainStatus)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Invalid(
                 "navarch.notify_answer",
@@ -147,7 +149,7 @@ class Webhook:
 
 
 @asynccontextmanager
-async def webhook(settings: WebhookSettings, clock: Clock) -> AsyncGenerator[Webhook]:
+async def webhook(settings: WebhookSettings, clock: Clock) -> AsyncGenerator[WebhookScheduler]:
     timeout = aiohttp.ClientTimeout(total=settings.timeout.seconds)
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, resolver=CheckedResolver()),
@@ -155,7 +157,7 @@ async def webhook(settings: WebhookSettings, clock: Clock) -> AsyncGenerator[Web
         headers=dict(settings.headers),
         timeout=timeout,
     ) as session:
-        yield Webhook(settings, session, clock)
+        yield WebhookScheduler(settings, session, clock)
 
 
 def _check(url: str, status: int, size: int) -> None:

@@ -4,7 +4,7 @@ Both evaluate `decide.policy`; here stand only the walls around it. A rule that 
 failure, never the control plane's.
 """
 
-from neorion.navarch.adapters.policy_engine.inline import InlineJudge
-from neorion.navarch.adapters.policy_engine.subprocess_engine import ProcessJudge
+from neorion.navarch.adapters.policy_engine.inline import InlinePolicyEngine
+from neorion.navarch.adapters.policy_engine.subprocess_engine import SubprocessPolicyEngine
 
-__all__ = ["InlineJudge", "ProcessJudge"]
+__all__ = ["InlinePolicyEngine", "SubprocessPolicyEngine"]

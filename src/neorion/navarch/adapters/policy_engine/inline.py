@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neorion.keel.base import NotFound, did_you_mean
-from neorion.navarch.decide.policy import Compiled, Policy, compiled, judge
-from neorion.navarch.model import Verdict
+from neorion.navarch.decide.policy import CompiledPolicy, Policy, compiled, judge
+from neorion.navarch.model import PolicyResult
 
 
-class InlineJudge:
+class InlinePolicyEngine:
     """Evaluates at once, without limits: not for rules that others wrote."""
 
     def __init__(self, policies: Mapping[str, Policy]) -> None:
@@ -17,12 +17,12 @@ class InlineJudge:
     def sees(self, policy: str) -> frozenset[str]:
         return known(policy, self._policies).sees
 
-    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
+    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         rules = known(policy, self._policies)
         return [judge(rules, situation) for situation in situations]
 
 
-def known(policy: str, policies: Mapping[str, Compiled]) -> Compiled:
+def known(policy: str, policies: Mapping[str, CompiledPolicy]) -> CompiledPolicy:
     found = policies.get(policy)
     if found is None:
         raise NotFound(

@@ -18,8 +18,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.policy_engine.inline import known
-from neorion.navarch.decide.policy import Compiled, Policy, compiled
-from neorion.navarch.model import Health, Verdict
+from neorion.navarch.decide.policy import CompiledPolicy, Policy, compiled
+from neorion.navarch.model import Health, PolicyResult
 
 log = logger(__name__)
 
@@ -28,18 +28,18 @@ SECONDS_MAX: Final = 15.0
 SITUATIONS_MAX: Final = 500
 _LINE_MAX: Final = 8 * 1024 * 1024
 _CHILD: Final = "neorion.navarch.adapters.policy_engine.worker"
-_VERDICTS = msgspec.json.Decoder(list[Verdict])
+_VERDICTS = msgspec.json.Decoder(list[PolicyResult])
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _Request:
     policy: str
     situations: Sequence[Mapping[str, Any]]
-    verdicts: Sequence[Verdict] = ()
+    verdicts: Sequence[PolicyResult] = ()
     answered: bool = False
 
 
-class ProcessJudge:
+class SubprocessPolicyEngine:
     """Use it as a context: the child lives as long as the block."""
 
     def __init__(self, policies: Mapping[str, Policy], *, seconds: float = SECONDS_MAX) -> None:
@@ -49,16 +49,16 @@ class ProcessJudge:
         self._rules: bytes = _encoded(policies)
         self._seconds = seconds
         self._turn = anyio.Lock()
-        self._waiting = deque[_Asked]()
+        self._waiting = deque[_Request]()
         self._child: Process | None = None
         self._answers: BufferedByteReceiveStream | None = None
 
     def sees(self, policy: str) -> frozenset[str]:
         return known(policy, self._known).sees
 
-    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
+    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         known(policy, self._known)
-        mine = _Asked(policy, situations)
+        mine = _Request(policy, situations)
         self._waiting.append(mine)
         try:
             async with self._turn:
@@ -83,14 +83,14 @@ class ProcessJudge:
 
     async def _answer_some(self) -> None:
         """The first in line, and those behind it as long as they are few enough and go by the same policy."""
-        policy, batch, many = self._waiting[0].policy, list[_Asked](), 0
+        policy, batch, many = self._waiting[0].policy, list[_Request](), 0
         while self._waiting and self._waiting[0].policy == policy:
             many += len(self._waiting[0].situations)
             if batch and many > SITUATIONS_MAX:
                 break
             batch.append(self._waiting.popleft())
         situations = [one for asked in batch for one in asked.situations]
-        verdicts: list[Verdict] = []
+        verdicts: list[PolicyResult] = []
         try:
             # A caller that goes away must not leave an answer in the pipe, for the next one to take for its own.
             with anyio.CancelScope(shield=True):
@@ -103,7 +103,7 @@ class ProcessJudge:
         for asked in batch:
             asked.verdicts, asked.answered = list(islice(given, len(asked.situations))), True
 
-    async def _ask(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[Verdict]:
+    async def _ask(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         line = msgspec.json.encode({"policy": policy, "situations": situations})
         try:
             with anyio.fail_after(self._seconds):
@@ -121,10 +121,12 @@ class ProcessJudge:
         if len(situations) > 1:
             return [verdict for one in situations for verdict in await self._ask(policy, [one])]
         return [
-            Verdict("", Health.DEGRADED, sentence="the policy took too long or too much memory to judge this")
+            PolicyResult(
+                "", Health.DEGRADED, sentence="the policy took too long or too much memory to judge this"
+            )
         ]
 
-    async def _exchange(self, line: bytes) -> Sequence[Verdict]:
+    async def _exchange(self, line: bytes) -> Sequence[PolicyResult]:
         if self._child is None or self._child.returncode is not None:
             await self._start()
         child, answers = self._child, self._answers
@@ -159,7 +161,7 @@ class ProcessJudge:
         await self._kill()
 
 
-def _compiled(policies: Mapping[str, Policy]) -> dict[str, Compiled]:
+def _compiled(policies: Mapping[str, Policy]) -> dict[str, CompiledPolicy]:
     return {name: compiled(policy) for name, policy in policies.items()}
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from neorion.navarch.decide.policy import Policy, compiled, judge
-from neorion.navarch.model import Verdict
+from neorion.navarch.model import PolicyResult
 
 # The interpreter, CEL and a large burst together; a rule that needs more is broken.
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024
@@ -33,7 +33,7 @@ def main() -> None:
         _answer(verdicts)
 
 
-def _answer(verdicts: list[Verdict]) -> None:
+def _answer(verdicts: list[PolicyResult]) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(verdicts) + b"\n")
     sys.stdout.buffer.flush()
 

@@ -20,7 +20,7 @@ _HW_POWER_BRAKE: Final = 0x80
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GpuReading:
     """A GPU as its driver describes it. None is what it does not tell."""
 
     gpu: Gpu
@@ -40,7 +40,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class HealthSignal:
     """Something that an agent should tell. Signs of one key are one thing that goes on."""
 
     kind: EventKind
@@ -55,7 +55,7 @@ class Sign:
         return self.kind, self.gpu, self.grade
 
 
-def happened(before: Reading, now: Reading) -> Iterator[Sign]:
+def happened(before: GpuReading, now: GpuReading) -> Iterator[HealthSignal]:
     """What was counted between two looks. A counter that fell was set back by a reset, and counts from nothing."""
     for kind, old, new in (
         (EventKind.ECC_DOUBLE_BIT, before.ecc_uncorrected, now.ecc_uncorrected),
@@ -68,7 +68,7 @@ def happened(before: Reading, now: Reading) -> Iterator[Sign]:
             yield _sign(kind, now, f"{more} more memory errors", count=float(more))
 
 
-def stands(now: Reading, links: int) -> Iterator[Sign]:
+def stands(now: GpuReading, links: int) -> Iterator[HealthSignal]:
     """What is wrong with a GPU for as long as it is. `links` is how many NVLinks it should have."""
     if now.rows_failure:
         yield _sign(EventKind.ROW_REMAP, now, "no spare row is left", "failure", failure=1.0)
@@ -93,7 +93,7 @@ def stands(now: Reading, links: int) -> Iterator[Sign]:
     yield from _narrow(now)
 
 
-def links_due(now: Sequence[Reading], best: dict[str, int]) -> dict[int, int]:
+def links_due(now: Sequence[GpuReading], best: dict[str, int]) -> dict[int, int]:
     """How many NVLinks each GPU should have: what it had before, or what every other one of many has."""
     due: dict[int, int] = {}
     for one in now:
@@ -103,7 +103,7 @@ def links_due(now: Sequence[Reading], best: dict[str, int]) -> dict[int, int]:
     return due
 
 
-def _hot(now: Reading) -> Iterator[Sign]:
+def _hot(now: GpuReading) -> Iterator[HealthSignal]:
     margin = None if now.slowdown_at is None else now.slowdown_at - now.gpu.temperature
     slowed = bool(now.slowed_by & _HW_THERMAL) or (
         # The older flag says "slowed down", not by what: without a power brake it is heat.
@@ -116,7 +116,7 @@ def _hot(now: Reading) -> Iterator[Sign]:
         yield _sign(EventKind.THERMAL, now, "close to slowing down", "warm", margin=margin)
 
 
-def _narrow(now: Reading) -> Iterator[Sign]:
+def _narrow(now: GpuReading) -> Iterator[HealthSignal]:
     if now.width and now.width_most and now.width < now.width_most:
         yield _sign(
             EventKind.PCIE,
@@ -138,5 +138,5 @@ def _narrow(now: Reading) -> Iterator[Sign]:
         )
 
 
-def _sign(kind: EventKind, now: Reading, message: str, grade: str = "", **metrics: float) -> Sign:
-    return Sign(kind, now.gpu.index, now.gpu.uuid, grade, message, metrics)
+def _sign(kind: EventKind, now: GpuReading, message: str, grade: str = "", **metrics: float) -> HealthSignal:
+    return HealthSignal(kind, now.gpu.index, now.gpu.uuid, grade, message, metrics)

@@ -14,10 +14,10 @@ from neorion.keel.base import Duration, Error, Instant, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.probes import gpu_reset, infiniband
-from neorion.navarch.adapters.probes.gpu_reading import Reading, Sign, happened, links_due, stands
-from neorion.navarch.adapters.probes.kmsg import Entry, KernelLog
+from neorion.navarch.adapters.probes.gpu_reading import GpuReading, HealthSignal, happened, links_due, stands
+from neorion.navarch.adapters.probes.kmsg import KernelLog, XidRecord
 from neorion.navarch.adapters.probes.nvml import Nvml
-from neorion.navarch.adapters.probes.signal_dedup import Watchlist
+from neorion.navarch.adapters.probes.signal_dedup import SignalDeduplicator
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.ports import Gpu
 
@@ -38,7 +38,7 @@ TEXT_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class HostPaths:
     """Where to look. `memory` is a folder that outlives the agent."""
 
     memory: Path
@@ -47,10 +47,10 @@ class Places:
     infiniband: Path = Path("/sys/class/infiniband")
 
 
-class MachineProbe:
+class HostProbe:
     """Everything the agent knows of its machine. What it may do to it is `allowed`."""
 
-    def __init__(self, places: Places, clock: Clock, allowed: frozenset[Remedy] = frozenset()) -> None:
+    def __init__(self, places: HostPaths, clock: Clock, allowed: frozenset[Remedy] = frozenset()) -> None:
         self._places = places
         self._clock = clock
         self._allowed = allowed
@@ -58,9 +58,9 @@ class MachineProbe:
         # Both bound the same thing: one question at a time, and none while an old one has not returned.
         self._turn = anyio.Lock()
         self._inside = False
-        self._watchlist = Watchlist()
-        self._fabric = infiniband.Fabric()
-        self._before: dict[str, Reading] = {}
+        self._watchlist = SignalDeduplicator()
+        self._fabric = infiniband.InfinibandCounters()
+        self._before: dict[str, GpuReading] = {}
         self._links: dict[str, int] = {}
         self._buses: dict[str, int] = {}
         self._xids: dict[tuple[int, int], tuple[str, float]] = {}
@@ -123,7 +123,9 @@ class MachineProbe:
             async for entry in kernel.entries():
                 at = self._moment(entry)
                 if entry.switch:
-                    sign = Sign(EventKind.NVLINK, message=entry.message, metrics={"sxid": float(entry.code)})
+                    sign = HealthSignal(
+                        EventKind.NVLINK, message=entry.message, metrics={"sxid": float(entry.code)}
+                    )
                     tell(self._event(sign, at))
                     continue
                 gpu = self._buses.get(entry.bus, -1)
@@ -144,14 +146,14 @@ class MachineProbe:
             tell(event)
         self._look_now.set()
 
-    async def _look(self) -> list[Sign]:
+    async def _look(self) -> list[HealthSignal]:
         at = self._clock.monotonic()
         counted, standing = self._fabric.look(infiniband.read(self._places.infiniband), at)
         try:
             readings = await self._ask(self._nvml.readings)
         except Retry as error:
             # Of the GPUs nothing is known now, so nothing of them has ended either.
-            silent = Sign(
+            silent = HealthSignal(
                 EventKind.DRIVER, grade=error.code, message=error.sentence, metrics={"answers": 0.0}
             )
             known = [one for one in self._watchlist.standing if one.gpu >= 0]
@@ -163,7 +165,7 @@ class MachineProbe:
         self._before = {one.gpu.uuid: one for one in readings}
         return [*counted, *self._watchlist.update(standing, at)]
 
-    def _judge(self, readings: Sequence[Reading]) -> Iterator[Sign]:
+    def _judge(self, readings: Sequence[GpuReading]) -> Iterator[HealthSignal]:
         due = links_due(readings, self._links)
         for one in readings:
             self._links[one.gpu.uuid] = max(one.links, self._links.get(one.gpu.uuid, 0))
@@ -187,12 +189,12 @@ class MachineProbe:
         finally:
             self._inside = False
 
-    def _moment(self, entry: Entry) -> Instant:
+    def _moment(self, entry: XidRecord) -> Instant:
         """The kernel counts from boot, as the monotonic clock does."""
         ago = max(0.0, self._clock.monotonic() - entry.seconds)
         return Instant(self._clock.now().ns - round(ago * 1e9))
 
-    def _event(self, sign: Sign, at: Instant) -> HealthEvent:
+    def _event(self, sign: HealthSignal, at: Instant) -> HealthEvent:
         return HealthEvent(
             at, sign.kind, sign.gpu, sign.uuid, message=sign.message[:TEXT_MAX], metrics=sign.metrics
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from neorion.navarch.adapters.probes.gpu_reading import Sign
+from neorion.navarch.adapters.probes.gpu_reading import HealthSignal
 from neorion.navarch.model import EventKind
 
 # One more of any of these is a fault of the link or its cable.
@@ -47,7 +47,7 @@ def read(root: Path) -> dict[str, Port]:
 
 
 @dataclass(slots=True)
-class Fabric:
+class InfinibandCounters:
     """What the ports were like before, and since when one of them has been down."""
 
     ports: dict[str, Port] = field(default_factory=dict[str, Port])
@@ -56,9 +56,9 @@ class Fabric:
     # Where the running hour of each port began: when, and at which count.
     hours: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
 
-    def look(self, now: dict[str, Port], at: float) -> tuple[list[Sign], list[Sign]]:
+    def look(self, now: dict[str, Port], at: float) -> tuple[list[HealthSignal], list[HealthSignal]]:
         """What was counted since the last look, and what is wrong for as long as it is."""
-        counted: list[Sign] = []
+        counted: list[HealthSignal] = []
         for name, port in now.items():
             if name in self.ports:
                 counted += _counted(name, self.ports[name], port, at - self.seen_at)
@@ -69,30 +69,32 @@ class Fabric:
         self.down_since = {name: self.down_since.get(name, at) for name in sorted(known - up)}
         self.ports, self.seen_at = now, at
         down = [
-            Sign(EventKind.INFINIBAND, grade=name, message=f"port {name} is down", metrics={"fatal": 1.0})
+            HealthSignal(
+                EventKind.INFINIBAND, grade=name, message=f"port {name} is down", metrics={"fatal": 1.0}
+            )
             for name, since in self.down_since.items()
             if at - since >= DOWN_S
         ]
         return counted, down
 
-    def _noise(self, name: str, symbols: int, at: float) -> Iterator[Sign]:
+    def _noise(self, name: str, symbols: int, at: float) -> Iterator[HealthSignal]:
         began, base = self.hours.get(name, (at, symbols))
         more = symbols - base
         if more > SYMBOLS_MAX:
             metrics = {"fatal": 1.0, "symbol_error": float(more)}
-            yield Sign(
+            yield HealthSignal(
                 EventKind.INFINIBAND, message=f"port {name}: {more} symbol errors in an hour", metrics=metrics
             )
         over = more > SYMBOLS_MAX or more < 0 or at - began >= HOUR_S
         self.hours[name] = (at, symbols) if over else (began, base)
 
 
-def _counted(name: str, before: Port, now: Port, seconds: float) -> Iterator[Sign]:
+def _counted(name: str, before: Port, now: Port, seconds: float) -> Iterator[HealthSignal]:
     more = {key: value - before.counters.get(key, value) for key, value in now.counters.items()}
     fatal = [key for key in FATAL if more.get(key, 0) > 0]
     watched = [key for key, rate in WATCHED.items() if more.get(key, 0) > rate * max(seconds, 1.0)]
     if fatal or watched:
-        yield Sign(
+        yield HealthSignal(
             EventKind.INFINIBAND,
             message=f"port {name}: " + ", ".join(f"{more[key]} more {key}" for key in [*fatal, *watched]),
             metrics={"fatal": float(bool(fatal)), **{key: float(more[key]) for key in [*fatal, *watched]}},

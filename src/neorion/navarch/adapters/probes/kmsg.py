@@ -25,7 +25,7 @@ _SXID: Final = re.compile(r"SXid \(PCI:[0-9a-fA-F:.]+\): (\d{1,6}), (Fatal|Non-f
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class XidRecord:
     """One record that matters. `switch` marks a fatal error of an NVSwitch, whose codes are not XIDs."""
 
     sequence: int
@@ -43,7 +43,7 @@ class Cursor(Struct, frozen=True):
     sequence: int
 
 
-def parse(text: str) -> Iterator[Entry]:
+def parse(text: str) -> Iterator[XidRecord]:
     """The records in `text` that matter. Whatever else a log may hold is passed over."""
     for line in text.splitlines():
         record = _RECORD.match(line)
@@ -52,9 +52,9 @@ def parse(text: str) -> Iterator[Entry]:
         sequence, seconds, message = int(record[1]), int(record[2]) / 1e6, record[3]
         if found := _XID.search(message):
             bus = found[1].lower().rstrip(":")
-            yield Entry(sequence, seconds, int(found[2]), bus, found[3])
+            yield XidRecord(sequence, seconds, int(found[2]), bus, found[3])
         elif (found := _SXID.search(message)) and found[2] == "Fatal":
-            yield Entry(sequence, seconds, int(found[1]), message=found[3], switch=True)
+            yield XidRecord(sequence, seconds, int(found[1]), message=found[3], switch=True)
 
 
 class KernelLog:
@@ -66,7 +66,7 @@ class KernelLog:
         self._memory = memory
         self._clock = clock
 
-    async def entries(self) -> AsyncGenerator[Entry]:
+    async def entries(self) -> AsyncGenerator[XidRecord]:
         """Each once, as it is written. Never ends by itself."""
         try:
             boot = self._boot.read_text().strip()

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import pynvml  # pyright: ignore[reportMissingTypeStubs] -- the binding has none
 
 from neorion.keel.base import Retry
-from neorion.navarch.adapters.probes.gpu_reading import Reading
+from neorion.navarch.adapters.probes.gpu_reading import GpuReading
 from neorion.navarch.ports import Gpu
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ _DRIVER: Final = frozenset(
 )
 
 
-class _Failed(Exception):
+class _NvmlError(Exception):
     """A code of NVML on its way to where it is understood."""
 
     def __init__(self, code: int) -> None:
@@ -58,7 +58,7 @@ class Nvml:
         """Those that answer. One that is lost is not there."""
         return self._ask_each(_gpu)
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[GpuReading]:
         return self._ask_each(_reading)
 
     def wait(self, ms: int) -> tuple[int, int] | None:
@@ -70,7 +70,7 @@ class Nvml:
             )
         try:
             data = _ask("nvmlEventSetWait_v2", self._events, ms)
-        except _Failed as failed:
+        except _NvmlError as failed:
             self._check(failed)
             return None
         if data is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
@@ -85,7 +85,7 @@ class Nvml:
         try:
             self._drop()
             _call("nvmlShutdown")
-        except _Failed:
+        except _NvmlError:
             # The driver went away first; there is nothing left to let go of.
             return
 
@@ -93,7 +93,7 @@ class Nvml:
         handles = self._each()
         try:
             found = [_or_none(question, index, handle) for index, handle in handles]
-        except _Failed as failed:
+        except _NvmlError as failed:
             self.close()
             raise _silent(failed) from None
         return [one for one in found if one is not None]
@@ -105,7 +105,7 @@ class Nvml:
             if count != len(self._handles):
                 self._drop()
                 self._take(count)
-        except _Failed as failed:
+        except _NvmlError as failed:
             self._check(failed)
             raise _silent(failed) from None
         return list(self._handles.items())
@@ -117,7 +117,7 @@ class Nvml:
             _call("nvmlInit")
             self._open = True
             self._take(int(_call("nvmlDeviceGetCount")))
-        except _Failed as failed:
+        except _NvmlError as failed:
             self.close()
             raise _silent(failed) from None
 
@@ -142,7 +142,7 @@ class Nvml:
         del index
         _ask("nvmlDeviceRegisterEvents", handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
 
-    def _check(self, failed: _Failed) -> None:
+    def _check(self, failed: _NvmlError) -> None:
         if failed.code in _DRIVER:
             self.close()
             raise _silent(failed) from None
@@ -161,11 +161,11 @@ def _gpu(index: int, handle: Any) -> Gpu:  # noqa: ANN401 -- the binding's own
     )
 
 
-def _reading(index: int, handle: Any) -> Reading:  # noqa: ANN401 -- the binding's own
+def _reading(index: int, handle: Any) -> GpuReading:  # noqa: ANN401 -- the binding's own
     pci = _ask("nvmlDeviceGetPciInfo", handle)
     rows = _ask("nvmlDeviceGetRemappedRows", handle) or (0, 0, 0, 0)
     limit = _ask("nvmlDeviceGetTemperatureThreshold", handle, pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
-    return Reading(
+    return GpuReading(
         gpu=_gpu(index, handle),
         bus=f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}" if pci is not None else "",
         slowdown_at=float(limit) if limit else None,
@@ -200,7 +200,7 @@ def _links(handle: Any) -> int:  # noqa: ANN401 -- the binding's own
 def _recovery(handle: Any) -> int | None:  # noqa: ANN401 -- the binding's own
     try:
         values = _call("nvmlDeviceGetFieldValues", handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
-    except _Failed as failed:
+    except _NvmlError as failed:
         if failed.code == pynvml.NVML_ERROR_RESET_REQUIRED:
             return pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
         if failed.code in _UNKNOWABLE:
@@ -215,7 +215,7 @@ def _or_none(ask: Callable[[int, Any], T], index: int, handle: Any) -> T | None:
     """None for a GPU that does not answer; a driver that does not is another matter."""
     try:
         return ask(index, handle)
-    except _Failed as failed:
+    except _NvmlError as failed:
         if failed.code in _DRIVER:
             raise
         return None
@@ -225,7 +225,7 @@ def _ask(name: str, *args: Any) -> Any:  # noqa: ANN401 -- the binding has no ty
     """What can be known: None where this GPU, this driver or this user cannot."""
     try:
         return _call(name, *args)
-    except _Failed as failed:
+    except _NvmlError as failed:
         if failed.code in _UNKNOWABLE or failed.code == pynvml.NVML_ERROR_RESET_REQUIRED:
             return None
         raise
@@ -237,10 +237,10 @@ def _call(name: str, *args: Any) -> Any:  # noqa: ANN401 -- the binding has no t
         return getattr(pynvml, name)(*args)
     except pynvml.NVMLError as error:
         # The binding sets it where it makes the error, out of sight of a type checker.
-        raise _Failed(vars(error)["value"]) from None
+        raise _NvmlError(vars(error)["value"]) from None
 
 
-def _silent(failed: _Failed) -> Retry:
+def _silent(failed: _NvmlError) -> Retry:
     return Retry(
         "probe.nvml",
         f"NVML does not answer: {pynvml.NVMLError(failed.code)}.",

@@ -27,7 +27,7 @@ _TEXT_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class NoticeEndpoint:
     """Where a cloud tells it. `badge_path` is where Amazon gives out the badge without which it answers nobody."""
 
     url: str
@@ -39,10 +39,10 @@ class Service:
 
 
 SERVICES: Final = {
-    "aws": Service(
+    "aws": NoticeEndpoint(
         "http://169.254.169.254", "/latest/meta-data/spot/instance-action", badge_path="/latest/api/token"
     ),
-    "gcp": Service(
+    "gcp": NoticeEndpoint(
         "http://metadata.google.internal",
         "/computeMetadata/v1/instance/preempted",
         {"Metadata-Flavor": "Google"},
@@ -51,10 +51,10 @@ SERVICES: Final = {
 }
 
 
-class Foretold:
+class SpotNoticeProbe:
     """A probe that also listens for its cloud's notice. It is told once: nobody takes it back."""
 
-    def __init__(self, probe: Probe, service: Service, clock: Clock) -> None:
+    def __init__(self, probe: Probe, service: NoticeEndpoint, clock: Clock) -> None:
         self._probe = probe
         self._service = service
         self._clock = clock

@@ -4,29 +4,29 @@ Here stand the fleet, its troubles, the laws that must hold in every run, and wh
 and does stands in its own rooms, and is the same here as anywhere; it must not know that it is simulated.
 """
 
-from neorion.navarch.app.simulation.failure_modes import ILLS, Ill
+from neorion.navarch.app.simulation.failure_modes import ILLS, FailureMode
 from neorion.navarch.app.simulation.html_report import page
-from neorion.navarch.app.simulation.invariants import Laws
-from neorion.navarch.app.simulation.measurements import Ledger, Result
-from neorion.navarch.app.simulation.report import Side, SimulationReport, summary, to_json
+from neorion.navarch.app.simulation.invariants import InvariantChecker
+from neorion.navarch.app.simulation.measurements import RunRecorder, RunResult
+from neorion.navarch.app.simulation.report import SimulationReport, Variant, summary, to_json
 from neorion.navarch.app.simulation.runner import measured, play
-from neorion.navarch.app.simulation.scenario import Blow, Scene, Troubles
+from neorion.navarch.app.simulation.scenario import FailureRates, PlannedFailure, Scenario
 from neorion.navarch.app.simulation.scenario_file import ScenarioFile
-from neorion.navarch.app.simulation.simulated_fleet import Stage
+from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 
 __all__ = [
     "ILLS",
-    "Blow",
-    "Ill",
-    "Laws",
-    "Ledger",
-    "Result",
+    "FailureMode",
+    "FailureRates",
+    "InvariantChecker",
+    "PlannedFailure",
+    "RunRecorder",
+    "RunResult",
+    "Scenario",
     "ScenarioFile",
-    "Scene",
-    "Side",
+    "SimulatedFleet",
     "SimulationReport",
-    "Stage",
-    "Troubles",
+    "Variant",
     "measured",
     "page",
     "play",

@@ -16,9 +16,9 @@ from neorion.capacity.gpu import Remedy, shape_of
 from neorion.capacity.node import IdentityClaim
 from neorion.keel.base import Denied, Duration, Instant, NotFound, Retry
 from neorion.keel.clock import Clock, Rng
-from neorion.navarch.app.simulation.failure_modes import Ill
+from neorion.navarch.app.simulation.failure_modes import FailureMode
 from neorion.navarch.controllers.agent_reports import Registration
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.model import HealthEvent, NodeId, NodeState
 from neorion.navarch.ports import Gpu
 
@@ -38,7 +38,7 @@ _NOBODY: Final = NodeId("")
 
 
 @dataclass(slots=True)
-class Member:
+class SimulatedAgent:
     """One machine's agent, and the truth about the machine."""
 
     machine: FakeMachine
@@ -47,7 +47,7 @@ class Member:
     fit: bool
     node: NodeId = _NOBODY
     batch: int = 0
-    ills: dict[str, Ill] = field(default_factory=dict[str, Ill])
+    ills: dict[str, FailureMode] = field(default_factory=dict[str, FailureMode])
     mute: bool = False
     # Treatments that will turn out not to have helped.
     relapses: int = 0
@@ -64,19 +64,19 @@ class Member:
         )
 
 
-class Crowd:
+class SimulatedAgents:
     """`line` gives the control plane's fleet while it answers, None while it does not."""
 
     def __init__(
-        self, clouds: Sequence[FakeCloud], line: Callable[[], Fleet | None], clock: Clock, rng: Rng
+        self, clouds: Sequence[FakeCloud], line: Callable[[], FleetController | None], clock: Clock, rng: Rng
     ) -> None:
         self._clouds = clouds
         self._line = line
         self._clock = clock
         self._rng = rng
-        self._slots: list[dict[str, Member]] = [{} for _ in range(_SLOTS)]
+        self._slots: list[dict[str, SimulatedAgent]] = [{} for _ in range(_SLOTS)]
         self._tasks = anyio.create_task_group()
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, SimulatedAgent] = {}
         # The share of machines that do not pass their own test when they come up.
         self.unfit = 0.0
 
@@ -86,7 +86,7 @@ class Crowd:
             for cloud in self._clouds:
                 self._tasks.start_soon(cloud.run, partial(self._reside, cloud))
 
-    def strike(self, member: Member, ill: Ill) -> None:
+    def strike(self, member: SimulatedAgent, ill: FailureMode) -> None:
         """Lets it befall the machine now."""
         if ill.gone:
             member.cloud.vanish(member.machine)
@@ -96,7 +96,7 @@ class Crowd:
         member.mute = member.mute or ill.mute
         self._tasks.start_soon(self._last, member, ill)
 
-    async def _last(self, member: Member, ill: Ill) -> None:
+    async def _last(self, member: SimulatedAgent, ill: FailureMode) -> None:
         """What is told of an ill while it lasts, and its end if it passes by itself."""
         gpu = self._rng.randrange(0, len(member.gpus)) if ill.xid else -1
         while not member.machine.ended.is_set():
@@ -114,7 +114,7 @@ class Crowd:
             if ill.name not in member.ills:
                 return
 
-    def _end(self, member: Member, ill: Ill) -> None:
+    def _end(self, member: SimulatedAgent, ill: FailureMode) -> None:
         member.ills.pop(ill.name, None)
         member.mute = any(other.mute for other in member.ills.values()) or member.wakes is not None
 
@@ -128,7 +128,7 @@ class Crowd:
             for index in range(count)
         )
         fit = self._rng.random() >= self.unfit
-        member = Member(machine, cloud, gpus, fit, reboots=machine.reboots)
+        member = SimulatedAgent(machine, cloud, gpus, fit, reboots=machine.reboots)
         slot = self._slots[self._rng.randrange(0, _SLOTS)]
         try:
             await self._register(member)
@@ -146,7 +146,7 @@ class Crowd:
             slot.pop(machine.id, None)
             self.members.pop(machine.id, None)
 
-    async def _register(self, member: Member) -> None:
+    async def _register(self, member: SimulatedAgent) -> None:
         intent = member.machine.intent
         said = Registration(
             IdentityClaim(intent.id, machine=member.machine.id),
@@ -154,17 +154,17 @@ class Crowd:
             instance_type=intent.instance_type,
         )
 
-        async def register(fleet: Fleet) -> None:
+        async def register(fleet: FleetController) -> None:
             member.node = (await fleet.reports.register(said)).id
             fleet.reports.heartbeat(member.node, member.gpus, tested=member.fit)
 
         await self._asked(register)
 
-    async def _report(self, fleet: Fleet, member: Member, event: HealthEvent) -> None:
+    async def _report(self, fleet: FleetController, member: SimulatedAgent, event: HealthEvent) -> None:
         fleet.deck.node(member.node)
         await fleet.reports.report(member.node, member.machine.id, member.batch, [event])
 
-    async def _asked(self, question: Callable[[Fleet], Awaitable[None]]) -> None:
+    async def _asked(self, question: Callable[[FleetController], Awaitable[None]]) -> None:
         """Asks until it is answered: the control plane may be away, or die before it answers."""
         while True:
             fleet = self._line()
@@ -189,7 +189,7 @@ class Crowd:
                 if slot and (fleet := self._line()) is not None:
                     self._beat_all(fleet, list(slot.values()))
 
-    def _beat_all(self, fleet: Fleet, members: list[Member]) -> None:
+    def _beat_all(self, fleet: FleetController, members: list[SimulatedAgent]) -> None:
         heartbeat, repairs = fleet.reports.heartbeat, fleet.deck.book.open_repairs
         for member in members:
             if member.node in repairs or member.wakes is not None:
@@ -201,7 +201,7 @@ class Crowd:
             except NotFound:
                 continue
 
-    def _attend(self, fleet: Fleet, member: Member) -> None:
+    def _attend(self, fleet: FleetController, member: SimulatedAgent) -> None:
         """Orders from the control plane, and reboots that the cloud carried out."""
         now = self._clock.now()
         if member.machine.reboots > member.reboots:
@@ -215,7 +215,7 @@ class Crowd:
             self._treat(member, order.remedy)
             fleet.healer.treated(member.node, order.id)
 
-    def _treat(self, member: Member, remedy: Remedy) -> None:
+    def _treat(self, member: SimulatedAgent, remedy: Remedy) -> None:
         ills = list(member.ills.values())
         for ill in ills:
             if ill.cure.rung <= remedy.rung:
@@ -225,13 +225,13 @@ class Crowd:
                     self._tasks.start_soon(self._return, member, ill)
         member.mute = any(ill.mute for ill in member.ills.values())
 
-    async def _return(self, member: Member, ill: Ill) -> None:
+    async def _return(self, member: SimulatedAgent, ill: FailureMode) -> None:
         await self._clock.sleep(Duration.of(seconds=self._rng.uniform(*_BACK_S)))
         member.relapses -= 1
         if not member.machine.ended.is_set():
             self.strike(member, ill)
 
-    def serving(self, fleet: Fleet) -> int:
+    def serving(self, fleet: FleetController) -> int:
         """Nodes that take work and are well in truth."""
         nodes = fleet.deck.book.nodes
         return sum(

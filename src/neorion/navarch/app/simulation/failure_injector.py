@@ -9,9 +9,9 @@ import anyio
 from neorion.capacity.fake import FakeCloud
 from neorion.keel.base import Duration
 from neorion.keel.sim import Crash, World
-from neorion.navarch.app.simulation.agents import Crowd, Member
-from neorion.navarch.app.simulation.failure_modes import ILLS, Ill
-from neorion.navarch.app.simulation.scenario import Blow, Scene
+from neorion.navarch.app.simulation.agents import SimulatedAgent, SimulatedAgents
+from neorion.navarch.app.simulation.failure_modes import ILLS, FailureMode
+from neorion.navarch.app.simulation.scenario import PlannedFailure, Scenario
 
 _DAY_S: Final = 86_400.0
 # What befalls a whole rack, and what a driver brings.
@@ -22,10 +22,12 @@ _ROLLOUT_S: Final = 3_600.0
 _DOWN_S: Final = (1.0, 120.0)
 
 
-class Storm:
+class FailureInjector:
     """Runs until it is cancelled. `counts` tells what happened how often."""
 
-    def __init__(self, world: World, crowd: Crowd, clouds: Sequence[FakeCloud], scene: Scene) -> None:
+    def __init__(
+        self, world: World, crowd: SimulatedAgents, clouds: Sequence[FakeCloud], scene: Scenario
+    ) -> None:
         self._world = world
         self._crowd = crowd
         self._clouds = clouds
@@ -33,7 +35,7 @@ class Storm:
         self._blows = scene.blows
         self._rng: Random = world.chance("storm")
         self.counts: dict[str, int] = {}
-        self.watchers: list[Callable[[Member, Ill], None]] = []
+        self.watchers: list[Callable[[SimulatedAgent, FailureMode], None]] = []
 
     async def run(self) -> None:
         """Every concern is a process of its own, with exponential times between its events."""
@@ -68,7 +70,7 @@ class Storm:
                     "navarch.*", troubles.kill_at_points, Crash(down), host="controller"
                 )
 
-    def strike(self, member: Member, ill: Ill) -> None:
+    def strike(self, member: SimulatedAgent, ill: FailureMode) -> None:
         self._count(ill.name)
         for watch in self.watchers:
             watch(member, ill)
@@ -79,10 +81,10 @@ class Storm:
             await self._world.sleep(self._rng.expovariate(rate() / _DAY_S))
             await event()
 
-    def _factor(self, ill: Ill) -> float:
+    def _factor(self, ill: FailureMode) -> float:
         return self._troubles.wear if ill.blames_the_machine or ill.mute else self._troubles.bugs
 
-    async def _fall(self, blow: Blow) -> None:
+    async def _fall(self, blow: PlannedFailure) -> None:
         """What was ordered, on the first machines of the fleet or of a rack."""
         await self._world.clock.sleep(blow.at)
         members = [
@@ -95,7 +97,7 @@ class Storm:
 
     # Machines.
 
-    def _strike_one(self, ill: Ill) -> None:
+    def _strike_one(self, ill: FailureMode) -> None:
         members = list(self._crowd.members.values())
         if members:
             member = self._rng.choice(members)
@@ -103,7 +105,7 @@ class Storm:
             if ill.blames_the_machine and self._rng.random() < self._troubles.cascade:
                 self._spread.start_soon(self._cascade, member, ill)
 
-    async def _cascade(self, member: Member, ill: Ill) -> None:
+    async def _cascade(self, member: SimulatedAgent, ill: FailureMode) -> None:
         """From neighbour to neighbour, for as long as chance has it."""
         while True:
             await self._world.sleep(self._rng.uniform(*_SPREAD_S))
@@ -137,7 +139,7 @@ class Storm:
             if not member.machine.ended.is_set():
                 self.strike(member, ill)
 
-    def _rack_of(self, member: Member) -> tuple[str, int]:
+    def _rack_of(self, member: SimulatedAgent) -> tuple[str, int]:
         number = int(member.machine.host.rpartition("-")[2])
         return member.cloud.name, number // self._troubles.rack_size
 

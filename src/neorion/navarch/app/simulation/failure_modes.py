@@ -18,7 +18,7 @@ _MINUTE: Final = Duration.of(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Ill:
+class FailureMode:
     """One kind of fault. `count` is how often the published run saw it.
 
     `kind` is what the agent reports of it, `repeats` how often again while it lasts; None says that it reports nothing. `cure`
@@ -49,16 +49,20 @@ class Ill:
 ILLS: Final = {
     ill.name: ill
     for ill in (
-        Ill("faulty-gpu", 148, EventKind.XID, 79, repeats=_MINUTE * 30),
-        Ill("memory", 72, EventKind.XID, 48, Remedy.RESET_GPU, repeats=_MINUTE * 30),
-        Ill("sram", 19, EventKind.XID, 95, Remedy.RESET_GPU, repeats=_MINUTE * 30),
-        Ill("firmware", 17, EventKind.XID, 119, Remedy.REBOOT, repeats=_MINUTE * 30),
-        Ill("switch", 35, cure=Remedy.NOTHING, mute=True, lasts=_MINUTE * 8),
-        Ill("adapter", 7, EventKind.INFINIBAND, 0, Remedy.REBOOT, {"fatal": 1.0}, repeats=_MINUTE * 10),
-        Ill("hang", 2, cure=Remedy.REBOOT, mute=True),
-        Ill("host-gone", 32, gone=True),
-        Ill("thermal", 6, EventKind.THERMAL, 0, Remedy.REPLACE, {"margin": -1.0}, repeats=_MINUTE * 10),
-        Ill("application", 54, EventKind.XID, 13, Remedy.NOTHING),
-        Ill("collective", 7, EventKind.XID, 31, Remedy.NOTHING),
+        FailureMode("faulty-gpu", 148, EventKind.XID, 79, repeats=_MINUTE * 30),
+        FailureMode("memory", 72, EventKind.XID, 48, Remedy.RESET_GPU, repeats=_MINUTE * 30),
+        FailureMode("sram", 19, EventKind.XID, 95, Remedy.RESET_GPU, repeats=_MINUTE * 30),
+        FailureMode("firmware", 17, EventKind.XID, 119, Remedy.REBOOT, repeats=_MINUTE * 30),
+        FailureMode("switch", 35, cure=Remedy.NOTHING, mute=True, lasts=_MINUTE * 8),
+        FailureMode(
+            "adapter", 7, EventKind.INFINIBAND, 0, Remedy.REBOOT, {"fatal": 1.0}, repeats=_MINUTE * 10
+        ),
+        FailureMode("hang", 2, cure=Remedy.REBOOT, mute=True),
+        FailureMode("host-gone", 32, gone=True),
+        FailureMode(
+            "thermal", 6, EventKind.THERMAL, 0, Remedy.REPLACE, {"margin": -1.0}, repeats=_MINUTE * 10
+        ),
+        FailureMode("application", 54, EventKind.XID, 13, Remedy.NOTHING),
+        FailureMode("collective", 7, EventKind.XID, 31, Remedy.NOTHING),
     )
 }

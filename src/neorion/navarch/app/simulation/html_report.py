@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from neorion.navarch.app.simulation.measurements import Result, Spread
+from neorion.navarch.app.simulation.measurements import Percentiles, RunResult
 from neorion.navarch.app.simulation.plots import Series, bar_plot, line_plot
-from neorion.navarch.app.simulation.report import Side, SimulationReport, broken, span, summary
+from neorion.navarch.app.simulation.report import SimulationReport, Variant, broken, span, summary
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1f2328 }
@@ -40,7 +40,7 @@ def _measures(report: SimulationReport) -> Iterator[tuple[str, ...]]:
         yield (measure, *(lines.get((measure, side.name), "none") for side in report.sides))
 
 
-def _side(side: Side) -> Iterator[str]:
+def _side(side: Variant) -> Iterator[str]:
     first = side.runs[0]
     yield f"<h3>Nodes over time, seed {first.seed}</h3>" + _fleet(first)
     yield "<h3>From a fault to …</h3>" + _table(
@@ -50,7 +50,7 @@ def _side(side: Side) -> Iterator[str]:
     yield "<h3>What happened, and how often</h3>" + bar_plot(_totals(side, "happened"))
 
 
-def _fleet(run: Result) -> str:
+def _fleet(run: RunResult) -> str:
     lines = [
         Series(name, [(one.hours, float(getattr(one, name))) for one in run.samples])
         for name in ("wanted", "active", "well", "down", "machines")
@@ -58,7 +58,7 @@ def _fleet(run: Result) -> str:
     return line_plot(lines, "h")
 
 
-def _spreads(side: Side) -> Iterator[tuple[str, ...]]:
+def _spreads(side: Variant) -> Iterator[tuple[str, ...]]:
     for run in side.runs:
         yield _row(f"detected, seed {run.seed}", run.detection)
         yield _row(f"cordoned, seed {run.seed}", run.cordon)
@@ -66,11 +66,11 @@ def _spreads(side: Side) -> Iterator[tuple[str, ...]]:
             yield _row(f"{remedy} done, seed {run.seed}", spread)
 
 
-def _row(name: str, spread: Spread) -> tuple[str, ...]:
+def _row(name: str, spread: Percentiles) -> tuple[str, ...]:
     return (name, str(spread.count), *map(span, (spread.median, spread.p95, spread.most)))
 
 
-def _totals(side: Side, what: str) -> list[tuple[str, float]]:
+def _totals(side: Variant, what: str) -> list[tuple[str, float]]:
     sums: dict[str, float] = {}
     for run in side.runs:
         for name, value in getattr(run, what).items():

@@ -5,10 +5,10 @@ from typing import Final
 
 from neorion.keel.base import Duration, Finding, Severity
 from neorion.keel.store import Tx
-from neorion.navarch.app.simulation.agents import Member
-from neorion.navarch.app.simulation.failure_modes import Ill
-from neorion.navarch.app.simulation.simulated_fleet import Stage
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.app.simulation.agents import SimulatedAgent
+from neorion.navarch.app.simulation.failure_modes import FailureMode
+from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.pool_size import seats
 from neorion.navarch.model import Node, PoolSpec, RepairStep
@@ -23,10 +23,10 @@ _PROMISED: Final = (RepairStep.CORDONING, RepairStep.BUYING)
 _ROWS_MAX: Final = 500_000
 
 
-class Laws:
+class InvariantChecker:
     """Looks after every step at what changed, and now and then at what takes time."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: SimulatedFleet) -> None:
         self._stage = stage
         self._noted = -1
         self._found: list[Finding] = []
@@ -84,7 +84,7 @@ class Laws:
                 if times > 1:
                     yield _finding("double", intent, f"one intent bought {times} machines")
 
-    def _stray(self, fleet: Fleet) -> Iterator[Finding]:
+    def _stray(self, fleet: FleetController) -> Iterator[Finding]:
         """Counted are only looks at which the clouds answered: nobody can give back what nobody can ask for."""
         book = fleet.deck.book
         known = {node.machine for node in book.nodes.values()}
@@ -110,7 +110,7 @@ class Laws:
 
     # What the scheduler knows.
 
-    def _out_of_service(self, fleet: Fleet, spec: PoolSpec) -> Iterator[Finding]:
+    def _out_of_service(self, fleet: FleetController, spec: PoolSpec) -> Iterator[Finding]:
         """Nodes that served and are closed now, but for those that the pool has too many."""
         book, places = fleet.deck.book, self._stage.work.places
         nodes = book.shelf(spec.name).nodes.values()
@@ -145,7 +145,7 @@ class Laws:
                 _finding("order", node.id, "it is drained first, although there was room for a successor")
             )
 
-    def _room(self, fleet: Fleet, pool: str) -> bool:
+    def _room(self, fleet: FleetController, pool: str) -> bool:
         spec, book = self._stage.scene.specs[pool], fleet.deck.book
         alive = [
             node for node in book.shelf(pool).nodes.values() if not node.state.leaving and not node.spare
@@ -161,11 +161,11 @@ class Laws:
 
     # What befell whom.
 
-    def _remember(self, member: Member, ill: Ill) -> None:
+    def _remember(self, member: SimulatedAgent, ill: FailureMode) -> None:
         if ill.blames_the_machine or ill.mute:
             self._struck.add(member.machine.id)
 
-    def _innocent(self, fleet: Fleet) -> Iterator[Finding]:
+    def _innocent(self, fleet: FleetController) -> Iterator[Finding]:
         """Repaired is only what something befell; an application's error is nothing that befalls a machine."""
         for repair in fleet.deck.book.open_repairs.values():
             node = fleet.deck.book.nodes.get(repair.node)
@@ -174,7 +174,7 @@ class Laws:
 
     # Whether waits explain themselves.
 
-    def _unexplained_waits(self, fleet: Fleet) -> Iterator[Finding]:
+    def _unexplained_waits(self, fleet: FleetController) -> Iterator[Finding]:
         waits: set[str] = set()
         for name, spec in self._stage.scene.specs.items():
             view = fleet.deck.book.view(spec, fleet.deck.started)

@@ -7,9 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from neorion.keel.base import Duration, Instant
-from neorion.navarch.app.simulation.agents import Member
-from neorion.navarch.app.simulation.failure_modes import Ill
-from neorion.navarch.app.simulation.simulated_fleet import Stage
+from neorion.navarch.app.simulation.agents import SimulatedAgent
+from neorion.navarch.app.simulation.failure_modes import FailureMode
+from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 from neorion.navarch.model import Node, NodeState, Purchase, Repair, RepairStep
 
 EVERY: Final = Duration.of(minutes=5)
@@ -27,7 +27,7 @@ class Sample(Struct, frozen=True):
     machines: int
 
 
-class Spread(Struct, frozen=True):
+class Percentiles(Struct, frozen=True):
     """Seconds: how many, the middle, nearly all, all."""
 
     count: int
@@ -36,7 +36,7 @@ class Spread(Struct, frozen=True):
     most: float
 
     @classmethod
-    def of(cls, seconds: list[float]) -> "Spread":
+    def of(cls, seconds: list[float]) -> "Percentiles":
         if not seconds:
             return cls(0, 0.0, 0.0, 0.0)
         # Of few values, nearly all of them is never more than all.
@@ -44,7 +44,7 @@ class Spread(Struct, frozen=True):
         return cls(len(seconds), round(cuts[9], 3), round(cuts[18], 3), round(max(seconds), 3))
 
 
-class Result(Struct, frozen=True):
+class RunResult(Struct, frozen=True):
     """What one run came to. `holds` are minutes of waiting by reason, `broken` the law that ended it, if one did.
 
     `availability` is the share of wanted nodes that served, `goodput` the share that served and were well.
@@ -59,9 +59,9 @@ class Result(Struct, frozen=True):
     purchases: int
     lives: int
     happened: dict[str, int]
-    detection: Spread
-    cordon: Spread
-    repairs: dict[str, Spread]
+    detection: Percentiles
+    cordon: Percentiles
+    repairs: dict[str, Percentiles]
     holds: dict[str, float]
     samples: list[Sample]
     broken: str = ""
@@ -83,10 +83,10 @@ class _Fault:
     reached: set[RepairStep] = field(default_factory=set[RepairStep])
 
 
-class Ledger:
+class RunRecorder:
     """Listens to the control plane and to the storm, and looks at the fleet now and then."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: SimulatedFleet) -> None:
         self._stage = stage
         self._struck: dict[str, _Fault] = {}
         self._times = _Times()
@@ -100,11 +100,11 @@ class Ledger:
             await self._stage.world.clock.sleep(EVERY)
             self._look()
 
-    def result(self, broken: str = "") -> Result:
+    def result(self, broken: str = "") -> RunResult:
         stage, samples = self._stage, self._samples
         wanted = sum(sample.wanted for sample in samples) or 1
         hours = sum(sample.machines for sample in samples) * EVERY.seconds / 3_600
-        return Result(
+        return RunResult(
             seed=stage.world.seed,
             hours=round(stage.world.clock.now().since(self._began).seconds / 3_600, 3),
             availability=round(sum(sample.active for sample in samples) / wanted, 6),
@@ -114,15 +114,15 @@ class Ledger:
             purchases=sum(len(cloud.bought) for cloud in stage.clouds),
             lives=stage.lives,
             happened=dict(sorted(stage.storm.counts.items())),
-            detection=Spread.of(self._times.detection),
-            cordon=Spread.of(self._times.cordon),
-            repairs={remedy: Spread.of(took) for remedy, took in sorted(self._times.repairs.items())},
+            detection=Percentiles.of(self._times.detection),
+            cordon=Percentiles.of(self._times.cordon),
+            repairs={remedy: Percentiles.of(took) for remedy, took in sorted(self._times.repairs.items())},
             holds={code: round(minutes, 1) for code, minutes in sorted(self._times.holds.items())},
             samples=samples,
             broken=broken,
         )
 
-    def _remember(self, member: Member, ill: Ill) -> None:
+    def _remember(self, member: SimulatedAgent, ill: FailureMode) -> None:
         """The first ill since it was last well is what detection is measured from."""
         if member.well:
             # Whatever befell it before has passed by itself, or was healed.

@@ -6,24 +6,24 @@ from statistics import fmean
 import msgspec
 from msgspec import Struct
 
-from neorion.navarch.app.simulation.measurements import Result, Spread
+from neorion.navarch.app.simulation.measurements import Percentiles, RunResult
 
 
-class Side(Struct, frozen=True):
+class Variant(Struct, frozen=True):
     """One configuration and its runs, one for each seed."""
 
     name: str
-    runs: list[Result]
+    runs: list[RunResult]
 
 
 class SimulationReport(Struct, frozen=True):
     """What a simulation came to. With two sides, both saw the same seeds."""
 
     scenario: str
-    sides: list[Side]
+    sides: list[Variant]
 
 
-class Line(Struct, frozen=True):
+class MetricRow(Struct, frozen=True):
     """One measure over all runs of a side: the mean, and the range."""
 
     measure: str
@@ -32,15 +32,15 @@ class Line(Struct, frozen=True):
     range: str
 
 
-def summary(report: SimulationReport) -> list[Line]:
+def summary(report: SimulationReport) -> list[MetricRow]:
     """The measures one after the other, and for each the sides: so they stand below each other."""
-    lines: list[Line] = []
+    lines: list[MetricRow] = []
     for name, value, form in _MEASURES:
         measured = [(side.name, [value(run) for run in side.runs]) for side in report.sides]
         # What nobody had is no news; what one of them had is to be compared.
         if any(any(found) for _, found in measured):
             lines += [
-                Line(name, side, form(fmean(found)), f"{form(min(found))} to {form(max(found))}")
+                MetricRow(name, side, form(fmean(found)), f"{form(min(found))} to {form(max(found))}")
                 for side, found in measured
             ]
     return lines
@@ -50,7 +50,7 @@ def to_json(report: SimulationReport) -> bytes:
     return msgspec.json.format(msgspec.json.encode(report), indent=1)
 
 
-def broken(report: SimulationReport) -> list[tuple[str, Result]]:
+def broken(report: SimulationReport) -> list[tuple[str, RunResult]]:
     return [(side.name, run) for side in report.sides for run in side.runs if run.broken]
 
 
@@ -70,11 +70,11 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _repair(pick: Callable[[Spread], float]) -> Callable[[Result], float]:
+def _repair(pick: Callable[[Percentiles], float]) -> Callable[[RunResult], float]:
     return lambda run: max((pick(one) for one in run.repairs.values()), default=0.0)
 
 
-_MEASURES: Sequence[tuple[str, Callable[[Result], float], Callable[[float], str]]] = (
+_MEASURES: Sequence[tuple[str, Callable[[RunResult], float], Callable[[float], str]]] = (
     ("availability", lambda run: run.availability, _percent),
     ("goodput", lambda run: run.goodput, _percent),
     ("fault to detection, median", lambda run: run.detection.median, span),

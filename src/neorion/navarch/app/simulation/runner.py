@@ -4,10 +4,10 @@ import anyio
 
 from neorion.keel.base import Duration
 from neorion.keel.sim import SimulationLimits, World, simulate
-from neorion.navarch.app.simulation.invariants import Laws
-from neorion.navarch.app.simulation.measurements import Ledger, Result
-from neorion.navarch.app.simulation.scenario import Scene
-from neorion.navarch.app.simulation.simulated_fleet import Stage
+from neorion.navarch.app.simulation.invariants import InvariantChecker
+from neorion.navarch.app.simulation.measurements import RunRecorder, RunResult
+from neorion.navarch.app.simulation.scenario import Scenario
+from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 
 # Bare metal takes half an hour; a fleet that is not up by then is not coming.
 _START = Duration.of(hours=3)
@@ -15,20 +15,20 @@ _START = Duration.of(hours=3)
 _STEPS_MAX = 1_000_000_000
 
 
-async def play(world: World, scene: Scene) -> Stage:
+async def play(world: World, scene: Scenario) -> SimulatedFleet:
     """Builds the fleet, lets the storm loose on it, and sees that everything comes right again."""
-    stage = Stage(world, scene)
+    stage = SimulatedFleet(world, scene)
     await _played(stage, None)
     return stage
 
 
-def measured(scene: Scene, seed: int) -> Result:
+def measured(scene: Scenario, seed: int) -> RunResult:
     """The same, measured from the moment at which the fleet has come up. A law that breaks ends the run, and is told."""
-    ledgers: list[Ledger] = []
+    ledgers: list[RunRecorder] = []
 
     async def scenario(world: World) -> None:
-        stage = Stage(world, scene)
-        ledgers.append(Ledger(stage))
+        stage = SimulatedFleet(world, scene)
+        ledgers.append(RunRecorder(stage))
         await _played(stage, ledgers[0])
 
     limits = SimulationLimits(_STEPS_MAX, _START + scene.span + scene.calm + Duration.of(hours=24))
@@ -36,8 +36,8 @@ def measured(scene: Scene, seed: int) -> Result:
     return ledgers[0].result("" if outcome.ok else str(outcome.error))
 
 
-async def _played(stage: Stage, ledger: Ledger | None) -> None:
-    laws = Laws(stage)
+async def _played(stage: SimulatedFleet, ledger: RunRecorder | None) -> None:
+    laws = InvariantChecker(stage)
     stage.start()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(laws.run)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from neorion.keel.base import Duration
-from neorion.navarch.app.control_plane import Rhythm
+from neorion.navarch.app.control_plane import LoopIntervals
 from neorion.navarch.decide.policy import Policy
 from neorion.navarch.model import PoolSpec
 
@@ -12,7 +12,7 @@ _DAY = Duration.of(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class Troubles:
+class FailureRates:
     """How much goes wrong. Rates are times a day for the whole fleet, chances lie between 0 and 1.
 
     `wear` and `bugs` multiply the published rates of machines' faults and of applications' errors. A `cascade` is the chance
@@ -39,7 +39,7 @@ class Troubles:
 
 
 @dataclass(frozen=True, slots=True)
-class Blow:
+class PlannedFailure:
     """An ill on order: so long after the fleet has come up, on so many machines, of one rack or of any."""
 
     at: Duration
@@ -49,12 +49,12 @@ class Blow:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Scenario:
     """One fleet on fake clouds. Troubles last for `span`; `calm` follows, in which everything must come right again."""
 
     specs: Mapping[str, PoolSpec]
     policies: Mapping[str, Policy]
-    troubles: Troubles = Troubles()
+    troubles: FailureRates = FailureRates()
     span: Duration = field(default=_DAY)
     calm: Duration = field(default=Duration.of(hours=3))
     boot: Duration = field(default=Duration.of(minutes=5))
@@ -63,8 +63,8 @@ class Scene:
     leaves_within: Duration = field(default=Duration.of(minutes=10))
     # Dollars an hour for one machine; 0 is not known.
     price: float = 0.0
-    blows: tuple[Blow, ...] = ()
-    rhythm: Rhythm = field(default_factory=Rhythm)
+    blows: tuple[PlannedFailure, ...] = ()
+    rhythm: LoopIntervals = field(default_factory=LoopIntervals)
 
     @property
     def providers(self) -> list[str]:

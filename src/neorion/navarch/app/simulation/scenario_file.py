@@ -9,15 +9,15 @@ from pydantic import Field
 from neorion.keel.base import Duration, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem, load
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
-from neorion.navarch.app.control_plane import Rhythm
+from neorion.navarch.app.control_plane import LoopIntervals
 from neorion.navarch.app.simulation.failure_modes import ILLS
-from neorion.navarch.app.simulation.scenario import Blow, Scene, Troubles
+from neorion.navarch.app.simulation.scenario import FailureRates, PlannedFailure, Scenario
 
 Rate = Annotated[float, Field(ge=0, le=1_000)]
 Chance = Annotated[float, Field(ge=0, lt=1)]
 
 
-class TroublesModel(Model):
+class FailureRatesModel(Model):
     """How much goes wrong."""
 
     wear: Rate = Field(default=1.0, description="Times the published rate of machines' faults.")
@@ -46,12 +46,12 @@ class TroublesModel(Model):
         default=0.0, description="The chance that it dies at each of its fault points."
     )
 
-    def value(self) -> Troubles:
+    def value(self) -> FailureRates:
         given = self.model_dump(exclude={"lost_answers", "lasting"})
-        return Troubles(**given, lost=self.lost_answers, lasting=self.lasting)
+        return FailureRates(**given, lost=self.lost_answers, lasting=self.lasting)
 
 
-class BlowModel(Model):
+class PlannedFailureModel(Model):
     """An ill on order."""
 
     at: DurationField = Field(description="How long after the fleet has come up.")
@@ -84,24 +84,24 @@ class ScenarioFile(Model):
     work_leaves_within: DurationField = Field(
         default=Duration.of(minutes=10), description="How long work takes to leave a node."
     )
-    troubles: TroublesModel = Field(
-        default_factory=TroublesModel, description="How much goes wrong by chance."
+    troubles: FailureRatesModel = Field(
+        default_factory=FailureRatesModel, description="How much goes wrong by chance."
     )
-    events: tuple[BlowModel, ...] = Field(default=(), description="What goes wrong on order.")
+    events: tuple[PlannedFailureModel, ...] = Field(default=(), description="What goes wrong on order.")
 
     def problems(self) -> Iterable[Problem]:
         for index, blow in enumerate(self.events):
             if self.duration < blow.at:
                 yield Problem(("events", index, "at"), "It comes after the end.", 'Make "duration" longer.')
 
-    def scenes(self, folder: Path, env: Mapping[str, str]) -> dict[str, Scene]:
+    def scenes(self, folder: Path, env: Mapping[str, str]) -> dict[str, Scenario]:
         """By the name of their configuration."""
         return {name: self._scene(folder / name, env) for name in (self.config, self.against) if name}
 
-    def _scene(self, path: Path, env: Mapping[str, str]) -> Scene:
+    def _scene(self, path: Path, env: Mapping[str, str]) -> Scenario:
         file = load(path, ConfigFile, env)
         specs = pool_specs(file)
-        return Scene(
+        return Scenario(
             specs=specs,
             policies=policies_of(specs, path.parent, env),
             troubles=self.troubles.value(),
@@ -110,6 +110,6 @@ class ScenarioFile(Model):
             boot=self.boot,
             leaves_within=self.work_leaves_within,
             price=self.price,
-            blows=tuple(Blow(one.at, one.ill, one.nodes, one.rack) for one in self.events),
-            rhythm=Rhythm(),
+            blows=tuple(PlannedFailure(one.at, one.ill, one.nodes, one.rack) for one in self.events),
+            rhythm=LoopIntervals(),
         )

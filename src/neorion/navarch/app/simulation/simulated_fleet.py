@@ -11,23 +11,29 @@ from neorion.keel.base import Duration
 from neorion.keel.sim import Host, World
 from neorion.keel.store import InlineExecutor, MemoryDisk, open_store
 from neorion.navarch.adapters.null import NoDemand
-from neorion.navarch.adapters.policy_engine import InlineJudge
-from neorion.navarch.app.control_plane import MIGRATIONS, Parts, Plane, Settings, build
-from neorion.navarch.app.simulation.agents import Crowd
-from neorion.navarch.app.simulation.failure_injector import Storm
-from neorion.navarch.app.simulation.fake_scheduler import Workplace
-from neorion.navarch.app.simulation.scenario import Scene
-from neorion.navarch.controllers.context import World as Outside
-from neorion.navarch.controllers.fleet_controller import Fleet
+from neorion.navarch.adapters.policy_engine import InlinePolicyEngine
+from neorion.navarch.app.control_plane import (
+    MIGRATIONS,
+    ControlPlane,
+    ControlPlaneSettings,
+    Dependencies,
+    build,
+)
+from neorion.navarch.app.simulation.agents import SimulatedAgents
+from neorion.navarch.app.simulation.failure_injector import FailureInjector
+from neorion.navarch.app.simulation.fake_scheduler import FakeScheduler
+from neorion.navarch.app.simulation.scenario import Scenario
+from neorion.navarch.controllers.context import Backends as Outside
+from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.model import Node, Purchase, Repair
 
 _TOKEN: Final = "simulated"  # noqa: S105 -- nobody is asked for it
 
 
-class Stage:
+class SimulatedFleet:
     """Everything of one run. `plane` is that of the present life of the control plane, None while it is away."""
 
-    def __init__(self, world: World, scene: Scene) -> None:
+    def __init__(self, world: World, scene: Scenario) -> None:
         self.world = world
         self.scene = scene
         troubles = scene.troubles
@@ -46,24 +52,24 @@ class Stage:
             )
             for name in scene.providers
         ]
-        self.work = Workplace(world.clock, world.chance("work"), scene.leaves_within)
-        self.crowd = Crowd(self.clouds, self._line, world.clock, world.chance("crowd"))
+        self.work = FakeScheduler(world.clock, world.chance("work"), scene.leaves_within)
+        self.crowd = SimulatedAgents(self.clouds, self._line, world.clock, world.chance("crowd"))
         self.crowd.unfit = troubles.unfit
-        self.storm = Storm(world, self.crowd, self.clouds, scene)
-        self.plane: Plane | None = None
+        self.storm = FailureInjector(world, self.crowd, self.clouds, scene)
+        self.plane: ControlPlane | None = None
         self._control = world.host("controller")
         # Is told of every change of a node, a repair or a purchase.
         self.watch: Callable[[Node | Repair | Purchase], None] = lambda _: None
         self.lives = 0
         self.disk = MemoryDisk()
-        self._judge = InlineJudge(scene.policies)
+        self._judge = InlinePolicyEngine(scene.policies)
 
     def start(self) -> None:
         self.world.host("machines").start(self._run_machines)
         self.world.host("controller").start(self._run_plane)
 
     @property
-    def fleet(self) -> Fleet | None:
+    def fleet(self) -> FleetController | None:
         return self._line()
 
     async def settled(self, most: Duration) -> bool:
@@ -86,7 +92,7 @@ class Stage:
             and all(self._complete(fleet, name) for name in self.scene.specs)
         )
 
-    def _complete(self, fleet: Fleet, pool: str) -> bool:
+    def _complete(self, fleet: FleetController, pool: str) -> bool:
         spec, shelf = self.scene.specs[pool], fleet.deck.book.shelf(pool)
         counts: dict[str, int] = {}
         for node in shelf.nodes.values():
@@ -94,7 +100,7 @@ class Stage:
         want = {"active": max(shelf.state.wanted, spec.scaling.least), "spare": spec.scaling.spares}
         return counts == {state: count for state, count in want.items() if count}
 
-    def _line(self) -> Fleet | None:
+    def _line(self) -> FleetController | None:
         return self.plane.fleet if self.plane is not None and self._control.up else None
 
     # The hosts' programs.
@@ -108,10 +114,10 @@ class Stage:
         }
         outside = Outside(providers, self.work, NoDemand(), self._judge)
         rhythm = self.scene.rhythm
-        settings = Settings(dict(self.scene.specs), _TOKEN, autoscale=rhythm.tick, rhythm=rhythm)
+        settings = ControlPlaneSettings(dict(self.scene.specs), _TOKEN, autoscale=rhythm.tick, rhythm=rhythm)
         async with (
             open_store(self.disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineExecutor()) as store,
-            build(settings, outside, Parts(store, host.clock, host.ids, host.rng)) as plane,
+            build(settings, outside, Dependencies(store, host.clock, host.ids, host.rng)) as plane,
         ):
             plane.fleet.deck.watch = self.watch
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.

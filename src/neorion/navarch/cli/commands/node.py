@@ -56,12 +56,12 @@ def describe_command(out: Output, name: str, server: str) -> None:
 def history_command(out: Output, name: str, limit: int, server: str) -> None:
     """Tell the story of a node, also of one that is gone."""
     from neorion.navarch.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.tables import LINES, LineRecord  # noqa: PLC0415 -- as above
+    from neorion.navarch.cli.tables import LINES, HistoryRecord  # noqa: PLC0415 -- as above
     from neorion.navarch.model.gen import navarch_pb as pb  # noqa: PLC0415 -- as above
 
     request = pb.HistoryRequest(subject=name, limit=limit)
     found = ask(out, server, lambda client: client.calls.history(request))
-    out.show([LineRecord.of(one) for one in found.lines], LINES)
+    out.show([HistoryRecord.of(one) for one in found.lines], LINES)
 
 
 @node.command("cordon")

@@ -14,7 +14,7 @@ policy = App("policy", help="Try a health policy before it is in force.")
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class PolicyDifferenceRecord:
     """One event, or one node in the end, that another policy judges differently."""
 
     node: str
@@ -24,7 +24,7 @@ class Replayed:
     after: str
 
 
-REPLAYED: Final[Table[Replayed]] = Table(
+REPLAYED: Final[Table[PolicyDifferenceRecord]] = Table(
     (
         Column("NODE", lambda it: it.node),
         Column("AT", lambda it: it.at, priority=2),
