@@ -17,8 +17,14 @@ from bench.devservers.operator import SPEC
 from bench.devservers.sides import NAMESPACE, together
 from bench.devservers.world import RUNNING, SINCE, pod_of
 from neorion.devservers.controllers.devserver import moment
-from neorion.devservers.decide import FINALIZER, Observed, Settings, decide
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, Body, DevServer, DevServerFlavor
+from neorion.devservers.decide import FINALIZER, Observed, OperatorSettings, decide
+from neorion.devservers.model.kube_types import (
+    FLAVORS,
+    SERVERS,
+    DevServerFlavor,
+    DevServerObject,
+    ServerDeployment,
+)
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import LOOPBACK, PortOffset
 from neorion.keel.clock import SystemClock
@@ -64,13 +70,13 @@ async def furnished(api: Client, size: int, born: str) -> Iterator[Manifest]:
 
 def ours_at_rest(given: Iterator[Manifest]) -> Iterator[Manifest]:
     for one in given:
-        server, pod = msgspec.convert(one["server"], DevServer), msgspec.convert(one["pod"], Pod)
+        server, pod = msgspec.convert(one["server"], DevServerObject), msgspec.convert(one["pod"], Pod)
         seen = Observed(server, msgspec.convert(one["flavor"], DevServerFlavor), pods=(pod,))
-        settings, now = Settings("any"), moment(SystemClock().now())
+        settings, now = OperatorSettings("any"), moment(SystemClock().now())
         # The first look makes the objects, the second sees them.
         made = {body["kind"]: _applied(body) for body in decide(seen, settings, now).objects}
         home = msgspec.convert(made["PersistentVolumeClaim"], PersistentVolumeClaim)
-        body = msgspec.convert(made["Deployment"], Body)
+        body = msgspec.convert(made["Deployment"], ServerDeployment)
         whole = Observed(server, seen.flavor, home, body, (pod,))
         status = msgspec.to_builtins(decide(whole, settings, now).status)
         # One for all of the namespace, which the operator makes.

@@ -14,9 +14,9 @@ import anyio
 import msgspec
 
 from bench.kit import Report
-from neorion.devservers.controllers import Hands, Mirrors, Servers
+from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.decide import Observed, decide
-from neorion.devservers.model.kube_types import SERVERS, DevServer
+from neorion.devservers.model.kube_types import SERVERS, DevServerObject
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Conflict
@@ -52,12 +52,12 @@ def texts(name: str, number: int) -> list[tuple[Kind[Any] | str, bytes]]:
     pod = msgspec.to_builtins(a_pod())
     pod["metadata"] |= {"name": f"{name}-x", "namespace": "bench", "labels": {"devservers.io/server": name}}
     seen = Observed(
-        msgspec.convert(whole, DevServer), a_flavor(), a_claim(), pods=(msgspec.convert(pod, POD.type),)
+        msgspec.convert(whole, DevServerObject), a_flavor(), a_claim(), pods=(msgspec.convert(pod, POD.type),)
     )
     for _ in range(2):
         decision = decide(seen, SETTINGS, NOW)
         whole["status"] = msgspec.to_builtins(decision.status)
-        seen = Observed(msgspec.convert(whole, DevServer), a_flavor(), a_claim(), pods=seen.pods)
+        seen = Observed(msgspec.convert(whole, DevServerObject), a_flavor(), a_claim(), pods=seen.pods)
     made: list[tuple[Kind[Any] | str, Any]] = [(SERVERS, whole), (POD, pod)]
     for manifest in decide(seen, SETTINGS, NOW).objects:
         body = DesiredManifest.of(manifest).stamped(None)
@@ -72,7 +72,7 @@ async def look() -> tuple[float, float]:
     clock, rng = SystemClock(), system_rng()
     api = MemoryApi(MemoryCluster(clock), clock)
     informers = InformerFactory(api, clock, rng)
-    mirrors = Mirrors(informers)
+    mirrors = ClusterCache(informers)
     by_kind: dict[Kind[Any] | str, Informer[Any]] = {
         SERVERS: mirrors.servers,
         POD: mirrors.pods,
@@ -94,8 +94,8 @@ async def look() -> tuple[float, float]:
     mirrors.flavors.hear_all({ObjectKey("", "cpu-small"): a_flavor()}, 1)
     memory = resident_mb() - before
     applier = Applier(api, "bench", informers, NoWrites())
-    hands = Hands(api, applier, EventRecorder(api, "bench", "bench", clock), NoWrites())
-    servers = Servers(mirrors, hands, SETTINGS, clock)
+    hands = Writers(api, applier, EventRecorder(api, "bench", "bench", clock), NoWrites())
+    servers = DevServerController(mirrors, hands, SETTINGS, clock)
     keys = [server.meta.key for server in mirrors.servers]
     began = time.process_time()
     for key in keys:

@@ -23,7 +23,7 @@ from bench.kit import Report
 from bench.peers import Absent
 from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.simulated import SimulatedNodeGroup
@@ -102,7 +102,7 @@ class Eye:
         self.servers.listen(self._count)
         self.services.listen(lambda _before, _after, _lane: self._changed.set())
 
-    def _count(self, _before: DevServer | None, after: DevServer | None, _lane: Priority) -> None:
+    def _count(self, _before: DevServerObject | None, after: DevServerObject | None, _lane: Priority) -> None:
         if after is not None and after.status.phase is Phase.RUNNING:
             self.done.add(after.meta.key)
         self._changed.set()

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import yaml
 
-from neorion.devservers.app import Plan, build
+from neorion.devservers.app import OperatorOptions, build
 from neorion.devservers.decide import HOME_DELETE_AFTER, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, DevServer
+from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, DevServerObject
 from neorion.devservers.testing import SETTINGS
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration
@@ -94,18 +94,18 @@ class Room:
         )
         return whole
 
-    async def create(self, name: str, flavor: str, **spec: Any) -> DevServer:
+    async def create(self, name: str, flavor: str, **spec: Any) -> DevServerObject:
         whole = {"flavor": flavor, "persistentHomeSize": "1Gi", **spec}
         made = {"metadata": {"name": name, "namespace": self.namespace}, "spec": whole}
         return await self.api.create(SERVERS, made)
 
-    async def change(self, name: str, **spec: Any) -> DevServer:
+    async def change(self, name: str, **spec: Any) -> DevServerObject:
         return await self.api.patch(SERVERS, name, MergePatch({"spec": spec}), self.namespace)
 
     async def delete(self, name: str) -> None:
         await self.api.delete(SERVERS, name, self.namespace)
 
-    def server(self, name: str) -> DevServer | None:
+    def server(self, name: str) -> DevServerObject | None:
         return self.servers.get(ObjectKey(self.namespace, name))
 
     def home(self, name: str) -> PersistentVolumeClaim | None:
@@ -155,7 +155,7 @@ class Room:
                 ):
                     await CLOCK.sleep(Duration.of(ms=20))
 
-    async def until_phase(self, name: str, *phases: Phase) -> DevServer:
+    async def until_phase(self, name: str, *phases: Phase) -> DevServerObject:
         """In this phase, of the newest wish; and whatever was so by then is known."""
 
         def reached() -> bool:
@@ -248,7 +248,7 @@ class Tap(Transport):
 
 
 def operator(api: KubeApi, namespace: str, identity: str = "one", clock: Clock = CLOCK) -> Operator:
-    plan = Plan(SETTINGS, namespace, identity, scope=namespace)
+    plan = OperatorOptions(SETTINGS, namespace, identity, scope=namespace)
     return build(api, plan, clock, RNG)
 
 
@@ -265,5 +265,5 @@ async def operating(
         stopping.set()
 
 
-def owned_by(thing: KubeObject, server: DevServer) -> bool:
+def owned_by(thing: KubeObject, server: DevServerObject) -> bool:
     return any(owner.uid == server.meta.uid for owner in thing.meta.owners)

@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
-from neorion.devservers.client import Fleet
+from neorion.devservers.client import DevServerApi
 from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import ConditionType, Deadline, DevServerStatus, Phase, StopReason
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, Body
+from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, ServerDeployment
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration, NotFound
@@ -121,7 +121,7 @@ async def test_a_server_whose_time_is_over_rests_then_goes_and_last_goes_its_hom
 async def test_extensions_add_up_however_close_they_come(fleet_api: Client, room: Room):
     """Without an operator: none of them waits until the status tells of the one before."""
     server = await room.create("mydev", await room.flavor("small"), lifecycle={"timeToLive": "2h"})
-    fleet = Fleet(fleet_api, room.namespace, CLOCK)
+    fleet = DevServerApi(fleet_api, room.namespace, CLOCK)
     since = fleet.now()
     deadline = Deadline(time=since + timedelta(hours=2), reason=StopReason.EXPIRED)
     status = DevServerStatus(
@@ -192,7 +192,7 @@ async def test_what_somebody_changed_behind_the_operator_is_repaired(fleet_api: 
         await room.create("mydev", await room.flavor("small"))
         await room.until_phase("mydev", Phase.RUNNING)
 
-        def repaired(vandalized: Body) -> bool:
+        def repaired(vandalized: ServerDeployment) -> bool:
             body = room.bodies.get(vandalized.meta.key)
             if body is None or body.meta.resource_version == vandalized.meta.resource_version:
                 return False

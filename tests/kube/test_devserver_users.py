@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle, carry_out, plan
-from neorion.devservers.adapters.users import UserRequest, Users
+from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.decide.tenant import tenant_manifests
 from neorion.devservers.model.kube_types import USERS
 from neorion.devservers.model.user import DevServerUserSpec, UserPhase
@@ -35,8 +35,8 @@ async def admin(own_cluster: Cluster) -> AsyncGenerator[Client]:
     async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
         await Installer(client).install(bundle(Overlay.LOCAL))
         yield client
-        for user in await Users(client).all():
-            await Users(client).remove(user.name, PATIENCE, with_homes=True)
+        for user in await TenantManager(client).all():
+            await TenantManager(client).remove(user.name, PATIENCE, with_homes=True)
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def controller(admin: Client) -> Client:
 
 
 async def add(admin: Client, name: str, *keys: str) -> None:
-    await Users(admin).add(name, UserRequest(keys=keys or None))
-    await Users(admin).wait_provisioned(name, PATIENCE)
+    await TenantManager(admin).add(name, UserRequest(keys=keys or None))
+    await TenantManager(admin).wait_provisioned(name, PATIENCE)
 
 
 async def until(done: Callable[[], Awaitable[bool]]) -> None:
@@ -71,15 +71,15 @@ async def test_a_user_is_provisioned_suspended_resumed_and_removed(admin: Client
             await ann.create(NAMESPACE, {"metadata": {"name": "test"}})
 
         first = (await admin.get(SERVICE_ACCOUNT, "user-ann", "dev-ann")).meta.uid
-        await Users(admin).suspend("ann", suspended=True)
-        await Users(admin).wait_provisioned("ann", PATIENCE)
+        await TenantManager(admin).suspend("ann", suspended=True)
+        await TenantManager(admin).wait_provisioned("ann", PATIENCE)
         assert (await admin.get(USERS, "ann")).status.phase is UserPhase.SUSPENDED
         with pytest.raises(NotFound):
             await admin.get(SERVICE_ACCOUNT, "user-ann", "dev-ann")
         with pytest.raises(Denied):
             await ann.list(POD, "dev-ann")
-        await Users(admin).suspend("ann", suspended=False)
-        await Users(admin).wait_provisioned("ann", PATIENCE)
+        await TenantManager(admin).suspend("ann", suspended=False)
+        await TenantManager(admin).wait_provisioned("ann", PATIENCE)
         # Tokens are bound to the account, and this is another one.
         assert (await admin.get(SERVICE_ACCOUNT, "user-ann", "dev-ann")).meta.uid != first
 
@@ -123,12 +123,12 @@ async def test_a_user_from_before_there_were_objects_keeps_their_rights_and_beco
         # Seen after the other, so it has been looked at by then.
         await add(admin, "ann")
         assert await admin.get(SERVICE_ACCOUNT, "user-old", "dev-old")
-        assert {one.name: one.state for one in await Users(admin).all()} == {
+        assert {one.name: one.state for one in await TenantManager(admin).all()} == {
             "ann": "Provisioned",
             "old": "Unmanaged",
         }
-        await Users(admin).refresh("old")
-        await Users(admin).wait_provisioned("old", PATIENCE)
+        await TenantManager(admin).refresh("old")
+        await TenantManager(admin).wait_provisioned("old", PATIENCE)
         assert (await admin.get(USERS, "old")).status.phase is UserPhase.PROVISIONED
 
 
@@ -137,7 +137,7 @@ async def test_a_namespace_that_is_not_the_users_is_not_taken_over(admin: Client
     await admin.create(USERS, {"metadata": {"name": "team"}, "spec": {}})
     async with provisioning(controller, SYSTEM):
         with pytest.raises(Conflict, match="exists and is not that of the user team"):
-            await Users(admin).wait_provisioned("team", PATIENCE)
+            await TenantManager(admin).wait_provisioned("team", PATIENCE)
     with pytest.raises(NotFound):
         await admin.get(SERVICE_ACCOUNT, "user-team", "dev-team")
     await admin.delete(USERS, "team")
@@ -145,9 +145,9 @@ async def test_a_namespace_that_is_not_the_users_is_not_taken_over(admin: Client
 
 
 async def test_without_a_controller_it_is_said_what_to_do(admin: Client):
-    await Users(admin).add("late", UserRequest())
+    await TenantManager(admin).add("late", UserRequest())
     with pytest.raises(Deadline, match="no user controller has taken it up") as told:
-        await Users(admin).wait_provisioned("late", Duration.of(seconds=1))
+        await TenantManager(admin).wait_provisioned("late", Duration.of(seconds=1))
     assert "devctl install" in told.value.hint
     assert "--container user-controller" in told.value.hint
 

@@ -11,10 +11,10 @@ import anyio
 import pytest
 from msgspec import structs
 
-from neorion.devservers.adapters.install import GUARDS, Images, Installer, Outcome, Overlay, bundle
+from neorion.devservers.adapters.install import GUARDS, ChangeType, ImageOverrides, Installer, Overlay, bundle
 from neorion.devservers.adapters.install.bundle import rendered
 from neorion.devservers.adapters.install.resource_kinds import kind_of
-from neorion.devservers.adapters.users import UserRequest, Users
+from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.cli import app
 from neorion.devservers.model.kube_types import FLAVORS, SERVERS
 from neorion.devservers.model.user import UserQuota
@@ -49,8 +49,8 @@ async def client(own_cluster: Cluster) -> AsyncGenerator[Client]:
 async def installer(client: Client) -> AsyncGenerator[Installer]:
     """Of a cluster that has nothing of it before and after."""
     yield Installer(client)
-    for user in await Users(client).all():
-        await Users(client).remove(user.name, A_MINUTE, with_homes=True)
+    for user in await TenantManager(client).all():
+        await TenantManager(client).remove(user.name, A_MINUTE, with_homes=True)
     with suppress(UnknownKind):
         for server in (await client.list(SERVERS)).items:
             await client.delete(SERVERS, server.meta.name, server.meta.namespace)
@@ -60,7 +60,7 @@ async def installer(client: Client) -> AsyncGenerator[Installer]:
     await Installer(client).uninstall(purge=True, patience=A_MINUTE)
 
 
-def outcomes(steps: Any) -> set[Outcome]:
+def outcomes(steps: Any) -> set[ChangeType]:
     return {step.outcome for step in steps}
 
 
@@ -113,27 +113,27 @@ async def test_everything_is_there_after_the_first_time_and_nothing_happens_at_t
     client: Client, installer: Installer
 ):
     planned = await installer.plan(LOCAL)
-    assert outcomes(planned) == {Outcome.CREATED}
+    assert outcomes(planned) == {ChangeType.CREATED}
     with pytest.raises(UnknownKind):
         await client.list(SERVERS)
     assert await installer.install(LOCAL) == planned
     assert (await client.get(DEPLOYMENT, *reversed(OPERATOR))).spec.replicas == 2
     versions = (await client.get(DEPLOYMENT, *reversed(OPERATOR))).meta.generation
-    assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
+    assert outcomes(await installer.install(LOCAL)) == {ChangeType.UNCHANGED}
     assert (await client.get(DEPLOYMENT, *reversed(OPERATOR))).meta.generation == versions
 
 
 async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluster_lacks(
     client: Client, installer: Installer
 ):
-    cloud = bundle(Overlay.AWS, Images("registry.example/operator:1"), "fs-1")
+    cloud = bundle(Overlay.AWS, ImageOverrides("registry.example/operator:1"), "fs-1")
     steps = await installer.install(cloud)
-    left = {step.kind for step in steps if step.outcome is Outcome.LEFT_OUT}
+    left = {step.kind for step in steps if step.outcome is ChangeType.LEFT_OUT}
     assert left <= {"ServiceMonitor", "PrometheusRule"}
     assert len((await client.list(FLAVORS)).items) == 8
     # A price is the cluster's own, whatever an upgrade brings.
     await client.patch(FLAVORS, "p3.2xlarge", MergePatch({"spec": {"price": {"perHour": "1.00"}}}))
-    assert outcomes(await installer.install(cloud)) == {Outcome.UNCHANGED, Outcome.LEFT_OUT}
+    assert outcomes(await installer.install(cloud)) == {ChangeType.UNCHANGED, ChangeType.LEFT_OUT}
     price = (await client.get(FLAVORS, "p3.2xlarge")).spec.price
     assert (price.per_hour if price else None) == "1.00"
 
@@ -154,13 +154,13 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
     await client.create(FLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
     server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "mine"}}
     made = await client.create(SERVERS, server)
-    steps = await installer.install(bundle(Overlay.LOCAL, Images("devservers-operator:next")))
-    news = {(step.name, step.outcome) for step in steps if step.outcome is not Outcome.UNCHANGED}
+    steps = await installer.install(bundle(Overlay.LOCAL, ImageOverrides("devservers-operator:next")))
+    news = {(step.name, step.outcome) for step in steps if step.outcome is not ChangeType.UNCHANGED}
     assert news == {
-        ("devservers.devservers.io", Outcome.CHANGED),
-        ("of-an-older-version", Outcome.REMOVED),
-        ("devservers-operator", Outcome.CHANGED),
-        ("devservers-bastion", Outcome.CHANGED),
+        ("devservers.devservers.io", ChangeType.CHANGED),
+        ("of-an-older-version", ChangeType.REMOVED),
+        ("devservers-operator", ChangeType.CHANGED),
+        ("devservers-bastion", ChangeType.CHANGED),
     }
     assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
     assert await client.get(FLAVORS, "mine")
@@ -202,7 +202,7 @@ async def test_what_the_server_refuses_leaves_nothing_behind(client: Client, ins
 async def test_who_may_not_install_changes_nothing(client: Client, installer: Installer):
     with pytest.raises(Denied):
         await Installer(client.acting_as("mallory", ["system:authenticated"])).install(LOCAL)
-    assert outcomes(await installer.plan(LOCAL)) == {Outcome.CREATED}
+    assert outcomes(await installer.plan(LOCAL)) == {ChangeType.CREATED}
 
 
 async def test_a_change_by_somebody_else_is_not_lost_without_a_word(client: Client, installer: Installer):
@@ -224,15 +224,15 @@ async def test_what_kubectl_applied_is_found_unchanged_and_an_edit_of_it_is_not(
     for manifest in LOCAL:
         kind = kind_of(manifest)
         await client.apply(kind.raw, manifest, "kubectl", force=True)
-    assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
+    assert outcomes(await installer.install(LOCAL)) == {ChangeType.UNCHANGED}
     edited = {**manifest_of("ValidatingAdmissionPolicy", "devservers-secrets")}
     edited["spec"] = {**edited["spec"], "failurePolicy": "Ignore"}
     await client.apply(kind_of(edited).raw, edited, "kubectl", force=True)
     with pytest.raises(Conflict) as refused:
         await installer.install(LOCAL)
     assert refused.value.code == "devservers.edited"
-    assert Outcome.CHANGED in outcomes(await installer.install(LOCAL, force=True))
-    assert outcomes(await installer.install(LOCAL)) == {Outcome.UNCHANGED}
+    assert ChangeType.CHANGED in outcomes(await installer.install(LOCAL, force=True))
+    assert outcomes(await installer.install(LOCAL)) == {ChangeType.UNCHANGED}
 
 
 async def test_an_installation_that_is_just_leaving_is_not_taken_for_one_that_stands(
@@ -282,13 +282,13 @@ async def test_an_operator_that_does_not_come_is_told(client: Client, installer:
 
 
 async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Client, installer: Installer):
-    users = Users(client)
+    users = TenantManager(client)
     with pytest.raises(NotFound, match="does not know development servers"):
         await users.add("ann", UserRequest())
     await installer.install(LEAST)
-    assert outcomes(await users.add("ann", UserRequest())) == {Outcome.CREATED}
-    assert outcomes(await users.add("ann", UserRequest())) == {Outcome.UNCHANGED}
-    assert outcomes(await users.add("ann", UserRequest(UserQuota(servers=2)))) == {Outcome.CHANGED}
+    assert outcomes(await users.add("ann", UserRequest())) == {ChangeType.CREATED}
+    assert outcomes(await users.add("ann", UserRequest())) == {ChangeType.UNCHANGED}
+    assert outcomes(await users.add("ann", UserRequest(UserQuota(servers=2)))) == {ChangeType.CHANGED}
     await provision(client, "ann")
     (ann,) = await users.all()
     assert (ann.name, ann.namespace, ann.servers, ann.homes) == ("ann", "dev-ann", 0, 0)
@@ -306,7 +306,7 @@ async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Clien
 
 async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client, installer: Installer):
     await installer.install(LEAST)
-    users = Users(client)
+    users = TenantManager(client)
     await provision(client, "bob")
     meta = {"name": "box", "namespace": "dev-bob"}
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -325,7 +325,7 @@ async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
     client: Client, installer: Installer
 ):
     await installer.install(LEAST)
-    users = Users(client)
+    users = TenantManager(client)
     await provision(client, "ann")
     token = await users.token("ann", Duration.of(minutes=10))
     known = structs.replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))
@@ -348,14 +348,14 @@ async def test_a_namespace_that_is_somebody_elses_is_not_taken_over(client: Clie
     await installer.install(LEAST)
     await client.create(NAMESPACE, {"metadata": {"name": "dev-team"}})
     with pytest.raises(Conflict, match="not that of a user team"):
-        await Users(client).add("team", UserRequest())
+        await TenantManager(client).add("team", UserRequest())
     await client.delete(NAMESPACE, "dev-team")
 
 
 @pytest.mark.parametrize("name", ["Ann", "ann.smith", "ann@example.com", "-ann", "a" * 60, "", "../x"])
 async def test_a_name_that_cannot_be_a_namespace_is_refused(client: Client, name: str):
     with pytest.raises(Invalid, match="cannot be the name of a user"):
-        await Users(client).add(name, UserRequest())
+        await TenantManager(client).add(name, UserRequest())
 
 
 @pytest.mark.usefixtures("anyio_backend", "installer")

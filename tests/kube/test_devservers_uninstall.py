@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Installer, Overlay, bundle
-from neorion.devservers.adapters.users import UserRequest, Users
+from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.cli import app
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Duration, NotFound
@@ -41,7 +41,7 @@ async def guards(client: Client) -> set[str]:
 
 
 async def test_users_are_held_by_the_guards_until_the_last_of_them_is_gone(client: Client):
-    installer, users = Installer(client), Users(client)
+    installer, users = Installer(client), TenantManager(client)
     await installer.install(LOCAL)
     await provision(client, "ann")
     all_guards = await guards(client)
@@ -59,7 +59,7 @@ async def test_users_are_held_by_the_guards_until_the_last_of_them_is_gone(clien
 
 
 async def test_nobody_is_given_rights_where_nothing_holds_them(client: Client):
-    installer, users = Installer(client), Users(client)
+    installer, users = Installer(client), TenantManager(client)
     await installer.install(LOCAL)
     await installer.uninstall(patience=A_MINUTE)
     with pytest.raises(Conflict) as unguarded:

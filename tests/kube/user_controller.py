@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, contextmanager
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from neorion.devservers.adapters.host_keys import Keymaker
-from neorion.devservers.adapters.users import UserRequest, Users
+from neorion.devservers.adapters.host_keys import HostKeyGenerator
+from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.app.user_controller import UserPlan, build_user_controller
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
@@ -22,7 +22,7 @@ PATIENCE = Duration.of(minutes=2)
 async def provisioning(client: Client, namespace: str = "kube-system") -> AsyncGenerator[None]:
     """Users are provisioned while the block lasts. The lease and the bastion's keys are kept in `namespace`."""
     plan = UserPlan("test", namespace)
-    controller = build_user_controller(client, plan, SystemClock(), system_rng(), Keymaker())
+    controller = build_user_controller(client, plan, SystemClock(), system_rng(), HostKeyGenerator())
     stopping = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(controller.run, stopping)
@@ -33,7 +33,7 @@ async def provisioning(client: Client, namespace: str = "kube-system") -> AsyncG
 async def provision(client: Client, name: str, quota: UserQuota | None = None) -> None:
     """A user with this quota, ready to work."""
     async with provisioning(client):
-        users = Users(client)
+        users = TenantManager(client)
         await users.add(name, UserRequest(quota or UserQuota()))
         await users.wait_provisioned(name, PATIENCE)
 

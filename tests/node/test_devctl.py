@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.devservers.client import DevServer, Where
+from neorion.devservers.client import DevServer, KubeSelection
 from neorion.devservers.model import Phase
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.kube.streams import ExecResult
@@ -232,7 +232,7 @@ def test_what_the_operator_refuses_is_told_in_its_words(devctl: Devctl, box: str
 
 def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box: str, tmp_path: Path):
     del box
-    where: Where = {"namespace": devctl.namespace, "kubeconfig": devctl.cluster.kubeconfig}
+    where: KubeSelection = {"namespace": devctl.namespace, "kubeconfig": devctl.cluster.kubeconfig}
     (tmp_path / "script").write_text("echo from the script")
     with DevServer.create("block", flavor="cpu-small", home_size="1Gi", time="1h", **where) as server:
         server.copy_to(tmp_path / "script", "script")

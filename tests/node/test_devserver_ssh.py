@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.devservers.decide import PROBE, Source, read
+from neorion.devservers.decide import PROBE, ActivitySource, read
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
 from tests.node.devctl_terminal import LONG_WORK, Person
@@ -97,7 +97,7 @@ def test_ssh_leads_into_any_image_with_the_users_own_client(devctl: Devctl, keyr
     person.see("ssh=yes")
     seen = read(devctl.good("exec", image, "--", "sh", "-c", PROBE))
     assert seen is not None
-    assert {Source.SESSION, Source.TERMINAL} <= {source for source, _ in seen.ages}
+    assert {ActivitySource.SESSION, ActivitySource.TERMINAL} <= {source for source, _ in seen.ages}
     person.type(LONG_WORK)
     person.see("begun")
     person.type("\x03")

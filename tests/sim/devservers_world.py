@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio
 
-from neorion.devservers.app import Plan, build
+from neorion.devservers.app import OperatorOptions, build
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
@@ -80,7 +80,7 @@ def _day(home: dict[str, Any] | None) -> str | None:
 
 
 async def operator(host: Host, api: KubeApi, identity: str) -> None:
-    plan = Plan(SETTINGS, HOME, identity, tenure=TENURE)
+    plan = OperatorOptions(SETTINGS, HOME, identity, tenure=TENURE)
     await build(api, plan, host.clock, host.rng).run(anyio.Event())
 
 

@@ -11,7 +11,7 @@ from neorion.devservers.controllers import devserver
 from neorion.devservers.decide import FINALIZER, HOME_DELETE_AFTER, Observed, home_name
 from neorion.devservers.decide import server as decide_server
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServer
+from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServerObject
 from neorion.keel.base import Duration
 from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.core import CLAIM, POD
@@ -173,13 +173,13 @@ def test_a_home_whose_retention_is_forgotten_is_found(monkeypatch: pytest.Monkey
 def test_a_server_let_go_before_its_home_is_marked_is_found(monkeypatch: pytest.MonkeyPatch):
     """The mark is lost with whoever dies between the two."""
 
-    async def hasty(self: devserver.Servers, seen: Observed) -> DevServer:
+    async def hasty(self: devserver.DevServerController, seen: Observed) -> DevServerObject:
         if seen.server.meta.deleted is None:
             return await owned(self, seen)
         return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=False)
 
-    owned = devserver.Servers._own
-    monkeypatch.setattr(devserver.Servers, "_own", hasty)
+    owned = devserver.DevServerController._own
+    monkeypatch.setattr(devserver.DevServerController, "_own", hasty)
     ends = (simulate(partial(lifetime, point=EVERY_WRITE[1], crash_at=at), 0) for at in range(1, 60))
     failure = next(end.error for end in ends if not end.ok)
     assert "HOME_DELETE_AFTER in kept.meta.annotations" in "".join(format_exception(failure))

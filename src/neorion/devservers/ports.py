@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.kube import ObjectKey
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
 
 
-class Looker(Protocol):
+class ActivityProber(Protocol):
     """Looks into the pods of servers."""
 
     async def look(self, pod: ObjectKey) -> str:
@@ -24,7 +24,7 @@ class Looker(Protocol):
         ...
 
 
-class Crier(Protocol):
+class TerminalNotifier(Protocol):
     """Speaks to whoever sits at a terminal of a server."""
 
     async def tell(self, pod: ObjectKey, text: str) -> None:
@@ -32,7 +32,7 @@ class Crier(Protocol):
         ...
 
 
-class Hook(Protocol):
+class AlertHook(Protocol):
     """Somebody outside who wants to hear of every warning."""
 
     async def send(self, alert: Alert) -> None:
@@ -48,7 +48,7 @@ class HostKey:
     public: str
 
 
-class Keys(Protocol):
+class HostKeyFactory(Protocol):
     """Makes keys from real chance."""
 
     def host_key(self) -> HostKey: ...
@@ -80,10 +80,10 @@ class ServerConnections(Protocol):
         ...
 
 
-class Tally(Protocol):
+class OperatorMetrics(Protocol):
     """Counts what happens outside the API, and the servers themselves."""
 
-    def oversee(self, servers: Iterable[DevServer]) -> None:
+    def oversee(self, servers: Iterable[DevServerObject]) -> None:
         """All servers there are, to be gone through whenever somebody asks for figures."""
         ...
 
@@ -96,10 +96,10 @@ class Tally(Protocol):
         ...
 
 
-class Untallied:
+class NullOperatorMetrics:
     """Counts nothing."""
 
-    def oversee(self, servers: Iterable[DevServer]) -> None:
+    def oversee(self, servers: Iterable[DevServerObject]) -> None:
         """Nobody asked."""
 
     def looked(self, *, well: bool) -> None:
@@ -109,4 +109,4 @@ class Untallied:
         """Nobody asked."""
 
 
-UNTALLIED = Untallied()
+UNTALLIED = NullOperatorMetrics()

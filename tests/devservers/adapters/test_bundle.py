@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from neorion.devservers.adapters.install import KINDS, PART_OF, Images, Overlay, bundle, kind_of
+from neorion.devservers.adapters.install import KINDS, PART_OF, ImageOverrides, Overlay, bundle, kind_of
 from neorion.devservers.app.config import OperatorFile
 from neorion.devservers.model.flavor import GPUS
 from neorion.keel.base import Invalid
@@ -18,7 +18,7 @@ IMAGE = "registry.example/devservers-operator:1"
 
 
 def whole(overlay: Overlay) -> tuple[Any, ...]:
-    return bundle(overlay, Images(IMAGE), "fs-1" if overlay is Overlay.AWS else "")
+    return bundle(overlay, ImageOverrides(IMAGE), "fs-1" if overlay is Overlay.AWS else "")
 
 
 def named(manifests: tuple[Any, ...], kind: str, name: str) -> Any:
@@ -110,7 +110,7 @@ def test_the_cloud_brings_volumes_gpus_and_monitoring():
     assert classes["devservers-shared"]["parameters"]["fileSystemId"] == "fs-1"
     assert named(manifests, "DevServerFlavor", "p4d.24xlarge")
     assert named(manifests, "ServiceMonitor", "devservers-operator")
-    without = bundle(Overlay.AWS, Images(IMAGE))
+    without = bundle(Overlay.AWS, ImageOverrides(IMAGE))
     assert "devservers-shared" not in {one["metadata"]["name"] for one in without}
 
 
@@ -123,7 +123,7 @@ def test_the_operators_file_is_one_that_the_operator_understands(overlay: Overla
     assert file.autoscaled is (overlay is Overlay.AWS)
 
 
-def tools(images: Images) -> str:
+def tools(images: ImageOverrides) -> str:
     """What the operator reads as the image of its tools."""
     (container,) = named(bundle(Overlay.LOCAL, images), "Deployment", "devservers-operator")["spec"][
         "template"
@@ -135,20 +135,20 @@ def tools(images: Images) -> str:
 @pytest.mark.parametrize(
     ("images", "wanted"),
     [
-        (Images(), "devserver-tools:dev"),
+        (ImageOverrides(), "devserver-tools:dev"),
         (
-            Images("registry.example:5000/team/devservers-operator:7"),
+            ImageOverrides("registry.example:5000/team/devservers-operator:7"),
             "registry.example:5000/team/devserver-tools:7",
         ),
-        (Images("registry.example:5000/operator"), "registry.example:5000/devserver-tools"),
-        (Images("operator:7", "mine/tools:3"), "mine/tools:3"),
-        (Images("operator@sha256:00", "mine/tools:3"), "mine/tools:3"),
-        (Images("operator@sha256:00", ssh=False), ""),
-        (Images(ssh=False), ""),
+        (ImageOverrides("registry.example:5000/operator"), "registry.example:5000/devserver-tools"),
+        (ImageOverrides("operator:7", "mine/tools:3"), "mine/tools:3"),
+        (ImageOverrides("operator@sha256:00", "mine/tools:3"), "mine/tools:3"),
+        (ImageOverrides("operator@sha256:00", ssh=False), ""),
+        (ImageOverrides(ssh=False), ""),
     ],
 )
 def test_the_tools_for_ssh_are_those_built_beside_the_operator_unless_somebody_says_otherwise(
-    images: Images, wanted: str, tmp_path: Path
+    images: ImageOverrides, wanted: str, tmp_path: Path
 ):
     assert tools(images) == wanted
     text = named(bundle(Overlay.LOCAL, images), "ConfigMap", "devservers-operator")["data"]["operator.yaml"]
@@ -159,13 +159,13 @@ def test_the_tools_for_ssh_are_those_built_beside_the_operator_unless_somebody_s
 
 def test_tools_that_cannot_be_found_or_are_not_wanted_are_asked_about():
     with pytest.raises(Invalid, match="does not say which tools"):
-        bundle(Overlay.LOCAL, Images("operator@sha256:00"))
+        bundle(Overlay.LOCAL, ImageOverrides("operator@sha256:00"))
     with pytest.raises(Invalid, match="it is left out"):
-        bundle(Overlay.LOCAL, Images(tools="mine/tools:3", ssh=False))
+        bundle(Overlay.LOCAL, ImageOverrides(tools="mine/tools:3", ssh=False))
 
 
 def test_what_was_read_once_is_not_changed_by_who_used_it():
-    assert bundle(Overlay.LOCAL, Images(IMAGE)) != bundle(Overlay.LOCAL)
+    assert bundle(Overlay.LOCAL, ImageOverrides(IMAGE)) != bundle(Overlay.LOCAL)
     assert bundle(Overlay.LOCAL) == bundle(Overlay.LOCAL)
 
 
@@ -200,8 +200,8 @@ def test_the_image_holds_the_versions_that_were_tested():
 
 @pytest.mark.parametrize("overlay", Overlay)
 def test_the_guards_know_kueue_by_the_account_it_has(overlay: Overlay):
-    ours = str(bundle(overlay, Images(IMAGE)))
-    theirs = str(bundle(overlay, Images(IMAGE), kueue="batch/queues"))
+    ours = str(bundle(overlay, ImageOverrides(IMAGE)))
+    theirs = str(bundle(overlay, ImageOverrides(IMAGE), kueue="batch/queues"))
     assert "kueue-system" in ours
     assert "kueue-system" not in theirs
     account = "system:serviceaccount:{}"

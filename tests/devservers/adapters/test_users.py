@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from neorion.devservers.adapters.users import kubeconfig
-from neorion.devservers.decide.manifests import Identity, service
+from neorion.devservers.decide.manifests import OwnerIdentity, service
 from neorion.devservers.decide.tenant import checked_quota, quota_of, tenant_manifests
 from neorion.devservers.model import DevServerSpec
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota
@@ -77,7 +77,9 @@ def test_ssh_is_let_in_where_it_listens(tools: str):
     (policy,) = of_kind("NetworkPolicy")
     open_ports = {port["port"] for rule in policy["spec"]["ingress"] for port in rule.get("ports", ())}
     made = service(
-        Identity("mydev", "dev-ann", "1"), DevServerSpec(flavor="x"), replace(SETTINGS, tools_image=tools)
+        OwnerIdentity("mydev", "dev-ann", "1"),
+        DevServerSpec(flavor="x"),
+        replace(SETTINGS, tools_image=tools),
     )
     assert {one["targetPort"] for one in made["spec"]["ports"]} <= open_ports
 

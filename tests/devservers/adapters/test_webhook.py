@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer as LocalServer
 
-from neorion.devservers.adapters.webhook import Webhook
+from neorion.devservers.adapters.webhook import AlertWebhook
 from neorion.devservers.model import Alert, StopReason
 from neorion.keel.base import Duration, Error, Retry, Terminal
 from neorion.keel.clock import SystemClock, seeded_rng
@@ -50,8 +50,8 @@ async def listening(listener: Listener, host: str = "127.0.0.1") -> AsyncGenerat
         yield SecretValue(str(server.make_url("/warnings")))
 
 
-def webhook(url: SecretValue, *, allow_private: bool = True) -> Webhook:
-    return Webhook(url, Impatient(), seeded_rng(1), allow_private=allow_private)
+def webhook(url: SecretValue, *, allow_private: bool = True) -> AlertWebhook:
+    return AlertWebhook(url, Impatient(), seeded_rng(1), allow_private=allow_private)
 
 
 async def test_a_warning_says_whose_server_stops_and_when():

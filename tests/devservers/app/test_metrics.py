@@ -2,7 +2,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.app.metrics import FleetMetrics
 from neorion.devservers.model import Cost, DevServerSpec, DevServerStatus, Phase
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.devservers.testing import a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.telemetry.metrics import Metrics
@@ -10,7 +10,7 @@ from neorion.keel.telemetry.metrics import Metrics
 COST = Cost(as_of=CREATED, per_hour="1.5", stopped_per_hour="0.1")
 
 
-def server(user: str, phase: Phase | None, *, running: bool = True) -> DevServer:
+def server(user: str, phase: Phase | None, *, running: bool = True) -> DevServerObject:
     spec = DevServerSpec(flavor="cpu-small", owner="somebody else", running=running)
     made = a_server(spec, DevServerStatus(phase=phase, cost=replace(COST, running=running)))
     return replace(made, meta=replace(made.meta, namespace=f"dev-{user}"))

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from neorion.devservers.cli.commands import list_impl
-from neorion.devservers.client import Fleet
+from neorion.devservers.client import DevServerApi
 from neorion.keel.base import NotFound
 from neorion.keel.cli import ColorMode, SharedOptions
 from neorion.keel.cli.kit import Output, TerminalStream
@@ -27,7 +27,7 @@ class BareApi(MemoryApi):
 @pytest.mark.anyio
 async def test_who_watches_a_cluster_without_servers_hears_what_it_lacks():
     clock = SystemClock()
-    fleet = Fleet(cast("Client", BareApi(MemoryCluster(clock), clock)), "dev-ann", clock)
+    fleet = DevServerApi(cast("Client", BareApi(MemoryCluster(clock), clock)), "dev-ann", clock)
     screen = TerminalStream.of(io.StringIO(), ColorMode.NEVER, {})
     with pytest.raises(NotFound) as refused:
         await list_impl.watch(fleet, Output(SharedOptions(), screen, screen, {}))

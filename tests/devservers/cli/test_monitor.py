@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from neorion.devservers.cli.commands.monitor_impl import monitor
-from neorion.devservers.client import Fleet
+from neorion.devservers.client import DevServerApi
 from neorion.keel.base import Denied, Duration, Retry
 from neorion.keel.cli import ColorMode, SharedOptions
 from neorion.keel.cli.kit import Output, TerminalStream
@@ -36,7 +36,9 @@ async def told(*answers: str, error: type[Exception], pause: Duration | None = P
     screen = TerminalStream.of(stream, ColorMode.NEVER, {})
     async with staged(answer, clock) as client:
         with pytest.raises(error):
-            await monitor(Fleet(client, "n", clock), Output(SharedOptions(), screen, screen, {}), (), pause)
+            await monitor(
+                DevServerApi(client, "n", clock), Output(SharedOptions(), screen, screen, {}), (), pause
+            )
     return [line for line in stream.getvalue().splitlines() if line.startswith(("box", "warning"))]
 
 

@@ -7,15 +7,15 @@ import yaml
 from msgspec import convert
 from msgspec.structs import replace
 
-from neorion.devservers.cli.commands.access_impl import Copy, copy_of
+from neorion.devservers.cli.commands.access_impl import CopyRequest, copy_of
 from neorion.devservers.cli.commands.cost_impl import CostRecord, bills, together
 from neorion.devservers.cli.commands.monitor_impl import gpu_words
 from neorion.devservers.cli.flavor_table import FlavorRecord
-from neorion.devservers.cli.progress import StepTeller
-from neorion.devservers.client import Progress, Step
+from neorion.devservers.cli.progress import ProgressPrinter
+from neorion.devservers.client import Progress, ProgressStep
 from neorion.devservers.decide.cost import opened
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Price
-from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.devservers.testing import a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Invalid
@@ -29,10 +29,10 @@ AWS = Path(__file__).parent.parent.parent.parent / "infra/devservers/aws/flavors
 def test_a_step_and_an_obstacle_are_told_once():
     stream = io.StringIO()
     screen = TerminalStream.of(stream, ColorMode.NEVER, {})
-    tell = StepTeller(Output(SharedOptions(), screen, screen, {}), SystemClock())
-    steps = [Progress((Step("volume", True), Step("scheduled", False))) for _ in range(2)]
+    tell = ProgressPrinter(Output(SharedOptions(), screen, screen, {}), SystemClock())
+    steps = [Progress((ProgressStep("volume", True), ProgressStep("scheduled", False))) for _ in range(2)]
     stuck = Progress(steps[0].steps, "No node has room.")
-    done = Progress((Step("volume", True), Step("scheduled", True)))
+    done = Progress((ProgressStep("volume", True), ProgressStep("scheduled", True)))
     for progress in (*steps, stuck, stuck, done):
         tell(progress)
     assert [line.split(maxsplit=1)[0] for line in stream.getvalue().splitlines()] == [
@@ -64,7 +64,7 @@ def test_what_a_server_costs_goes_on_after_the_last_entry(running: bool, amount:
 
 
 def test_each_user_has_one_bill_and_the_dearest_comes_first():
-    def server(namespace: str, price: Price, *, running: bool = True) -> DevServer:
+    def server(namespace: str, price: Price, *, running: bool = True) -> DevServerObject:
         status = DevServerStatus(cost=replace(opened(price, CREATED), running=running))
         made = a_server(DevServerSpec(flavor="cpu-small", owner="somebody else"), status)
         return replace(made, meta=replace(made.meta, namespace=namespace))
@@ -103,12 +103,12 @@ def test_the_lines_of_nvidia_smi_are_read_and_rubbish_is_not(text: str, words: t
 @pytest.mark.parametrize(
     ("source", "target", "copy"),
     [
-        ("a", "box:b", Copy("box", True, Path("a"), "b")),
-        ("box:b", "a", Copy("box", False, Path("a"), "b")),
-        ("./a:b", "box:", Copy("box", True, Path("./a:b"), "")),
+        ("a", "box:b", CopyRequest("box", True, Path("a"), "b")),
+        ("box:b", "a", CopyRequest("box", False, Path("a"), "b")),
+        ("./a:b", "box:", CopyRequest("box", True, Path("./a:b"), "")),
     ],
 )
-def test_the_side_with_a_name_is_the_server(source: str, target: str, copy: Copy):
+def test_the_side_with_a_name_is_the_server(source: str, target: str, copy: CopyRequest):
     assert copy_of(source, target) == copy
 
 

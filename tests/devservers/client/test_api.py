@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.client import (
-    Fleet,
+    CreateRequest,
+    DevServerApi,
     Progress,
-    Wish,
     obstacle,
     plan_move,
     until_gone,
@@ -22,7 +22,7 @@ from neorion.devservers.client import (
 )
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, Observed, decide, expiry
 from neorion.devservers.model import DevServerStatus, FlavorLimits
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import (
@@ -49,16 +49,18 @@ RICH = replace(FLAVOR, limits=FlavorLimits(max_ttl="4h", max_per_user=1))
 
 
 @pytest.fixture
-async def fleet() -> Fleet:
+async def fleet() -> DevServerApi:
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock)
     for name, spec in (("cpu-small", replace(FLAVOR, default=True)), ("cpu-large", FLAVOR), ("rich", RICH)):
         await api.create(FLAVORS, a_flavor(spec, name))
     # The double keeps the promises of the port, which is all that these verbs use of a client.
-    return Fleet(cast("Client", api), NS, clock)
+    return DevServerApi(cast("Client", api), NS, clock)
 
 
-async def operate(fleet: Fleet, name: str, *, pod: Pod | None = None, known: bool = True) -> DevServer:
+async def operate(
+    fleet: DevServerApi, name: str, *, pod: Pod | None = None, known: bool = True
+) -> DevServerObject:
     """Writes the status that the operator would write."""
     server = await fleet.server(name)
     flavor = a_flavor(name=server.spec.flavor) if known else None
@@ -70,13 +72,13 @@ async def operate(fleet: Fleet, name: str, *, pod: Pod | None = None, known: boo
     return await fleet.client.patch(SERVERS, name, whole, NS, "status")
 
 
-async def change(fleet: Fleet, name: str, **spec: Any) -> None:
+async def change(fleet: DevServerApi, name: str, **spec: Any) -> None:
     await fleet.client.patch(SERVERS, name, MergePatch({"spec": spec}), NS)
 
 
-async def test_a_server_is_made_on_the_default_flavor_with_what_was_asked_for(fleet: Fleet):
+async def test_a_server_is_made_on_the_default_flavor_with_what_was_asked_for(fleet: DevServerApi):
     made = await fleet.create(
-        Wish(
+        CreateRequest(
             name="mydev",
             image="pytorch",
             home_size="5Gi",
@@ -94,18 +96,18 @@ async def test_a_server_is_made_on_the_default_flavor_with_what_was_asked_for(fl
     )
 
 
-async def test_limits_of_a_flavor_are_checked_before_anything_is_made(fleet: Fleet):
+async def test_limits_of_a_flavor_are_checked_before_anything_is_made(fleet: DevServerApi):
     with pytest.raises(QuotaExceeded, match="rich allows 4h at a time"):
-        await fleet.create(Wish(name="long", flavor="rich", time="5h"))
-    await fleet.create(Wish(name="first", flavor="rich", time="4h"))
+        await fleet.create(CreateRequest(name="long", flavor="rich", time="5h"))
+    await fleet.create(CreateRequest(name="first", flavor="rich", time="4h"))
     with pytest.raises(QuotaExceeded, match="rich allows 1 servers") as refused:
-        await fleet.create(Wish(name="second", flavor="rich"))
+        await fleet.create(CreateRequest(name="second", flavor="rich"))
     assert refused.value.hint == "Delete one you have: first."
     assert [one.meta.name for one in await fleet.servers()] == ["first"]
 
 
-async def test_each_step_is_told_and_the_last_one_ends_the_wait(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_each_step_is_told_and_the_last_one_ends_the_wait(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     told: list[list[str]] = []
     seen = anyio.Event()
 
@@ -121,15 +123,15 @@ async def test_each_step_is_told_and_the_last_one_ends_the_wait(fleet: Fleet):
     assert told == [[], ["volume"], ["volume", "quota", "scheduled", "image", "ready"]]
 
 
-async def _refused(fleet: Fleet) -> None:
+async def _refused(fleet: DevServerApi) -> None:
     await operate(fleet, "mydev", known=False)
 
 
-async def _stopped(fleet: Fleet) -> None:
+async def _stopped(fleet: DevServerApi) -> None:
     await fleet.stop("mydev")
 
 
-async def _deleted(fleet: Fleet) -> None:
+async def _deleted(fleet: DevServerApi) -> None:
     await fleet.delete("mydev")
 
 
@@ -142,24 +144,24 @@ async def _deleted(fleet: Fleet) -> None:
     ],
 )
 async def test_what_ends_all_hope_ends_the_wait(
-    fleet: Fleet, happens: Callable[[Fleet], Any], family: type[Error], code: str
+    fleet: DevServerApi, happens: Callable[[DevServerApi], Any], family: type[Error], code: str
 ):
-    await fleet.create(Wish(name="mydev"))
+    await fleet.create(CreateRequest(name="mydev"))
     await happens(fleet)
     with pytest.raises(family) as ended:
         await until_ready(fleet, "mydev")
     assert ended.value.code == code
 
 
-async def test_a_change_that_is_taken_back_is_no_success(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_a_change_that_is_taken_back_is_no_success(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     await operate(fleet, "mydev", pod=a_pod())
     with pytest.raises(NoCapacity, match="it is on cpu-small again"):
         await until_ready(fleet, "mydev", flavor="cpu-large")
 
 
-async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     await operate(fleet, "mydev", pod=a_pod())
     await change(fleet, "mydev", flavor="cpu-large")
     await operate(fleet, "mydev", pod=a_pod())
@@ -171,8 +173,8 @@ async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: 
     assert (await until_ready(fleet, "mydev", flavor="cpu-large")).spec.flavor == "cpu-large"
 
 
-async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     await operate(fleet, "mydev", pod=a_pod())
     await change(fleet, "mydev", flavor="cpu-large")
     server = await fleet.server("mydev")
@@ -184,8 +186,8 @@ async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: Fleet)
     assert ended.value.code == "devservers.held"
 
 
-async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     with pytest.raises(Deadline, match="No operator has looked at mydev"):
         await until_ready(fleet, "mydev", patience=SHORT)
     await operate(fleet, "mydev")
@@ -209,9 +211,9 @@ async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: Fleet):
     ids=["none", "a longer one", "an extended one", "one that is over", "one that was held off"],
 )
 async def test_a_start_with_a_time_gives_exactly_that_whatever_end_there_was(
-    fleet: Fleet, before: dict[str, str]
+    fleet: DevServerApi, before: dict[str, str]
 ):
-    await fleet.create(Wish(name="mydev"))
+    await fleet.create(CreateRequest(name="mydev"))
     await change(fleet, "mydev", lifecycle=before, running=False)
     started = await fleet.start("mydev", timedelta(hours=2))
     assert started.spec.running
@@ -219,8 +221,10 @@ async def test_a_start_with_a_time_gives_exactly_that_whatever_end_there_was(
     assert started.spec.lifecycle.keep_until is None
 
 
-async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_flavors_maximum(fleet: Fleet):
-    await fleet.create(Wish(name="mydev", flavor="rich", time="4h"))
+async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_flavors_maximum(
+    fleet: DevServerApi,
+):
+    await fleet.create(CreateRequest(name="mydev", flavor="rich", time="4h"))
     with pytest.raises(Conflict, match="mydev runs already") as refused:
         await fleet.start("mydev", timedelta(hours=1))
     assert refused.value.hint == "Give it more time: devctl extend mydev --time 1h"
@@ -230,8 +234,8 @@ async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_fla
     assert not (await fleet.server("mydev")).spec.running
 
 
-async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     mark = {"metadata": {"annotations": {STOPPED_BECAUSE: "Idle"}}}
     await fleet.client.patch(SERVERS, "mydev", MergePatch(mark), NS)
     stopped = await fleet.stop("mydev")
@@ -241,8 +245,8 @@ async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet
     assert (await fleet.start("mydev")).spec.running
 
 
-async def test_a_move_says_what_it_does_before_it_is_made(fleet: Fleet):
-    await fleet.create(Wish(name="mydev"))
+async def test_a_move_says_what_it_does_before_it_is_made(fleet: DevServerApi):
+    await fleet.create(CreateRequest(name="mydev"))
     pod = a_pod(replace(FLAVOR, node_selector={"zone": "a"}))
     labelled = replace(pod, meta=replace(pod.meta, labels={SERVER_LABEL: "mydev"}))
     await fleet.client.create(POD, labelled)
@@ -255,7 +259,7 @@ async def test_a_move_says_what_it_does_before_it_is_made(fleet: Fleet):
         await plan_move(fleet, "mydev", "cpu-small")
 
 
-async def complain(fleet: Fleet, kind: str, name: str, second: int, note: str) -> None:
+async def complain(fleet: DevServerApi, kind: str, name: str, second: int, note: str) -> None:
     event = {
         "metadata": {"name": f"{name}.{second}", "namespace": NS},
         "regarding": {"kind": kind, "name": name},
@@ -266,7 +270,7 @@ async def complain(fleet: Fleet, kind: str, name: str, second: int, note: str) -
     await fleet.client.create(EVENT, event)
 
 
-async def test_events_are_those_of_the_server_and_not_of_one_with_a_longer_name(fleet: Fleet):
+async def test_events_are_those_of_the_server_and_not_of_one_with_a_longer_name(fleet: DevServerApi):
     parts = {
         "DevServer": ("mydev", "mydev-b"),
         "Deployment": ("mydev", "mydev-b"),
@@ -283,9 +287,9 @@ async def test_events_are_those_of_the_server_and_not_of_one_with_a_longer_name(
 
 
 async def test_a_complaint_counts_since_the_last_start_and_that_of_the_volume_before_that_of_the_pod(
-    fleet: Fleet,
+    fleet: DevServerApi,
 ):
-    def started(second: int) -> DevServer:
+    def started(second: int) -> DevServerObject:
         return a_server(status=DevServerStatus(running_since=CREATED + timedelta(seconds=second)))
 
     await complain(fleet, "PersistentVolumeClaim", "mydev-home", 3, "no such class.")
@@ -295,9 +299,9 @@ async def test_a_complaint_counts_since_the_last_start_and_that_of_the_volume_be
     assert told == ["no such class.", f"{unbound}.", ""]
 
 
-async def test_who_waits_hears_what_only_events_tell(fleet: Fleet, monkeypatch: pytest.MonkeyPatch):
+async def test_who_waits_hears_what_only_events_tell(fleet: DevServerApi, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wait, "LISTEN", Duration.of(ms=1))
-    await fleet.create(Wish(name="mydev"))
+    await fleet.create(CreateRequest(name="mydev"))
     waiting = await operate(fleet, "mydev")
     assert obstacle(waiting) == ""
     since = waiting.status.running_since

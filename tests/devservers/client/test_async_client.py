@@ -9,7 +9,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import AsyncDevServer, Place, Wish, async_client
+from neorion.devservers.client import AsyncDevServer, CreateRequest, KubeContext, async_client
 from neorion.devservers.model.kube_types import FLAVORS, SERVERS
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict
@@ -56,7 +56,7 @@ async def far(monkeypatch: pytest.MonkeyPatch) -> FarApi:
 
 def server(*, keep: bool = False) -> AsyncDevServer:
     return AsyncDevServer(
-        "mydev", Place(ClusterConfig("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=keep
+        "mydev", KubeContext(ClusterConfig("https://127.0.0.1:1"), NS), CreateRequest(name="mydev"), keep=keep
     )
 
 

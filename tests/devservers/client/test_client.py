@@ -7,7 +7,7 @@ from typing import Self
 import anyio
 import pytest
 
-from neorion.devservers.client import AsyncDevServer, DevServer, Place
+from neorion.devservers.client import AsyncDevServer, DevServer, KubeContext
 from neorion.keel.kube.client import ClusterConfig
 
 
@@ -29,7 +29,7 @@ class Endless(AsyncDevServer):
 
 @pytest.mark.timeout(20)
 def test_whoever_does_not_want_to_wait_for_a_server_any_longer_need_not():
-    inner = Endless("mydev", Place(ClusterConfig("https://127.0.0.1:1"), "dev-ann"))
+    inner = Endless("mydev", KubeContext(ClusterConfig("https://127.0.0.1:1"), "dev-ann"))
     with pytest.raises(KeyboardInterrupt), DevServer(inner):
         pass
     assert inner.left

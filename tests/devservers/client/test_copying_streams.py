@@ -8,7 +8,7 @@ import anyio
 import pytest
 from aiohttp import WSMsgType, web
 
-from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.client.file_copy import _pack_there, _unpack_there
 from neorion.keel.kube.streams import ContainerRef
 from tests.keel.kube.stage import Handler, LeapClock, staged
@@ -45,7 +45,7 @@ async def test_who_packs_there_says_nothing():
 
     archive = io.BytesIO()
     async with staged(kubelet(play)) as client:
-        await _pack_there(Fleet(client, "n", LeapClock()), WHERE, PurePosixPath("data"), archive)
+        await _pack_there(DevServerApi(client, "n", LeapClock()), WHERE, PurePosixPath("data"), archive)
     assert archive.getvalue() == b"archive"
 
 
@@ -72,6 +72,6 @@ async def test_who_unpacks_there_hears_all_that_is_sent(tmp_path: Path):
         await socket.send_bytes(SUCCESS)
 
     async with staged(kubelet(play)) as client:
-        fleet = Fleet(client, "n", LeapClock())
+        fleet = DevServerApi(client, "n", LeapClock())
         await _unpack_there(fleet, WHERE, "there", io.BytesIO(packed.stdout + padding))
     assert (tmp_path / "there/data").read_bytes() == b"kept"

@@ -15,7 +15,7 @@ from neorion.devservers.model import (
     Lifecycle,
     StopReason,
 )
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.devservers.testing import FLAVOR, a_flavor, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Conflict, QuotaExceeded
@@ -25,7 +25,9 @@ NOW = CREATED + HOUR
 CAPPED = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_ttl="4h")))
 
 
-def running(lifecycle: Lifecycle, end: datetime | None, reason: StopReason = StopReason.EXPIRED) -> DevServer:
+def running(
+    lifecycle: Lifecycle, end: datetime | None, reason: StopReason = StopReason.EXPIRED
+) -> DevServerObject:
     deadline = Deadline(time=end, reason=reason) if end else None
     status = DevServerStatus(running_since=CREATED, deadline=deadline)
     return a_server(DevServerSpec(flavor="cpu-small", lifecycle=lifecycle), status)

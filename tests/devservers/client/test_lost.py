@@ -7,9 +7,9 @@ from typing import Any, TypeVar, cast
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import AsyncDevServer, Fleet, Place, Wish, async_client
+from neorion.devservers.client import AsyncDevServer, CreateRequest, DevServerApi, KubeContext, async_client
 from neorion.devservers.client import api as api_module
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict, Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock
@@ -60,8 +60,8 @@ async def torn(monkeypatch: pytest.MonkeyPatch) -> TornApi:
     return api
 
 
-async def ask(api: TornApi) -> DevServer:
-    return await Fleet(cast("Client", api), NS, SystemClock()).create(Wish(name="mydev"))
+async def ask(api: TornApi) -> DevServerObject:
+    return await DevServerApi(cast("Client", api), NS, SystemClock()).create(CreateRequest(name="mydev"))
 
 
 async def uids(api: TornApi) -> list[str]:
@@ -111,7 +111,10 @@ async def test_a_block_deletes_the_server_whose_answer_was_lost(
     monkeypatch.setattr(async_client, "until_ready", nobody_waits)
     torn.breaks = "after"
     async with AsyncDevServer(
-        "mydev", Place(ClusterConfig("https://127.0.0.1:1"), NS), Wish(name="mydev"), keep=False
+        "mydev",
+        KubeContext(ClusterConfig("https://127.0.0.1:1"), NS),
+        CreateRequest(name="mydev"),
+        keep=False,
     ):
         assert len(await uids(torn)) == 1
     assert await uids(torn) == []

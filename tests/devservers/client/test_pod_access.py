@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import Fleet, container, forwarded, logs_of
+from neorion.devservers.client import DevServerApi, container, forwarded, logs_of
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import DevServerStatus, Phase
 from neorion.devservers.model.kube_types import SERVERS
@@ -37,7 +37,7 @@ def written(status: DevServerStatus | PodStatus) -> JsonPatch:
     return JsonPatch([{"op": "add", "path": "/status", "value": msgspec.to_builtins(status)}])
 
 
-async def fleet_with(dev: ContainerStatus, message: str | None = None) -> Fleet:
+async def fleet_with(dev: ContainerStatus, message: str | None = None) -> DevServerApi:
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock)
     server = a_server()
@@ -49,7 +49,7 @@ async def fleet_with(dev: ContainerStatus, message: str | None = None) -> Fleet:
     await api.create(POD, labelled)
     standing = PodStatus(phase="Running", containers=(ContainerStatus(name="aside"), dev))
     await api.patch(POD, "mydev-x", written(standing), NS, "status")
-    return Fleet(cast("Client", api), NS, clock)
+    return DevServerApi(cast("Client", api), NS, clock)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,12 @@ from neorion.devservers.model import (
     Schedule,
     StopReason,
 )
-from neorion.devservers.model.kube_types import Body, BodyStatus, DevServer, Trouble
+from neorion.devservers.model.kube_types import (
+    DeploymentCondition,
+    DevServerObject,
+    ServerDeployment,
+    ServerDeploymentStatus,
+)
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
@@ -39,9 +44,9 @@ def observed(
     *,
     pod: Pod | None = None,
     known: bool = True,
-    body: Body | None = None,
+    body: ServerDeployment | None = None,
     home: PersistentVolumeClaim | None = None,
-) -> DevServer:
+) -> DevServerObject:
     """A server with the status that the operator would write."""
     server = a_server(spec)
     seen = Observed(server, a_flavor() if known else None, home or a_claim(), body, (pod,) if pod else ())
@@ -63,13 +68,13 @@ def unschedulable() -> Pod:
 
 SPEC = DevServerSpec(flavor="cpu-small")
 NO_ROOM = 'pods "x" is forbidden: exceeded quota: dev-user, requested: pods=1, used: pods=5, limited: pods=5'
-FULL = Body(status=BodyStatus((Trouble("ReplicaFailure", NO_ROOM),)))
+FULL = ServerDeployment(status=ServerDeploymentStatus((DeploymentCondition("ReplicaFailure", NO_ROOM),)))
 DISTRIBUTED = DevServerSpec(flavor="cpu-small", mode=Mode.DISTRIBUTED, distributed=Distributed(world_size=4))
 
 
 @dataclass(frozen=True)
 class Case:
-    server: DevServer
+    server: DevServerObject
     sentence: str
     hint: str
 

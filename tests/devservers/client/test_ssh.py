@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.devservers.client import Way, Wish, find_way
+from neorion.devservers.client import CreateRequest, SshLogin, find_way
 from neorion.devservers.client.ssh import fitting_key
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Ssh
 from neorion.devservers.testing import a_server
@@ -39,7 +39,7 @@ def test_there_is_no_way_into_a_server_without_ssh_or_without_a_key(tmp_path: Pa
 
 
 def test_the_client_trusts_the_server_it_was_told_of_and_no_other(tmp_path: Path):
-    way = Way("mydev", "mydev.dev-ann", "ssh-ed25519 HOST", tmp_path / "id")
+    way = SshLogin("mydev", "mydev.dev-ann", "ssh-ed25519 HOST", tmp_path / "id")
     command = way.command(4022, tmp_path / "known")
     assert command[0] == "ssh"
     assert command[-3:] == ["-p", "4022", "dev@127.0.0.1"]
@@ -51,11 +51,11 @@ def test_the_client_trusts_the_server_it_was_told_of_and_no_other(tmp_path: Path
 @pytest.mark.parametrize("text", ["-----BEGIN OPENSSH PRIVATE KEY-----", "hello", "", f"{ANN}\n{ANN}"])
 def test_what_is_no_public_key_is_refused_before_anything_is_made(text: str):
     with pytest.raises(Invalid) as refused:
-        Wish(name="mydev", ssh_keys=(text,))
+        CreateRequest(name="mydev", ssh_keys=(text,))
     assert refused.value.code == "devservers.ssh_key"
 
 
 def test_public_keys_are_written_into_the_server():
-    assert Wish(name="mydev", ssh_keys=(ANN,)).manifest("dev-ann", "cpu-small")["spec"]["ssh"] == {
+    assert CreateRequest(name="mydev", ssh_keys=(ANN,)).manifest("dev-ann", "cpu-small")["spec"]["ssh"] == {
         "publicKeys": [ANN]
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.controllers import Looks, Mirrors
+from neorion.devservers.controllers import ActivityController, ClusterCache
 from neorion.devservers.controllers.devserver import moment
 from neorion.devservers.decide import SERVER_LABEL, decide
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Lifecycle, Phase, StopReason
@@ -44,7 +44,7 @@ class Day:
         self.informers = InformerFactory(
             MemoryApi(MemoryCluster(self.clock), self.clock, "me"), self.clock, seeded_rng(1)
         )
-        self.mirrors = Mirrors(self.informers)
+        self.mirrors = ClusterCache(self.informers)
         self.server = a_server(
             DevServerSpec(flavor="cpu-small", lifecycle=self.lifecycle),
             DevServerStatus(phase=Phase.RUNNING, running_since=CREATED),
@@ -63,7 +63,10 @@ class Day:
 
     async def pass_by(self, hours: float) -> StopReason | None:
         """Why the server was stopped meanwhile."""
-        looks, key = Looks(self.mirrors, self, self.clock, self.told.append), self.server.meta.key
+        looks, key = (
+            ActivityController(self.mirrors, self, self.clock, self.told.append),
+            self.server.meta.key,
+        )
         while self.passed < hours * HOUR:
             wait = await looks.reconcile(key)
             seen = self.mirrors.observed(key)
@@ -129,6 +132,6 @@ async def test_what_was_seen_of_a_server_is_forgotten_with_it():
     await day.pass_by(0.1)
     assert day.mirrors.sights
     day.mirrors.servers.hear_gone(replace(day.server.meta, resource_version="1000"))
-    looks = Looks(day.mirrors, day, day.clock, day.told.append)
+    looks = ActivityController(day.mirrors, day, day.clock, day.told.append)
     assert await looks.reconcile(day.server.meta.key) is None
     assert not day.mirrors.sights

@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.controllers import Alerts, Errand, Way
-from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers import AlertChannel, AlertController, AlertDelivery
+from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import Alert, StopReason
 from neorion.devservers.model.kube_types import SERVERS
@@ -50,9 +50,9 @@ class People:
         self.counted.append((way, well))
 
 
-def world() -> Mirrors:
+def world() -> ClusterCache:
     informers = InformerFactory(MemoryApi(MemoryCluster(CLOCK), CLOCK, "me"), CLOCK, seeded_rng(1))
-    mirrors = Mirrors(informers)
+    mirrors = ClusterCache(informers)
     server, pod = a_server(), a_pod()
     labelled = replace(pod.meta, labels={SERVER_LABEL: "mydev"}, resource_version="1")
     informers.observe(SERVERS, replace(server, meta=replace(server.meta, resource_version="1")))
@@ -60,8 +60,8 @@ def world() -> Mirrors:
     return mirrors
 
 
-async def carried(alerts: Alerts, alert: Alert) -> None:
-    errands: list[Errand] = []
+async def carried(alerts: AlertController, alert: Alert) -> None:
+    errands: list[AlertDelivery] = []
     alerts.teller(errands.append)(alert)
     for errand in errands:
         await alerts.reconcile(errand)
@@ -69,26 +69,28 @@ async def carried(alerts: Alerts, alert: Alert) -> None:
 
 async def test_a_warning_goes_both_ways():
     people = People()
-    await carried(Alerts(world(), people, people, CLOCK, people), ALERT)
+    await carried(AlertController(world(), people, people, CLOCK, people), ALERT)
     assert people.heard == ["dev-ann/mydev-x: It stops.", "It stops."]
     assert people.counted == [("terminals", True), ("webhook", True)]
 
 
 async def test_one_way_that_is_broken_does_not_stop_the_other():
     deaf, people = People(deaf=True), People()
-    await carried(Alerts(world(), deaf, people, CLOCK, people), ALERT)
+    await carried(AlertController(world(), deaf, people, CLOCK, people), ALERT)
     assert people.heard == ["It stops."]
     assert people.counted == [("terminals", False), ("webhook", True)]
 
 
 async def test_a_way_that_there_is_not_is_no_errand():
     people = People()
-    assert Alerts(world(), people, None, CLOCK).errands(ALERT) == [Errand(ALERT, Way.TERMINALS)]
-    assert Alerts(world(), None, None, CLOCK).errands(ALERT) == []
+    assert AlertController(world(), people, None, CLOCK).errands(ALERT) == [
+        AlertDelivery(ALERT, AlertChannel.TERMINALS)
+    ]
+    assert AlertController(world(), None, None, CLOCK).errands(ALERT) == []
 
 
 async def test_who_is_warned_too_late_is_not_warned():
     people = People()
     late = Alert("mydev", "dev-ann", "ann", NOW, StopReason.EXPIRED, "It stops.")
-    await carried(Alerts(world(), people, people, CLOCK), late)
+    await carried(AlertController(world(), people, people, CLOCK), late)
     assert people.heard == []

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from neorion.devservers.controllers import Mirrors
+from neorion.devservers.controllers import ClusterCache
 from neorion.devservers.model import AppliedFlavor, DevServerSpec, DevServerStatus, FlavorLimits
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import ObjectKey, ObjectMeta
@@ -17,8 +17,8 @@ SCARCE = replace(
 )
 
 
-def a_server_of_ann(name: str, asks: str, stands: str) -> DevServer:
-    return DevServer(
+def a_server_of_ann(name: str, asks: str, stands: str) -> DevServerObject:
+    return DevServerObject(
         meta=ObjectMeta(name=name, namespace="dev-ann", resource_version="1", created="2026-11-16T08:00:00Z"),
         spec=DevServerSpec(flavor=asks),
         status=DevServerStatus(flavor=AppliedFlavor(applied=stands)),
@@ -28,7 +28,7 @@ def a_server_of_ann(name: str, asks: str, stands: str) -> DevServer:
 def test_a_server_that_asks_for_what_it_does_not_get_still_counts_on_the_flavor_it_has():
     clock = SystemClock()
     informers = InformerFactory(MemoryApi(MemoryCluster(clock), clock, "operator"), clock, system_rng())
-    mirrors = Mirrors(informers)
+    mirrors = ClusterCache(informers)
     informers.observe(FLAVORS, SCARCE)
     informers.observe(SERVERS, a_server_of_ann("first", asks="nope", stands="scarce"))
     informers.observe(SERVERS, a_server_of_ann("second", asks="scarce", stands="scarce"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.devservers.controllers import Flavors
+from neorion.devservers.controllers import DefaultFlavors
 from neorion.devservers.model import DEFAULT_FLAVORS
 from neorion.devservers.model.kube_types import FLAVORS
 from neorion.keel.base import Conflict
@@ -29,12 +29,12 @@ async def names(api: MemoryApi) -> set[str]:
 
 
 async def test_they_are_made_once_and_what_becomes_of_them_stays(cluster: MemoryCluster, api: MemoryApi):
-    await Flavors(api, "devservers-system", UNFENCED).found()
+    await DefaultFlavors(api, "devservers-system", UNFENCED).found()
     assert await names(api) == set(DEFAULT_FLAVORS)
     await api.patch(FLAVORS, "cpu-small", MergePatch({"spec": {"price": {"perHour": "7"}}}))
     await api.delete(FLAVORS, "cpu-large")
     writes = cluster.writes.total()
-    await Flavors(api, "devservers-system", UNFENCED).found()
+    await DefaultFlavors(api, "devservers-system", UNFENCED).found()
     assert cluster.writes.total() == writes
     assert await names(api) == set(DEFAULT_FLAVORS) - {"cpu-large"}
     price = (await api.get(FLAVORS, "cpu-small")).spec.price
@@ -45,7 +45,7 @@ async def test_they_are_made_once_and_what_becomes_of_them_stays(cluster: Memory
 async def test_one_that_was_there_before_is_left_as_it_is(api: MemoryApi):
     mine = {"metadata": {"name": "cpu-small"}, "spec": {"resources": {"requests": {"cpu": "64"}}}}
     await api.create(FLAVORS, mine)
-    await Flavors(api, "devservers-system", UNFENCED).found()
+    await DefaultFlavors(api, "devservers-system", UNFENCED).found()
     assert await names(api) == set(DEFAULT_FLAVORS)
     assert (await api.get(FLAVORS, "cpu-small")).spec.resources.requests == {"cpu": "64"}
 
@@ -56,5 +56,5 @@ async def test_nobody_without_the_lease_makes_any(api: MemoryApi):
             raise Conflict("kube.not_leader", "Another holds the lease.")
 
     with pytest.raises(Conflict):
-        await Flavors(api, "devservers-system", Deposed()).found()
+        await DefaultFlavors(api, "devservers-system", Deposed()).found()
     assert await names(api) == set()

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import pytest
 from msgspec import structs
 
-from neorion.devservers.adapters.host_keys import Keymaker
-from neorion.devservers.controllers import Hands, Mirrors, Servers
+from neorion.devservers.adapters.host_keys import HostKeyGenerator
+from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE
 from neorion.devservers.model import Phase, StopReason
 from neorion.devservers.model.kube_types import FLAVORS, SERVERS
@@ -32,10 +32,10 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
     cluster = MemoryCluster(clock)
     api = MemoryApi(cluster, clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Hands(
+    hands = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(SERVERS, await api.create(SERVERS, wanted))
@@ -87,8 +87,10 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
     api.scarce = scarce
     informers = InformerFactory(api, clock, system_rng())
     applier, recorder = Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock)
-    hands = Hands(api, applier, recorder, UNFENCED, keys=Keymaker())
-    servers = Servers(Mirrors(informers), hands, replace(SETTINGS, tools_image="tools"), clock)
+    hands = Writers(api, applier, recorder, UNFENCED, keys=HostKeyGenerator())
+    servers = DevServerController(
+        ClusterCache(informers), hands, replace(SETTINGS, tools_image="tools"), clock
+    )
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     spec = {"flavor": "cpu-small", "lifecycle": {"expirationTime": "2020-01-01T00:00:00Z"}}
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": spec}
@@ -120,10 +122,10 @@ async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
     clock = SystemClock()
     api = Stiff(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Hands(
+    hands = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(SERVERS, await api.create(SERVERS, wanted))
@@ -160,10 +162,10 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
     clock = VirtualClock(lambda: 0.0)
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Hands(
+    hands = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = Servers(Mirrors(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
     informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
     over = {} if spec.get("running", True) else {STOPPED_BECAUSE: StopReason.EXPIRED.value}
     meta = {"name": KEY.name, "namespace": KEY.namespace, "annotations": over}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from neorion.devservers.controllers import Hands, Homes, Mirrors
+from neorion.devservers.controllers import ClusterCache, HomeController, Writers
 from neorion.devservers.decide import FINALIZER, HOME_DELETE_AFTER, HOME_LABEL, home_name
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.keel.clock import SystemClock, system_rng
@@ -36,11 +36,11 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Hands(
+    hands = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    mirrors = Mirrors(informers)
-    reconciler = Homes(mirrors, hands, clock)
+    mirrors = ClusterCache(informers)
+    reconciler = HomeController(mirrors, hands, clock)
     home: dict[str, Any] = {
         "name": home_name(KEY.name),
         "namespace": KEY.namespace,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from neorion.devservers.adapters.host_keys import Keymaker
-from neorion.devservers.controllers import Hands, Mirrors, Servers
+from neorion.devservers.adapters.host_keys import HostKeyGenerator
+from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.controllers.host_keys import give_host_key, host_key_is_gone
-from neorion.devservers.decide import Identity
+from neorion.devservers.decide import OwnerIdentity
 from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor
 from neorion.keel.clock import SystemClock, system_rng
@@ -20,7 +20,7 @@ from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 pytestmark = pytest.mark.anyio
 
-SERVER = Identity("mydev", "dev-ann", "1")
+SERVER = OwnerIdentity("mydev", "dev-ann", "1")
 
 
 def api() -> MemoryApi:
@@ -30,7 +30,7 @@ def api() -> MemoryApi:
 
 async def test_a_server_gets_a_key_of_its_own():
     there = api()
-    public = await give_host_key(there, UNFENCED, Keymaker(), SERVER)
+    public = await give_host_key(there, UNFENCED, HostKeyGenerator(), SERVER)
     assert public.startswith("ssh-ed25519 ")
     secret = await there.get(SECRET, "mydev-ssh-host", "dev-ann")
     assert [owner.uid for owner in secret.meta.owners] == ["1"]
@@ -38,9 +38,9 @@ async def test_a_server_gets_a_key_of_its_own():
 
 async def test_a_key_that_nobody_wrote_down_is_replaced_and_never_read():
     there = api()
-    await give_host_key(there, UNFENCED, Keymaker(), SERVER)
+    await give_host_key(there, UNFENCED, HostKeyGenerator(), SERVER)
     before = await there.get(SECRET, "mydev-ssh-host", "dev-ann")
-    await give_host_key(there, UNFENCED, Keymaker(), SERVER)
+    await give_host_key(there, UNFENCED, HostKeyGenerator(), SERVER)
     after = await there.get(SECRET, "mydev-ssh-host", "dev-ann")
     assert before.meta.uid != after.meta.uid
 
@@ -48,7 +48,7 @@ async def test_a_key_that_nobody_wrote_down_is_replaced_and_never_read():
 async def test_whether_a_key_is_there_is_found_out_without_reading_or_touching_it():
     there = api()
     assert await host_key_is_gone(there, UNFENCED, SERVER)
-    await give_host_key(there, UNFENCED, Keymaker(), SERVER)
+    await give_host_key(there, UNFENCED, HostKeyGenerator(), SERVER)
     before = await there.get(SECRET, "mydev-ssh-host", "dev-ann")
     assert not await host_key_is_gone(there, UNFENCED, SERVER)
     assert await there.get(SECRET, "mydev-ssh-host", "dev-ann") == before
@@ -61,13 +61,19 @@ class Shop:
         clock = SystemClock()
         self.api = api()
         informers = InformerFactory(self.api, clock, system_rng())
-        self.mirrors = Mirrors(informers)
+        self.mirrors = ClusterCache(informers)
         self.informers = informers
         self.recorder = EventRecorder(self.api, "devservers.io/operator", "one", clock)
-        hands = Hands(
-            self.api, Applier(self.api, "devservers", informers), self.recorder, UNFENCED, keys=Keymaker()
+        hands = Writers(
+            self.api,
+            Applier(self.api, "devservers", informers),
+            self.recorder,
+            UNFENCED,
+            keys=HostKeyGenerator(),
         )
-        self.servers = Servers(self.mirrors, hands, replace(SETTINGS, tools_image="tools:1"), clock)
+        self.servers = DevServerController(
+            self.mirrors, hands, replace(SETTINGS, tools_image="tools:1"), clock
+        )
 
     async def look(self) -> str | None:
         """The host key that the server tells of after the operator has looked at it."""
@@ -124,6 +130,6 @@ async def test_a_key_that_is_there_stays_through_every_stop():
 
 
 def test_the_private_half_shows_itself_nowhere():
-    key = Keymaker().host_key()
+    key = HostKeyGenerator().host_key()
     assert key.private.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
     assert "PRIVATE" not in repr(key)

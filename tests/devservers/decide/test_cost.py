@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from neorion.devservers.decide import Observed, Surroundings, accrued, decide
+from neorion.devservers.decide import ClusterFacts, Observed, accrued, decide
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Lifecycle, Price
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
@@ -65,7 +65,7 @@ def test_a_price_that_is_edited_counts_from_then_on_while_the_server_runs_and_wh
 
 
 def test_a_server_that_is_held_on_its_flavor_pays_for_that_one():
-    around = Surroundings(nodes=())
+    around = ClusterFacts(nodes=())
     dear = replace(FLAVOR, node_selector={"zone": "moon"}, price=Price(per_hour="10"))
     ran = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(a_pod(),)), SETTINGS, CREATED).status
     moved = a_server(replace(QUIET, flavor="dear"), ran)

@@ -3,9 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.decide.flavor_change import Move, Surroundings, hindrance
+from neorion.devservers.decide.flavor_change import ClusterFacts, FlavorChange, hindrance
 from neorion.devservers.model import DevServerFlavorSpec, Resources, Toleration
-from neorion.devservers.model.kube_types import Affinity, Required, Requirement, Term, Volume, VolumeSpec
+from neorion.devservers.model.kube_types import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+)
 from neorion.devservers.testing import FLAVOR, a_pod
 from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Node, NodeSpec, NodeStatus, ResourceQuota, Taint
@@ -31,59 +38,65 @@ def a_node(zone: str = "a", *taints: Taint, cpu: str = "8", gpus: str = "1", kin
     )
 
 
-def in_zone(*zones: str, operator: str = "In") -> Volume:
-    term = Term(match_expressions=(Requirement(key=ZONE, operator=operator, values=zones),))
-    return Volume(spec=VolumeSpec(node_affinity=Affinity(required=Required(node_selector_terms=(term,)))))
+def in_zone(*zones: str, operator: str = "In") -> PersistentVolume:
+    term = NodeSelectorTerm(
+        match_expressions=(NodeSelectorRequirement(key=ZONE, operator=operator, values=zones),)
+    )
+    return PersistentVolume(
+        spec=PersistentVolumeSpec(
+            node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+        )
+    )
 
 
 def quota(hard: dict[str, str], used: dict[str, str]) -> ResourceQuota:
     return ResourceQuota(meta=ObjectMeta(name="team"), status=ResourceQuotaStatus(hard=hard, used=used))
 
 
-def found(around: Surroundings, flavor: DevServerFlavorSpec = GPU, *, autoscaled: bool = False) -> str | None:
+def found(around: ClusterFacts, flavor: DevServerFlavorSpec = GPU, *, autoscaled: bool = False) -> str | None:
     """The word for what is in the way, of a server that has one core and two gigabytes."""
-    told = hindrance(Move(a_pod(), "gpu", flavor, autoscaled=autoscaled), around)
+    told = hindrance(FlavorChange(a_pod(), "gpu", flavor, autoscaled=autoscaled), around)
     return told.reason if told else None
 
 
 @pytest.mark.parametrize(
     ("around", "reason"),
     [
-        pytest.param(Surroundings(nodes=(a_node(),)), None, id="a node has all of it"),
-        pytest.param(Surroundings(nodes=(a_node("a", KEPT_FOR_GPUS),)), None, id="a taint it tolerates"),
+        pytest.param(ClusterFacts(nodes=(a_node(),)), None, id="a node has all of it"),
+        pytest.param(ClusterFacts(nodes=(a_node("a", KEPT_FOR_GPUS),)), None, id="a taint it tolerates"),
         pytest.param(
-            Surroundings(nodes=(a_node("a", Taint(key="team", effect="NoSchedule", value="x")),)),
+            ClusterFacts(nodes=(a_node("a", Taint(key="team", effect="NoSchedule", value="x")),)),
             "NoSuchNode",
             id="a taint it does not",
         ),
         pytest.param(
-            Surroundings(nodes=(a_node("a", Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")),)),
+            ClusterFacts(nodes=(a_node("a", Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")),)),
             None,
             id="a node that is ill will be well",
         ),
-        pytest.param(Surroundings(nodes=(a_node(kind="h100"),)), "NoSuchNode", id="nodes of another kind"),
-        pytest.param(Surroundings(), "NoSuchNode", id="no nodes"),
-        pytest.param(Surroundings(nodes=(a_node(cpu="3"),)), "NodesTooSmall", id="too few cores"),
-        pytest.param(Surroundings(nodes=(a_node(gpus="0"),)), "NodesTooSmall", id="no device"),
+        pytest.param(ClusterFacts(nodes=(a_node(kind="h100"),)), "NoSuchNode", id="nodes of another kind"),
+        pytest.param(ClusterFacts(), "NoSuchNode", id="no nodes"),
+        pytest.param(ClusterFacts(nodes=(a_node(cpu="3"),)), "NodesTooSmall", id="too few cores"),
+        pytest.param(ClusterFacts(nodes=(a_node(gpus="0"),)), "NodesTooSmall", id="no device"),
         pytest.param(
-            Surroundings(volume=in_zone("a", "b"), nodes=(a_node("b"),)), None, id="the home comes along"
+            ClusterFacts(volume=in_zone("a", "b"), nodes=(a_node("b"),)), None, id="the home comes along"
         ),
         pytest.param(
-            Surroundings(volume=in_zone("a"), nodes=(a_node("b"),)), "HomeElsewhere", id="the home does not"
+            ClusterFacts(volume=in_zone("a"), nodes=(a_node("b"),)), "HomeElsewhere", id="the home does not"
         ),
         pytest.param(
-            Surroundings(volume=in_zone("a"), nodes=(a_node("a", cpu="1"), a_node("b"))),
+            ClusterFacts(volume=in_zone("a"), nodes=(a_node("a", cpu="1"), a_node("b"))),
             "NodesTooSmall",
             id="where the home is there is no room, and where there is room no home",
         ),
         pytest.param(
-            Surroundings(volume=in_zone("b", operator="NotIn"), nodes=(a_node("a"),)),
+            ClusterFacts(volume=in_zone("b", operator="NotIn"), nodes=(a_node("a"),)),
             None,
             id="anywhere else",
         ),
     ],
 )
-def test_a_node_must_be_of_the_kind_within_reach_and_large_enough(around: Surroundings, reason: str | None):
+def test_a_node_must_be_of_the_kind_within_reach_and_large_enough(around: ClusterFacts, reason: str | None):
     assert found(around) == reason
 
 
@@ -102,38 +115,38 @@ def test_a_node_must_be_of_the_kind_within_reach_and_large_enough(around: Surrou
 def test_a_quota_counts_what_the_old_pod_gives_back(
     hard: dict[str, str], used: dict[str, str], reason: str | None
 ):
-    assert found(Surroundings(nodes=(a_node(),), quotas=(quota(hard, used),))) == reason
+    assert found(ClusterFacts(nodes=(a_node(),), quotas=(quota(hard, used),))) == reason
 
 
 def test_a_quota_that_is_exceeded_already_forbids_nothing_that_takes_less():
     smaller = replace(FLAVOR, resources=Resources(requests={"cpu": "500m"}), node_selector={"gpu": "l4"})
-    around = Surroundings(nodes=(a_node(),), quotas=(quota({"requests.cpu": "1"}, {"requests.cpu": "9"}),))
+    around = ClusterFacts(nodes=(a_node(),), quotas=(quota({"requests.cpu": "1"}, {"requests.cpu": "9"}),))
     assert found(around, smaller) is None
 
 
 def test_what_changes_in_place_stays_where_it_is_and_counts_against_quotas_alone():
-    move = Move(a_pod(), "gpu", GPU, in_place=True)
-    assert hindrance(move, Surroundings()) is None
-    assert hindrance(move, Surroundings(quotas=(quota({"cpu": "1"}, {"cpu": "1"}),))) is not None
+    move = FlavorChange(a_pod(), "gpu", GPU, in_place=True)
+    assert hindrance(move, ClusterFacts()) is None
+    assert hindrance(move, ClusterFacts(quotas=(quota({"cpu": "1"}, {"cpu": "1"}),))) is not None
 
 
 def test_where_nodes_come_by_themselves_only_contradictions_and_quotas_count():
-    assert found(Surroundings(), autoscaled=True) is None
+    assert found(ClusterFacts(), autoscaled=True) is None
     here = replace(GPU, node_selector={ZONE: "b"})
-    assert found(Surroundings(volume=in_zone("a")), here, autoscaled=True) == "HomeElsewhere"
-    assert found(Surroundings(volume=in_zone("a", "b")), here, autoscaled=True) is None
+    assert found(ClusterFacts(volume=in_zone("a")), here, autoscaled=True) == "HomeElsewhere"
+    assert found(ClusterFacts(volume=in_zone("a", "b")), here, autoscaled=True) is None
 
 
 def test_what_is_in_the_way_is_told_in_a_sentence():
-    move = Move(a_pod(), "gpu", GPU)
+    move = FlavorChange(a_pod(), "gpu", GPU)
     short = hindrance(
-        move, Surroundings(quotas=(quota({"requests.cpu": "4"}, {"requests.cpu": "2"}),), nodes=(a_node(),))
+        move, ClusterFacts(quotas=(quota({"requests.cpu": "4"}, {"requests.cpu": "2"}),), nodes=(a_node(),))
     )
     assert short is not None
     assert short.sentence == (
         'The quota "team" allows 4 of requests.cpu, and with the flavor "gpu" 5 would be used.'
     )
-    elsewhere = hindrance(move, Surroundings(volume=in_zone("a"), nodes=(a_node("b"),)))
+    elsewhere = hindrance(move, ClusterFacts(volume=in_zone("a"), nodes=(a_node("b"),)))
     assert elsewhere is not None
     assert elsewhere.sentence == (
         'The home is tied to topology.kubernetes.io/zone a, and the flavor "gpu" has no node there.'

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.decide import Decision, Observed, Surroundings, decide, unsure
+from neorion.devservers.decide import ClusterFacts, Decision, Observed, decide, unsure
 from neorion.devservers.decide.running import HELD_AGAIN
-from neorion.devservers.model import AppliedFlavor, Condition, ConditionType, DevServerSpec, Home, Lifecycle
+from neorion.devservers.model import (
+    AppliedFlavor,
+    Condition,
+    ConditionType,
+    DevServerSpec,
+    HomeVolume,
+    Lifecycle,
+)
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import ObjectMeta
@@ -44,7 +51,7 @@ def moving(*nodes: Node, pod: PodStatus | None = None) -> Observed:
         flavor=a_flavor(ELSEWHERE),
         home=a_claim(),
         pods=first.pods,
-        around=Surroundings(nodes=nodes),
+        around=ClusterFacts(nodes=nodes),
     )
 
 
@@ -107,7 +114,7 @@ def asked_of_home(there: str, wanted: str, *, home_grows: bool, running: bool = 
         pods=(a_pod(),),
     )
     assert unsure(seen) is (wanted == "200Gi")
-    return decide(changed(seen, around=Surroundings(home_grows=home_grows)), SETTINGS, NOW)
+    return decide(changed(seen, around=ClusterFacts(home_grows=home_grows)), SETTINGS, NOW)
 
 
 def size_of(decision: Decision) -> Any:
@@ -156,10 +163,12 @@ def test_a_home_that_cannot_grow_is_marked_all_the_same_when_its_server_goes():
 def test_a_kept_home_stays_in_its_class_whatever_its_next_server_asks_for(
     first: str | None, then: str | None, named: str | None, deleted: str | None
 ):
-    made = claimed(Observed(server=a_server(wanting(home=Home(storage_class=first))), flavor=a_flavor()))
+    made = claimed(
+        Observed(server=a_server(wanting(home=HomeVolume(storage_class=first))), flavor=a_flavor())
+    )
     home = home_of("100Gi")
     home = replace(home, meta=replace(home.meta, annotations=made["metadata"].get("annotations", {})))
-    next_one = a_server(wanting(home=Home(storage_class=then)), deleted=deleted)
+    next_one = a_server(wanting(home=HomeVolume(storage_class=then)), deleted=deleted)
     seen = Observed(server=next_one, flavor=a_flavor(), home=home)
     assert claimed(seen)["spec"].get("storageClassName") == named
 

@@ -6,16 +6,23 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.decide import Observed, decide
-from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Lifecycle
-from neorion.devservers.model.kube_types import Body, BodySpec, Template, TemplateSpec
+from neorion.devservers.model.kube_types import (
+    PodTemplate,
+    PodTemplatePodSpec,
+    ServerDeployment,
+    ServerDeploymentSpec,
+)
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import Container, PodStatus
 from neorion.keel.kube.core.pods import ContainerState, ContainerStateWaiting, ContainerStatus
 
 STANDING = Container("dev", "old-default", a_pod().spec.containers[0].resources)
-BODY = Body(spec=BodySpec(replicas=1, template=Template(TemplateSpec((STANDING,)))))
+BODY = ServerDeployment(
+    spec=ServerDeploymentSpec(replicas=1, template=PodTemplate(PodTemplatePodSpec((STANDING,))))
+)
 LATER = changed(SETTINGS, default_image="new-default")
 NO_IMAGE = PodStatus(
     containers=(
@@ -54,11 +61,15 @@ def test_an_image_that_somebody_names_is_taken_at_once():
     assert image(replace(FLAVOR, image="theirs")) == "theirs"
 
 
-@pytest.mark.parametrize(("named", "takes"), [(None, Change.RECREATE), ("mine", Change.NONE)])
-def test_a_flavors_own_image_takes_another_pod_where_the_server_names_none(named: str | None, takes: Change):
+@pytest.mark.parametrize(("named", "takes"), [(None, ResizeMode.RECREATE), ("mine", ResizeMode.NONE)])
+def test_a_flavors_own_image_takes_another_pod_where_the_server_names_none(
+    named: str | None, takes: ResizeMode
+):
     server = a_server(DevServerSpec(flavor="cpu-small", image=named))
     theirs = a_flavor(replace(FLAVOR, image="theirs"))
     assert Observed(server, theirs, body=BODY, pods=(a_pod(),)).change is takes
     standing = Container("dev", "theirs", STANDING.resources)
-    body = Body(spec=BodySpec(replicas=1, template=Template(TemplateSpec((standing,)))))
-    assert Observed(server, theirs, body=body, pods=(a_pod(),)).change is Change.NONE
+    body = ServerDeployment(
+        spec=ServerDeploymentSpec(replicas=1, template=PodTemplate(PodTemplatePodSpec((standing,))))
+    )
+    assert Observed(server, theirs, body=body, pods=(a_pod(),)).change is ResizeMode.NONE

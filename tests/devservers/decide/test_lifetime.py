@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.devservers.decide.activity import FRESH, Look, Sign, Source
+from neorion.devservers.decide.activity import FRESH, ActivitySignal, ActivitySnapshot, ActivitySource
 from neorion.devservers.decide.lifetime import (
-    Running,
+    RunningServer,
     deadline,
     due,
     next_start,
@@ -26,14 +26,14 @@ QUIET = Lifecycle(auto_shutdown=False)
 def running(
     lifecycle: Lifecycle,
     *,
-    look: Look | None = None,
+    look: ActivitySnapshot | None = None,
     limits: FlavorLimits | None = None,
     told: Deadline | None = None,
-) -> Running:
-    return Running(lifecycle, START, limits or FlavorLimits(), START, look, told)
+) -> RunningServer:
+    return RunningServer(lifecycle, START, limits or FlavorLimits(), START, look, told)
 
 
-def ends(lifecycle: Lifecycle, *, look: Look | None = None, limits: FlavorLimits | None = None):
+def ends(lifecycle: Lifecycle, *, look: ActivitySnapshot | None = None, limits: FlavorLimits | None = None):
     found = deadline(running(lifecycle, look=look, limits=limits))
     return (found.time, found.reason) if found else None
 
@@ -70,8 +70,8 @@ def test_what_was_never_looked_at_is_not_idle():
 
 def test_a_stale_look_stops_nothing_and_what_it_said_is_still_told():
     now = START + 10 * HOUR
-    stale = Look(taken=now - FRESH - timedelta(seconds=1))
-    fresh = Look(taken=now - FRESH)
+    stale = ActivitySnapshot(taken=now - FRESH - timedelta(seconds=1))
+    fresh = ActivitySnapshot(taken=now - FRESH)
     assert due(running(Lifecycle(), look=stale), now) is None
     assert ends(Lifecycle(), look=stale) == (START + HOUR, StopReason.IDLE)
     assert due(running(Lifecycle(), look=fresh), now) == Deadline(time=START + HOUR, reason=StopReason.IDLE)
@@ -79,12 +79,15 @@ def test_a_stale_look_stops_nothing_and_what_it_said_is_still_told():
 
 def test_a_look_that_could_not_see_everything_stops_nothing():
     now = START + 10 * HOUR
-    assert due(running(Lifecycle(), look=Look(taken=now, unknown=(Source.GPU,))), now) is None
+    assert (
+        due(running(Lifecycle(), look=ActivitySnapshot(taken=now, unknown=(ActivitySource.GPU,))), now)
+        is None
+    )
 
 
 def test_a_stale_look_does_not_hold_off_the_deadline():
     now = START + 10 * HOUR
-    server = running(Lifecycle(time_to_live="9h"), look=Look(taken=START))
+    server = running(Lifecycle(time_to_live="9h"), look=ActivitySnapshot(taken=START))
     assert due(server, now) == Deadline(time=START + 9 * HOUR, reason=StopReason.EXPIRED)
 
 
@@ -94,22 +97,32 @@ def test_an_idle_end_that_was_told_stays_until_somebody_looks():
     assert deadline(running(Lifecycle(), told=idle)) == idle
     assert deadline(running(Lifecycle(), told=over)) is None
     assert deadline(running(QUIET, told=idle)) is None
-    looked = running(Lifecycle(), told=idle, look=Look(START, (Sign(Source.CPU, START + HOUR),)))
+    looked = running(
+        Lifecycle(),
+        told=idle,
+        look=ActivitySnapshot(START, (ActivitySignal(ActivitySource.CPU, START + HOUR),)),
+    )
     assert deadline(looked) == Deadline(time=START + 2 * HOUR, reason=StopReason.IDLE)
 
 
 def test_the_latest_sign_of_use_moves_the_idle_end():
     now = START + 2 * HOUR
-    look = Look(taken=now, signs=(Sign(Source.CPU, START + HOUR), Sign(Source.TERMINAL, START + 1.5 * HOUR)))
+    look = ActivitySnapshot(
+        taken=now,
+        signs=(
+            ActivitySignal(ActivitySource.CPU, START + HOUR),
+            ActivitySignal(ActivitySource.TERMINAL, START + 1.5 * HOUR),
+        ),
+    )
     assert ends(Lifecycle(), look=look) == (START + 2.5 * HOUR, StopReason.IDLE)
 
 
 def test_keeping_holds_off_idleness_but_not_the_deadline():
     now = START + 2 * HOUR
     kept = Lifecycle(keep_until=START + 9 * HOUR, time_to_live="10h")
-    assert ends(kept, look=Look(taken=now)) == (START + 9 * HOUR, StopReason.IDLE)
+    assert ends(kept, look=ActivitySnapshot(taken=now)) == (START + 9 * HOUR, StopReason.IDLE)
     short = Lifecycle(keep_until=START + 9 * HOUR, time_to_live="3h")
-    assert ends(short, look=Look(taken=now)) == (START + 3 * HOUR, StopReason.EXPIRED)
+    assert ends(short, look=ActivitySnapshot(taken=now)) == (START + 3 * HOUR, StopReason.EXPIRED)
 
 
 def test_a_schedule_speaks_the_users_time_zone():

@@ -18,7 +18,7 @@ from neorion.devservers.model import (
     Lifecycle,
     Phase,
 )
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import ObjectMeta
@@ -37,14 +37,14 @@ def told(ahead: int, **seen: object) -> Decision:
     return decide(Observed(**whole), SETTINGS, NOW)  # pyright: ignore[reportArgumentType] -- each test's own fields
 
 
-def named(name: str, minute: int = 0, *, stands: bool = False, deleted: bool = False) -> DevServer:
+def named(name: str, minute: int = 0, *, stands: bool = False, deleted: bool = False) -> DevServerObject:
     meta = ObjectMeta(
         name=name,
         namespace="dev-ann",
         created=(CREATED + timedelta(minutes=minute)).isoformat(),
         deleted=NOW.isoformat() if deleted else None,
     )
-    return DevServer(meta=meta, spec=SPEC, status=STANDING if stands else DevServerStatus())
+    return DevServerObject(meta=meta, spec=SPEC, status=STANDING if stands else DevServerStatus())
 
 
 def test_one_too_many_gets_nothing_and_hears_why():

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import Decision, Observed, decide
 from neorion.devservers.model import DevServerSpec, Lifecycle, Phase
-from neorion.devservers.model.kube_types import Body
+from neorion.devservers.model.kube_types import ServerDeployment
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube.core import PodStatus
@@ -30,7 +30,7 @@ def replicas(decision: Decision) -> int:
 def test_the_pod_of_a_deleted_server_of_the_same_name_is_not_taken_for_its_own():
     old = a_pod()
     old = replace(old, meta=replace(old.meta, created=(CREATED - HOUR).isoformat()))
-    seen = Observed(a_server(), a_flavor(), a_claim(), Body(), (old,))
+    seen = Observed(a_server(), a_flavor(), a_claim(), ServerDeployment(), (old,))
     decision = decide(seen, SETTINGS, CREATED)
     assert not decision.status.ready
     assert replicas(decision) == 0
@@ -54,7 +54,7 @@ def test_an_image_without_a_shell_is_told_as_such():
 def test_a_node_that_does_not_answer_is_told_as_what_holds_up_the_next_pod():
     old = a_pod()
     old = replace(old, meta=replace(old.meta, deleted=CREATED.isoformat()))
-    seen = Observed(a_server(QUIET), a_flavor(), a_claim(), Body(), (old,))
+    seen = Observed(a_server(QUIET), a_flavor(), a_claim(), ServerDeployment(), (old,))
     early = decide(seen, SETTINGS, CREATED)
     assert early.status.message is None
     assert early.wake is not None

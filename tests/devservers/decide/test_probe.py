@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.devservers.decide import PROBE, Reading, Source, read
+from neorion.devservers.decide import PROBE, ActivitySource, ProbeReading, read
 
 RECORDED = Path(__file__).parent / "probes"
 SECOND = timedelta(seconds=1)
 
 
-def recorded(name: str) -> Reading:
+def recorded(name: str) -> ProbeReading:
     reading = read((RECORDED / f"{name}.txt").read_text())
     assert reading is not None
     return reading
 
 
-def said(*lines: str) -> Reading:
+def said(*lines: str) -> ProbeReading:
     reading = read("\n".join(("now 1000000", *lines, "cpu 5000000", "end\n")))
     assert reading is not None
     return reading
@@ -34,23 +34,26 @@ def test_a_quiet_container_shows_no_use_and_hides_nothing(image: str):
 
 
 def test_a_terminal_and_a_job_are_seen_in_any_image():
-    assert recorded("busybox-terminal").ages == ((Source.TERMINAL, 5 * SECOND),)
-    assert recorded("debian-terminal").ages == ((Source.TERMINAL, 5 * SECOND), (Source.PROCESS, timedelta(0)))
+    assert recorded("busybox-terminal").ages == ((ActivitySource.TERMINAL, 5 * SECOND),)
+    assert recorded("debian-terminal").ages == (
+        (ActivitySource.TERMINAL, 5 * SECOND),
+        (ActivitySource.PROCESS, timedelta(0)),
+    )
 
 
 def test_a_terminal_is_as_old_as_its_last_key():
     assert said("terminal 999400", "terminal 999990").ages == (
-        (Source.TERMINAL, 600 * SECOND),
-        (Source.TERMINAL, 10 * SECOND),
+        (ActivitySource.TERMINAL, 600 * SECOND),
+        (ActivitySource.TERMINAL, 10 * SECOND),
     )
 
 
 def test_a_session_a_job_and_a_busy_gpu_are_use_at_this_moment():
     reading = said("session open", "job torchrun", "gpu 0", "gpu 87")
     assert set(reading.ages) == {
-        (Source.SESSION, timedelta(0)),
-        (Source.PROCESS, timedelta(0)),
-        (Source.GPU, timedelta(0)),
+        (ActivitySource.SESSION, timedelta(0)),
+        (ActivitySource.PROCESS, timedelta(0)),
+        (ActivitySource.GPU, timedelta(0)),
     }
     assert (reading.cpu, reading.unknown) == (5 * SECOND, frozenset())
 
@@ -58,22 +61,22 @@ def test_a_session_a_job_and_a_busy_gpu_are_use_at_this_moment():
 def test_a_kernel_is_used_while_it_is_busy_and_as_it_was_last():
     busy = '[{"id": "1", "execution_state": "busy", "last_activity": "1970-01-12T13:40:00Z"}]'
     idle = '[{"id": "1", "execution_state": "idle", "last_activity": "1970-01-12T13:40:00Z"}]'
-    assert said(f"kernels {busy}").ages == ((Source.NOTEBOOK, timedelta(0)),)
-    assert said(f"kernels {idle}").ages == ((Source.NOTEBOOK, 400 * SECOND),)
+    assert said(f"kernels {busy}").ages == ((ActivitySource.NOTEBOOK, timedelta(0)),)
+    assert said(f"kernels {idle}").ages == ((ActivitySource.NOTEBOOK, 400 * SECOND),)
     assert said("kernels ", "kernels <html>", "kernels [1]").ages == ()
 
 
 @pytest.mark.parametrize(
     ("line", "source"),
     [
-        ("terminal unknown", Source.TERMINAL),
-        ("session unknown", Source.SESSION),
-        ("gpu unknown", Source.GPU),
-        ("gpu [N/A]", Source.GPU),
-        (f"gpu {'9' * 5000}", Source.GPU),
+        ("terminal unknown", ActivitySource.TERMINAL),
+        ("session unknown", ActivitySource.SESSION),
+        ("gpu unknown", ActivitySource.GPU),
+        ("gpu [N/A]", ActivitySource.GPU),
+        (f"gpu {'9' * 5000}", ActivitySource.GPU),
     ],
 )
-def test_what_is_there_and_cannot_be_read_is_unknown(line: str, source: Source):
+def test_what_is_there_and_cannot_be_read_is_unknown(line: str, source: ActivitySource):
     assert said(line).unknown == {source}
 
 

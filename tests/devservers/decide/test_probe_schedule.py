@@ -5,7 +5,17 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace as changed
 
-from neorion.devservers.decide import Look, Observed, Sight, Sign, Source, TurnOff, decide, missed, next_look
+from neorion.devservers.decide import (
+    ActivityHistory,
+    ActivitySignal,
+    ActivitySnapshot,
+    ActivitySource,
+    Observed,
+    StopServer,
+    decide,
+    missed,
+    next_look,
+)
 from neorion.devservers.decide.probe_schedule import LOOK_LEAST, LOOK_MOST
 from neorion.devservers.model import (
     ConditionType,
@@ -25,14 +35,14 @@ RUNNING = DevServerStatus(phase=Phase.RUNNING, running_since=CREATED)
 
 
 def seen(
-    look: Look | None = None, lifecycle: Lifecycle = USED, status: DevServerStatus = RUNNING
+    look: ActivitySnapshot | None = None, lifecycle: Lifecycle = USED, status: DevServerStatus = RUNNING
 ) -> Observed:
     server = a_server(DevServerSpec(flavor="cpu-small", lifecycle=lifecycle), status)
     return Observed(server, a_flavor(), a_claim(), pods=(a_pod(),), look=look)
 
 
-def sight(look: Look) -> Sight:
-    return Sight("mydev-x", look.taken, timedelta(0), look)
+def sight(look: ActivitySnapshot) -> ActivityHistory:
+    return ActivityHistory("mydev-x", look.taken, timedelta(0), look)
 
 
 def told(observed: Observed, now: timedelta, kind: ConditionType = ConditionType.IDLE):
@@ -42,9 +52,9 @@ def told(observed: Observed, now: timedelta, kind: ConditionType = ConditionType
 
 def test_a_server_that_runs_is_looked_into_at_once_and_a_moment_later():
     assert next_look(seen(), None, CREATED) == CREATED
-    first = Sight("mydev-x", CREATED, timedelta(0))
+    first = ActivityHistory("mydev-x", CREATED, timedelta(0))
     assert next_look(seen(), first, CREATED) == CREATED + LOOK_LEAST
-    other = Sight("mydev-old", CREATED, timedelta(0), Look(CREATED))
+    other = ActivityHistory("mydev-old", CREATED, timedelta(0), ActivitySnapshot(CREATED))
     assert next_look(seen(), other, CREATED) == CREATED
 
 
@@ -68,7 +78,7 @@ def test_nobody_looks_into_what_cannot_be_idle(observed: Observed):
     ids=["not too far apart", "for a warning", "after it", "for the last", "for the end", "not too near"],
 )
 def test_looks_come_for_each_warning_and_the_end(taken: float, next_one: float):
-    look = Look(CREATED + taken * MINUTE)
+    look = ActivitySnapshot(CREATED + taken * MINUTE)
     assert next_look(seen(look), sight(look), look.taken) == CREATED + next_one * MINUTE
 
 
@@ -86,18 +96,21 @@ def test_who_cannot_be_looked_into_is_tried_later_and_later():
 
 def test_an_unused_server_is_told_to_be_idle_warned_of_and_stopped():
     now = 29 * MINUTE
-    assert told(seen(Look(CREATED + now)), now) == ("False", "InUse")
-    assert told(seen(Look(CREATED + now)), now, ConditionType.EXPIRING) == ("False", "NotSoon")
+    assert told(seen(ActivitySnapshot(CREATED + now)), now) == ("False", "InUse")
+    assert told(seen(ActivitySnapshot(CREATED + now)), now, ConditionType.EXPIRING) == ("False", "NotSoon")
     now = 30 * MINUTE
-    assert told(seen(Look(CREATED + now)), now) == ("True", "Unused")
-    assert told(seen(Look(CREATED + now)), now, ConditionType.EXPIRING) == ("True", "DeadlineNear")
-    decision = decide(seen(Look(CREATED + HOUR)), SETTINGS, CREATED + HOUR)
-    assert decision.edit == TurnOff(StopReason.IDLE)
+    assert told(seen(ActivitySnapshot(CREATED + now)), now) == ("True", "Unused")
+    assert told(seen(ActivitySnapshot(CREATED + now)), now, ConditionType.EXPIRING) == (
+        "True",
+        "DeadlineNear",
+    )
+    decision = decide(seen(ActivitySnapshot(CREATED + HOUR)), SETTINGS, CREATED + HOUR)
+    assert decision.edit == StopServer(StopReason.IDLE)
     assert "Stopping" in [note.reason for note in decision.notes]
 
 
 def test_a_stale_look_neither_warns_nor_stops_nor_wakes():
-    stale = seen(Look(CREATED + MINUTE))
+    stale = seen(ActivitySnapshot(CREATED + MINUTE))
     decision = decide(stale, SETTINGS, CREATED + HOUR)
     assert (decision.edit, decision.status.warned, decision.wake) == (None, (), None)
     assert decision.status.deadline is not None
@@ -111,16 +124,18 @@ def test_what_cannot_be_seen_is_unknown_and_stops_nothing():
 
 
 def test_a_new_operator_writes_nothing_before_it_has_looked():
-    look = Look(CREATED + HOUR / 2, (Sign(Source.TERMINAL, CREATED + MINUTE),))
+    look = ActivitySnapshot(CREATED + HOUR / 2, (ActivitySignal(ActivitySource.TERMINAL, CREATED + MINUTE),))
     before = decide(seen(look), SETTINGS, CREATED + HOUR / 2).status
     after = decide(seen(status=before), SETTINGS, CREATED + HOUR / 2 + MINUTE)
     assert after.status == before
 
 
 def test_use_that_an_older_operator_saw_counts_for_its_successor():
-    look = Look(CREATED + HOUR, (Sign(Source.SESSION, CREATED + HOUR),))
+    look = ActivitySnapshot(CREATED + HOUR, (ActivitySignal(ActivitySource.SESSION, CREATED + HOUR),))
     before = decide(seen(look), SETTINGS, CREATED + HOUR).status
-    decision = decide(seen(Look(CREATED + 1.5 * HOUR), status=before), SETTINGS, CREATED + 1.5 * HOUR)
+    decision = decide(
+        seen(ActivitySnapshot(CREATED + 1.5 * HOUR), status=before), SETTINGS, CREATED + 1.5 * HOUR
+    )
     assert decision.edit is None
     assert decision.status.deadline is not None
     assert decision.status.deadline.time == CREATED + 2 * HOUR
@@ -130,7 +145,7 @@ def test_a_server_in_use_is_not_written_to_at_every_look():
     status, written = RUNNING, 0
     for minute in range(0, 120, 2):
         now = CREATED + minute * MINUTE
-        look = Look(now, (Sign(Source.TERMINAL, now),))
+        look = ActivitySnapshot(now, (ActivitySignal(ActivitySource.TERMINAL, now),))
         found = decide(seen(look, status=status), SETTINGS, now).status
         written += found != status
         status = found

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from neorion.devservers.client.server_diagnosis import diagnosis
-from neorion.devservers.decide import GoBack, Observed, decide, pod_refusal
+from neorion.devservers.decide import Observed, RevertFlavor, decide, pod_refusal
 from neorion.devservers.decide.running import HELD_AGAIN, UNDO_AFTER
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Lifecycle, Phase
-from neorion.devservers.model.kube_types import Body, BodyStatus, Trouble
+from neorion.devservers.model.kube_types import DeploymentCondition, ServerDeployment, ServerDeploymentStatus
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
@@ -21,12 +21,15 @@ FULL = 'The quota "dev-user" has no room: limits.cpu=2 is asked for, limits.cpu=
 QUIET = DevServerSpec(flavor="cpu-small", lifecycle=Lifecycle(auto_shutdown=False))
 
 
-def a_body(message: str) -> Body:
-    conditions = (Trouble("Progressing", "it was there"), Trouble("ReplicaFailure", message))
-    return Body(status=BodyStatus(conditions))
+def a_body(message: str) -> ServerDeployment:
+    conditions = (
+        DeploymentCondition("Progressing", "it was there"),
+        DeploymentCondition("ReplicaFailure", message),
+    )
+    return ServerDeployment(status=ServerDeploymentStatus(conditions))
 
 
-def refused_pod(attempt: str, why: str = QUOTA) -> Body:
+def refused_pod(attempt: str, why: str = QUOTA) -> ServerDeployment:
     return a_body(f'pods "mydev-7c9d-{attempt}" is forbidden: {why}')
 
 
@@ -78,7 +81,7 @@ def test_a_flavor_whose_pod_is_refused_is_undone():
     stuck = Observed(a_server(moved, change.status), huge, a_claim(), refused_pod("abcde"))
     waited = decide(stuck, SETTINGS, CREATED)
     assert (waited.edit, waited.wake) == (None, CREATED + UNDO_AFTER)
-    assert decide(stuck, SETTINGS, CREATED + UNDO_AFTER).edit == GoBack("cpu-small")
+    assert decide(stuck, SETTINGS, CREATED + UNDO_AFTER).edit == RevertFlavor("cpu-small")
 
 
 @pytest.mark.parametrize("reason", ["ImagePullBackOff", "CreateContainerError", "Unschedulable"])

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.decide.names import SHM_VOLUME
-from neorion.devservers.decide.resize import Change, change
+from neorion.devservers.decide.resize import ResizeMode, change
 from neorion.devservers.model import DevServerFlavorSpec, Resources
 from neorion.devservers.testing import a_pod
 from neorion.keel.kube import Condition
@@ -32,32 +32,32 @@ def pod(**resources: Any) -> Pod:
 @pytest.mark.parametrize(
     ("has", "wants", "applied", "takes"),
     [
-        ({"requests": SMALL}, {"requests": SMALL}, {"requests": SMALL}, Change.NONE),
-        ({"requests": SMALL}, {"requests": LARGE}, {"requests": SMALL}, Change.IN_PLACE),
-        ({"requests": {"cpu": "1000m"}}, {"requests": {"cpu": 1}}, {}, Change.NONE),
+        ({"requests": SMALL}, {"requests": SMALL}, {"requests": SMALL}, ResizeMode.NONE),
+        ({"requests": SMALL}, {"requests": LARGE}, {"requests": SMALL}, ResizeMode.IN_PLACE),
+        ({"requests": {"cpu": "1000m"}}, {"requests": {"cpu": 1}}, {}, ResizeMode.NONE),
         # Kubernetes requests whatever is only limited.
-        ({"requests": SMALL, "limits": SMALL}, {"limits": SMALL}, {"limits": SMALL}, Change.NONE),
-        ({"requests": SMALL, "limits": SMALL}, {"limits": LARGE}, {"limits": SMALL}, Change.IN_PLACE),
-        ({"requests": SMALL, "limits": LARGE}, {"limits": LARGE}, {"limits": LARGE}, Change.RECREATE),
+        ({"requests": SMALL, "limits": SMALL}, {"limits": SMALL}, {"limits": SMALL}, ResizeMode.NONE),
+        ({"requests": SMALL, "limits": SMALL}, {"limits": LARGE}, {"limits": SMALL}, ResizeMode.IN_PLACE),
+        ({"requests": SMALL, "limits": LARGE}, {"limits": LARGE}, {"limits": LARGE}, ResizeMode.RECREATE),
         # Limits that a LimitRange gave are not ours to change.
-        ({"requests": SMALL, "limits": LARGE}, {"requests": SMALL}, {"requests": SMALL}, Change.NONE),
+        ({"requests": SMALL, "limits": LARGE}, {"requests": SMALL}, {"requests": SMALL}, ResizeMode.NONE),
         # Limits that the last flavor gave are, and a running pod cannot lose them.
         (
             {"requests": SMALL, "limits": LARGE},
             {"requests": SMALL},
             {"requests": SMALL, "limits": LARGE},
-            Change.RECREATE,
+            ResizeMode.RECREATE,
         ),
         (
             {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}},
             {"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 2}},
             {},
-            Change.RECREATE,
+            ResizeMode.RECREATE,
         ),
     ],
 )
 def test_a_pod_that_has_one_thing_and_should_have_another(
-    has: dict[str, Any], wants: dict[str, Any], applied: dict[str, Any], takes: Change
+    has: dict[str, Any], wants: dict[str, Any], applied: dict[str, Any], takes: ResizeMode
 ):
     assert change(pod(**has), flavor(**wants), PodResources(**applied)) is takes
 
@@ -72,17 +72,17 @@ def answered(made: Pod, reason: str, generation: int) -> Pod:
 @pytest.mark.parametrize(
     ("reason", "generation", "wants", "takes"),
     [
-        ("Infeasible", 2, SMALL, Change.RECREATE),
-        ("Infeasible", 0, SMALL, Change.RECREATE),
-        ("Deferred", 2, SMALL, Change.NONE),
+        ("Infeasible", 2, SMALL, ResizeMode.RECREATE),
+        ("Infeasible", 0, SMALL, ResizeMode.RECREATE),
+        ("Deferred", 2, SMALL, ResizeMode.NONE),
         # Said to the wish before this one.
-        ("Infeasible", 1, SMALL, Change.NONE),
+        ("Infeasible", 1, SMALL, ResizeMode.NONE),
         # The way back from there is not barred by it.
-        ("Infeasible", 2, LARGE, Change.IN_PLACE),
+        ("Infeasible", 2, LARGE, ResizeMode.IN_PLACE),
     ],
 )
 def test_a_node_that_can_never_give_what_was_asked_takes_another_pod(
-    reason: str, generation: int, wants: dict[str, str], takes: Change
+    reason: str, generation: int, wants: dict[str, str], takes: ResizeMode
 ):
     asked = answered(pod(requests=SMALL), reason, generation)
     assert change(asked, flavor(requests=wants), PodResources(requests=SMALL)) is takes
@@ -91,14 +91,14 @@ def test_a_node_that_can_never_give_what_was_asked_takes_another_pod(
 @pytest.mark.parametrize(
     ("has", "wants", "takes"),
     [
-        ({"medium": "Memory"}, None, Change.NONE),
-        ({"medium": "Memory", "sizeLimit": "1Gi"}, "1024Mi", Change.NONE),
-        ({"medium": "Memory", "sizeLimit": "1Gi"}, "2Gi", Change.RECREATE),
-        ({"medium": "Memory", "sizeLimit": "1Gi"}, None, Change.RECREATE),
-        ({"medium": "Memory"}, "1Gi", Change.RECREATE),
+        ({"medium": "Memory"}, None, ResizeMode.NONE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, "1024Mi", ResizeMode.NONE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, "2Gi", ResizeMode.RECREATE),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, None, ResizeMode.RECREATE),
+        ({"medium": "Memory"}, "1Gi", ResizeMode.RECREATE),
     ],
 )
-def test_other_shared_memory_takes_another_pod(has: dict[str, object], wants: str | None, takes: Change):
+def test_other_shared_memory_takes_another_pod(has: dict[str, object], wants: str | None, takes: ResizeMode):
     made = pod(requests=SMALL)
     shared = replace(made, spec=replace(made.spec, volumes=(Volume(SHM_VOLUME, has),)))
     wanted = replace(flavor(requests=SMALL), shm=wants)

@@ -7,11 +7,11 @@ from neorion.devservers.decide import (
     HOME_DELETE_AFTER,
     STOPPED_BECAUSE,
     Decision,
-    GoBack,
+    DeleteServer,
     Observed,
-    Remove,
-    TurnOff,
-    TurnOn,
+    RevertFlavor,
+    StartServer,
+    StopServer,
     decide,
 )
 from neorion.devservers.decide.running import UNDO_AFTER
@@ -27,7 +27,12 @@ from neorion.devservers.model import (
     Schedule,
     StopReason,
 )
-from neorion.devservers.model.kube_types import Body, BodySpec, Template, TemplateSpec
+from neorion.devservers.model.kube_types import (
+    PodTemplate,
+    PodTemplatePodSpec,
+    ServerDeployment,
+    ServerDeploymentSpec,
+)
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
@@ -180,12 +185,12 @@ def test_at_its_deadline_a_server_is_stopped_not_deleted():
     before = decide(seen, SETTINGS, CREATED + 1.9 * HOUR)
     assert before.edit is None
     assert before.wake is not None
-    assert decide(seen, SETTINGS, CREATED + 2 * HOUR).edit == TurnOff(StopReason.EXPIRED)
+    assert decide(seen, SETTINGS, CREATED + 2 * HOUR).edit == StopServer(StopReason.EXPIRED)
 
 
 def test_a_server_that_asks_for_it_is_deleted_at_its_deadline():
     seen = Observed(a_server(quiet(time_to_live="2h", on_expire=OnExpire.DELETE)), a_flavor(), a_claim())
-    assert decide(seen, SETTINGS, CREATED + 2 * HOUR).edit == Remove()
+    assert decide(seen, SETTINGS, CREATED + 2 * HOUR).edit == DeleteServer()
 
 
 def test_an_expired_server_rests_for_its_retention_and_goes():
@@ -196,7 +201,9 @@ def test_an_expired_server_rests_for_its_retention_and_goes():
     assert first.wake == CREATED + 24 * HOUR
     assert first.edit is None
     rested = a_server(spec, first.status, {STOPPED_BECAUSE: "Expired"})
-    assert decide(Observed(rested, a_flavor(), a_claim()), SETTINGS, CREATED + 24 * HOUR).edit == Remove()
+    assert (
+        decide(Observed(rested, a_flavor(), a_claim()), SETTINGS, CREATED + 24 * HOUR).edit == DeleteServer()
+    )
 
 
 def test_a_server_its_user_stopped_rests_for_ever():
@@ -211,7 +218,9 @@ def test_a_server_its_user_stopped_rests_for_ever():
 
 def test_a_stopped_server_without_a_flavor_still_loses_its_pods():
     server = a_server(replace(quiet(), running=False))
-    decision = decide(Observed(server, None, a_claim(), body=Body(), pods=(a_pod(),)), SETTINGS, CREATED)
+    decision = decide(
+        Observed(server, None, a_claim(), body=ServerDeployment(), pods=(a_pod(),)), SETTINGS, CREATED
+    )
     assert decision.halt
     assert decision.status.phase is Phase.STOPPING
 
@@ -220,7 +229,7 @@ def test_hours_start_a_server_again():
     spec = replace(quiet(schedule=Schedule(start="0 9 * * *")), running=False)
     rested = DevServerStatus(stopped_at=CREATED)
     server = a_server(spec, rested, {STOPPED_BECAUSE: "Schedule"})
-    assert decide(Observed(server, a_flavor()), SETTINGS, CREATED + 2 * HOUR).edit == TurnOn()
+    assert decide(Observed(server, a_flavor()), SETTINGS, CREATED + 2 * HOUR).edit == StartServer()
 
 
 def test_a_server_that_its_hours_wake_starts_at_that_very_second():
@@ -228,7 +237,7 @@ def test_a_server_that_its_hours_wake_starts_at_that_very_second():
     server = a_server(spec, DevServerStatus(stopped_at=CREATED), {STOPPED_BECAUSE: "Schedule"})
     waits = decide(Observed(server, a_flavor()), SETTINGS, CREATED)
     assert (waits.edit, waits.wake) == (None, CREATED + HOUR)
-    assert decide(Observed(server, a_flavor()), SETTINGS, CREATED + HOUR).edit == TurnOn()
+    assert decide(Observed(server, a_flavor()), SETTINGS, CREATED + HOUR).edit == StartServer()
 
 
 @pytest.mark.parametrize(
@@ -307,7 +316,7 @@ def test_a_flavor_that_finds_no_node_is_undone():
     )
     waited = decide(stuck, SETTINGS, CREATED)
     assert (waited.edit, waited.wake) == (None, CREATED + UNDO_AFTER)
-    assert decide(stuck, SETTINGS, CREATED + UNDO_AFTER).edit == GoBack("cpu-small")
+    assert decide(stuck, SETTINGS, CREATED + UNDO_AFTER).edit == RevertFlavor("cpu-small")
 
 
 def test_a_flavor_the_server_stands_on_is_not_undone_later():
@@ -337,9 +346,11 @@ def _rest(seen: Observed):
     return seen.flavor, seen.home, seen.body, seen.pods
 
 
-def _body(resources: PodResources) -> Body:
-    return Body(
-        spec=BodySpec(replicas=1, template=Template(TemplateSpec((Container("dev", resources=resources),))))
+def _body(resources: PodResources) -> ServerDeployment:
+    return ServerDeployment(
+        spec=ServerDeploymentSpec(
+            replicas=1, template=PodTemplate(PodTemplatePodSpec((Container("dev", resources=resources),)))
+        )
     )
 
 
@@ -350,7 +361,7 @@ def _resources(deployment: dict[str, object]):
 def test_a_start_takes_the_mark_of_the_last_stop_away():
     marked = a_server(quiet(), annotations={STOPPED_BECAUSE: StopReason.EXPIRED.value})
     seen = Observed(marked, a_flavor(), a_claim(), pods=(a_pod(),))
-    assert decide(seen, SETTINGS, CREATED + HOUR).edit == TurnOn()
+    assert decide(seen, SETTINGS, CREATED + HOUR).edit == StartServer()
 
 
 def test_another_flavor_of_the_same_kind_of_machine_leaves_the_pods_template_as_it_was():

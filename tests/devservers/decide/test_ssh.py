@@ -5,11 +5,16 @@ from datetime import timedelta
 
 from msgspec.structs import replace as changed
 
-from neorion.devservers.decide import Observed, Settings, decide, doubts_host_key, wants_host_key
+from neorion.devservers.decide import Observed, OperatorSettings, decide, doubts_host_key, wants_host_key
 from neorion.devservers.decide.ssh import MOUNT_PATIENCE
 from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Port, Ssh
-from neorion.devservers.model.kube_types import Body, BodySpec, Template, TemplateSpec
+from neorion.devservers.model.kube_types import (
+    PodTemplate,
+    PodTemplatePodSpec,
+    ServerDeployment,
+    ServerDeploymentSpec,
+)
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
@@ -37,13 +42,15 @@ def equipped(*, ready: bool = True, image: str = "tools:1") -> Pod:
     return changed(pod, spec=changed(pod.spec, init_containers=(Container(TOOLS, image),)), status=status)
 
 
-def body(image: str) -> Body:
+def body(image: str) -> ServerDeployment:
     made = (Container(TOOLS, image),) if image else ()
-    template = Template(spec=TemplateSpec(containers=(Container("dev", "image"),), init_containers=made))
-    return Body(meta=a_pod().meta, spec=BodySpec(replicas=1, template=template))
+    template = PodTemplate(
+        spec=PodTemplatePodSpec(containers=(Container("dev", "image"),), init_containers=made)
+    )
+    return ServerDeployment(meta=a_pod().meta, spec=ServerDeploymentSpec(replicas=1, template=template))
 
 
-def made(seen: Observed, settings: Settings = SSH):
+def made(seen: Observed, settings: OperatorSettings = SSH):
     found = {one["kind"]: one for one in decide(seen, settings, CREATED).objects}
     return found, found["Deployment"]["spec"]["template"]["spec"]
 

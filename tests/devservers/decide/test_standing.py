@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import (
     STOPPED_BECAUSE,
+    ClusterFacts,
     Decision,
-    GoBack,
     Observed,
-    Surroundings,
-    TurnOff,
+    RevertFlavor,
+    StopServer,
     decide,
 )
 from neorion.devservers.decide.running import UNDO_AFTER
@@ -25,7 +25,7 @@ from neorion.devservers.model import (
     Lifecycle,
     StopReason,
 )
-from neorion.devservers.model.kube_types import Body, BodySpec
+from neorion.devservers.model.kube_types import ServerDeployment, ServerDeploymentSpec
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition
@@ -37,7 +37,7 @@ LENT = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_ttl="4h")), "lent")
 FREE = a_flavor(replace(FLAVOR, node_selector={"zone": "b"}), "free")
 FEW = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_per_user=1)), "few")
 ON_LENT = DevServerStatus(running_since=CREATED, flavor=AppliedFlavor(applied="lent"))
-BODY = Body(spec=BodySpec(replicas=1))
+BODY = ServerDeployment(spec=ServerDeploymentSpec(replicas=1))
 NO_ROOM = Condition(
     type="PodScheduled", status="False", reason="Unschedulable", message="0/3 nodes are free."
 )
@@ -64,7 +64,7 @@ def moved_from_old_to_new(now: datetime) -> DevServerStatus:
 def test_a_change_that_was_taken_back_is_not_made_again_where_the_old_flavor_has_no_room_either():
     late = CREATED + UNDO_AFTER
     status = moved_from_old_to_new(CREATED)
-    assert without_room(asking("new"), status, late).edit == GoBack("old")
+    assert without_room(asking("new"), status, late).edit == RevertFlavor("old")
     back = without_room(asking("old"), status, late)
     assert back.status.flavor == AppliedFlavor(applied="old")
     assert without_room(asking("old"), back.status, late + UNDO_AFTER).edit is None
@@ -86,7 +86,7 @@ def test_a_server_that_rested_gets_the_whole_time_to_find_its_place():
     ).status
     started = without_room(asking("new"), resting, CREATED + DAY)
     assert started.status.flavor == AppliedFlavor(applied="new", previous="old", changed=CREATED + DAY)
-    assert without_room(asking("new"), started.status, CREATED + DAY + UNDO_AFTER).edit == GoBack("old")
+    assert without_room(asking("new"), started.status, CREATED + DAY + UNDO_AFTER).edit == RevertFlavor("old")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_server_that_rested_gets_the_whole_time_to_find_its_place():
         ),
         pytest.param(Observed(a_server(asking("nope"), ON_LENT), body=BODY), id="and its pod is replaced"),
         pytest.param(
-            Observed(a_server(asking("free"), ON_LENT), FREE, pods=(a_pod(),), around=Surroundings()),
+            Observed(a_server(asking("free"), ON_LENT), FREE, pods=(a_pod(),), around=ClusterFacts()),
             id="there is no node",
         ),
         pytest.param(
@@ -107,7 +107,7 @@ def test_a_server_that_rested_gets_the_whole_time_to_find_its_place():
 )
 def test_a_server_that_does_not_get_what_it_asks_for_ends_when_the_flavor_it_has_says(seen: Observed):
     seen = changed(seen, home=a_claim(), standing=LENT)
-    assert decide(seen, SETTINGS, CREATED + 4 * HOUR).edit == TurnOff(StopReason.EXPIRED)
+    assert decide(seen, SETTINGS, CREATED + 4 * HOUR).edit == StopServer(StopReason.EXPIRED)
     before = decide(seen, SETTINGS, CREATED + 3 * HOUR)
     assert before.edit is None
     assert before.status.flavor == AppliedFlavor(applied="lent")
@@ -135,7 +135,7 @@ def after_resize(pod: Pod, now: datetime) -> Decision:
     moving = AppliedFlavor(applied="new", previous="old", changed=CREATED)
     status = DevServerStatus(running_since=CREATED, flavor=moving)
     seen = Observed(
-        a_server(asking("new"), status), a_flavor(name="new"), a_claim(), pods=(pod,), around=Surroundings()
+        a_server(asking("new"), status), a_flavor(name="new"), a_claim(), pods=(pod,), around=ClusterFacts()
     )
     return decide(seen, SETTINGS, now)
 
@@ -148,7 +148,7 @@ def test_a_resize_for_which_the_node_has_no_room_is_not_told_as_done_and_is_undo
     assert waits.edit is None
     [resizing] = [one for one in waits.status.conditions if one.type is ConditionType.RESIZING]
     assert "The server goes on as it is." in resizing.message
-    assert after_resize(resized(reason), CREATED + UNDO_AFTER).edit == GoBack("old")
+    assert after_resize(resized(reason), CREATED + UNDO_AFTER).edit == RevertFlavor("old")
 
 
 def test_a_resize_is_done_when_the_kubelet_has_heard_of_it_and_does_not_object():

@@ -4,6 +4,6 @@ What is to be asked of it is decided elsewhere; what servers are made of belongs
 webhook are imported by their modules' names: what they load, few processes need.
 """
 
-from neorion.devservers.adapters.pod_exec import Inside
+from neorion.devservers.adapters.pod_exec import PodExec
 
-__all__ = ["Inside"]
+__all__ = ["PodExec"]

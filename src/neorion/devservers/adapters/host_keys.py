@@ -3,7 +3,7 @@
 from neorion.devservers.ports import HostKey
 
 
-class Keymaker:
+class HostKeyGenerator:
     """Makes Ed25519 keys: short, and known to every client of the last ten years."""
 
     def host_key(self) -> HostKey:

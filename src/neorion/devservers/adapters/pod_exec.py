@@ -20,7 +20,7 @@ done
 """
 
 
-class Inside:
+class PodExec:
     """Runs our own small shell programs in the container that is the server."""
 
     def __init__(self, client: Client) -> None:

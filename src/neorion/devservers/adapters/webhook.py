@@ -20,7 +20,7 @@ BACKOFF = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=10), at
 PATIENCE_S = 10.0
 
 
-class Webhook:
+class AlertWebhook:
     """Posts each warning as JSON; its `text` is what Slack and its kind show.
 
     Redirects are not followed, and an address inside the cluster or the machine is refused unless that is allowed: what

@@ -3,6 +3,6 @@
 Nothing here decides, and nothing here writes to the cluster: it only joins the rooms that do.
 """
 
-from neorion.devservers.app.operator import Plan, Reach, build
+from neorion.devservers.app.operator import OperatorAdapters, OperatorOptions, build
 
-__all__ = ["Plan", "Reach", "build"]
+__all__ = ["OperatorAdapters", "OperatorOptions", "build"]

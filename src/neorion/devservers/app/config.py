@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from neorion.devservers.app.run import Address, Orders
-from neorion.devservers.decide import Settings
+from neorion.devservers.app.run import OperatorConfig, WebhookTarget
+from neorion.devservers.decide import OperatorSettings
 from neorion.keel.config import Model, Problem, SecretValue, load
 
 
@@ -39,18 +39,18 @@ class OperatorFile(Model):
     port: int = 8080
     webhook: WebhookFile | None = None
 
-    def orders(self) -> Orders:
+    def orders(self) -> OperatorConfig:
         hook = self.webhook
-        return Orders(
-            Settings(self.default_image, self.autoscaled, self.tools_image),
+        return OperatorConfig(
+            OperatorSettings(self.default_image, self.autoscaled, self.tools_image),
             self.namespace,
             self.scope,
             self.host,
             self.port,
-            Address(hook.url.reveal(), hook.allow_private) if hook else None,
+            WebhookTarget(hook.url.reveal(), hook.allow_private) if hook else None,
         )
 
 
-def orders_in(file: Path | None, env: Mapping[str, str]) -> Orders:
+def orders_in(file: Path | None, env: Mapping[str, str]) -> OperatorConfig:
     """Without a file, what goes without saying."""
     return (load(file, OperatorFile, env) if file else OperatorFile()).orders()

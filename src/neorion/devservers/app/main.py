@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 import click
 import uvloop
 
-from neorion.devservers.app.run import Orders, run_operator
+from neorion.devservers.app.run import OperatorConfig, run_operator
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube.client import find_cluster
@@ -102,7 +102,7 @@ def bastion(
     run_process(main, loop_factory=uvloop.new_event_loop)
 
 
-def _orders(file: Path | None) -> Orders:
+def _orders(file: Path | None) -> OperatorConfig:
     from neorion.devservers.app.config import orders_in  # noqa: PLC0415 -- its models stay out of the operator's memory
 
     return orders_in(file, os.environ)

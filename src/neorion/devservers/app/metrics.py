@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from neorion.devservers.decide import rate
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.telemetry.metrics import Metrics
 
 
@@ -17,7 +17,7 @@ class FleetMetrics:
     """
 
     def __init__(self, metrics: Metrics) -> None:
-        self._servers: Iterable[DevServer] = ()
+        self._servers: Iterable[DevServerObject] = ()
         self._phases = metrics.gauge("neorion_devservers_servers", "Servers by phase.", ["phase"])
         self._costs = metrics.gauge(
             "neorion_devservers_cost_per_hour", "What an hour costs now, by user.", ["namespace", "currency"]
@@ -31,7 +31,7 @@ class FleetMetrics:
             ["way", "result"],
         )
 
-    def oversee(self, servers: Iterable[DevServer]) -> None:
+    def oversee(self, servers: Iterable[DevServerObject]) -> None:
         self._servers = servers
 
     def looked(self, *, well: bool) -> None:

@@ -3,12 +3,12 @@
 import socket
 from dataclasses import dataclass, field
 
-from neorion.devservers.adapters import Inside
-from neorion.devservers.adapters.host_keys import Keymaker
+from neorion.devservers.adapters import PodExec
+from neorion.devservers.adapters.host_keys import HostKeyGenerator
 from neorion.devservers.app.metrics import FleetMetrics
-from neorion.devservers.app.operator import Plan, Reach, build
-from neorion.devservers.decide import Settings
-from neorion.devservers.ports import Hook
+from neorion.devservers.app.operator import OperatorAdapters, OperatorOptions, build
+from neorion.devservers.decide import OperatorSettings
+from neorion.devservers.ports import AlertHook
 from neorion.keel.base import Severity
 from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_rng
 from neorion.keel.kube.client import ClusterConfig, connect
@@ -20,7 +20,7 @@ from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class WebhookTarget:
     """Where warnings are posted; whoever knows it can post there too."""
 
     url: str = field(repr=False)
@@ -28,24 +28,24 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class OperatorConfig:
     """What the operator's file says, without what it takes to read one."""
 
-    settings: Settings
+    settings: OperatorSettings
     namespace: str
     scope: str
     host: str
     port: int
-    webhook: Address | None = None
+    webhook: WebhookTarget | None = None
 
 
-async def run_operator(crew: Supervisor, orders: Orders, cluster: ClusterConfig) -> None:
+async def run_operator(crew: Supervisor, orders: OperatorConfig, cluster: ClusterConfig) -> None:
     """Until the crew stops: then what is in hand is finished, and the lease given back."""
     clock, rng, ids, metrics = SystemClock(), system_rng(), SystemIds(), Metrics()
     async with connect(cluster, "devservers", clock, rng) as api:
-        plan = Plan(orders.settings, orders.namespace, identity(ids), orders.scope)
-        inside, fleet = Inside(api), FleetMetrics(metrics)
-        reach = Reach(inside, inside, _hook(orders.webhook, clock, rng), fleet, Keymaker())
+        plan = OperatorOptions(orders.settings, orders.namespace, identity(ids), orders.scope)
+        inside, fleet = PodExec(api), FleetMetrics(metrics)
+        reach = OperatorAdapters(inside, inside, _hook(orders.webhook, clock, rng), fleet, HostKeyGenerator())
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
         app = AsgiApp([], routes(operator, metrics, fleet), ids=ids)
         # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
@@ -53,14 +53,14 @@ async def run_operator(crew: Supervisor, orders: Orders, cluster: ClusterConfig)
             await operator.run(crew.stopping)
 
 
-def _hook(address: Address | None, clock: Clock, rng: Rng) -> Hook | None:
+def _hook(address: WebhookTarget | None, clock: Clock, rng: Rng) -> AlertHook | None:
     if address is None:
         return None
     # Secrets come with the models of files, ten megabytes that an operator without a webhook does without.
-    from neorion.devservers.adapters.webhook import Webhook  # noqa: PLC0415 -- see above
+    from neorion.devservers.adapters.webhook import AlertWebhook  # noqa: PLC0415 -- see above
     from neorion.keel.config import SecretValue  # noqa: PLC0415 -- see above
 
-    return Webhook(SecretValue(address.url), clock, rng, allow_private=address.allow_private)
+    return AlertWebhook(SecretValue(address.url), clock, rng, allow_private=address.allow_private)
 
 
 def identity(ids: Ids) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from neorion.devservers.adapters.account_files import write_account
-from neorion.devservers.adapters.host_keys import Keymaker
+from neorion.devservers.adapters.host_keys import HostKeyGenerator
 from neorion.devservers.app.run import identity
 from neorion.devservers.controllers.bastion_keys import ensure_bastion_keys
 from neorion.devservers.controllers.users import (
@@ -18,7 +18,7 @@ from neorion.devservers.controllers.users import (
     user_key,
 )
 from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE
-from neorion.devservers.ports import Keys
+from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng, SystemClock, SystemIds, system_rng
 from neorion.keel.kube import KubeApi, ObjectKey
@@ -52,7 +52,7 @@ class UserPlan:
 
 
 def build_user_controller(
-    api: KubeApi, plan: UserPlan, clock: Clock, rng: Rng, keys: Keys | None = None
+    api: KubeApi, plan: UserPlan, clock: Clock, rng: Rng, keys: HostKeyFactory | None = None
 ) -> Operator:
     """`keys` makes the bastion's own, once the lease is held."""
     informers = InformerFactory(api, clock, rng)
@@ -95,7 +95,7 @@ async def run_user_controller(crew: Supervisor, cluster: ClusterConfig, handover
         if handover is not None:
             renew = partial(_hand_over, api, handover)
             crew.loop(Loop("bastion token", renew, LoopTiming(_RENEW_EVERY), clock, rng))
-        controller = build_user_controller(api, UserPlan(identity(ids)), clock, rng, Keymaker())
+        controller = build_user_controller(api, UserPlan(identity(ids)), clock, rng, HostKeyGenerator())
         await controller.run(crew.stopping)
 
 

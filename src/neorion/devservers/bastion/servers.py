@@ -7,7 +7,7 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from neorion.devservers.client import Fleet, Progress, until_ready
+from neorion.devservers.client import DevServerApi, Progress, until_ready
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.ports import RunningServer
 from neorion.keel.base import Deadline, Duration, NotFound, Retry
@@ -36,7 +36,7 @@ class ClusterServers:
         self._direct = direct
 
     async def wake(self, server: ObjectKey, tell: Callable[[str], None]) -> RunningServer:
-        fleet = Fleet(self._client, server.namespace, self._clock)
+        fleet = DevServerApi(self._client, server.namespace, self._clock)
         found = await fleet.server(server.name)
         if found.meta.deleted is not None:
             raise NotFound("devservers.deleted", f"{server.name} is being deleted.")

@@ -12,7 +12,7 @@ Callback = Callable[..., int | None]
 _FLAVORS: Final = frozenset({"flavor", "short"})
 
 
-class Where(NamedTuple):
+class ClusterSelector(NamedTuple):
     """Which cluster and which namespace the user named."""
 
     namespace: str = ""
@@ -35,7 +35,7 @@ def where_options(function: Callback) -> Callback:
     def gathered(
         *args: Any,  # noqa: ANN401 -- click's own
         namespace: str,
-        where: Where,
+        where: ClusterSelector,
         **kwargs: Any,  # noqa: ANN401 -- click's own
     ) -> int | None:
         return function(*args, where=where._replace(namespace=namespace), **kwargs)
@@ -60,7 +60,7 @@ def cluster_options(function: Callback) -> Callback:
         kubeconfig: Path | None,
         **kwargs: Any,  # noqa: ANN401 -- click's own
     ) -> int | None:
-        return function(*args, where=Where("", context, kubeconfig), **kwargs)
+        return function(*args, where=ClusterSelector("", context, kubeconfig), **kwargs)
 
     return gathered
 
@@ -70,7 +70,7 @@ def _completed(ctx: click.Context, param: click.Parameter, begun: str) -> list[s
     from neorion.devservers.cli.session import known_names  # noqa: PLC0415 -- only shells that complete ask
 
     given = ctx.params
-    where = Where(given.get("namespace") or "", given.get("context") or "", given.get("kubeconfig"))
+    where = ClusterSelector(given.get("namespace") or "", given.get("context") or "", given.get("kubeconfig"))
     flavors = param.name in _FLAVORS
     return [name for name in known_names(where, flavors=flavors) if name.startswith(begun)]
 

@@ -14,7 +14,7 @@ _DONE = {
 _WIDEST = max(map(len, _DONE))
 
 
-class StepTeller:
+class ProgressPrinter:
     """Remembers what was told, and tells only what is new."""
 
     def __init__(self, out: Output, clock: Clock) -> None:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from neorion.devservers.cli.options import Where
-from neorion.devservers.client import Fleet, find_place
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.client import DevServerApi, find_place
 from neorion.keel.base import Duration, Error, Invalid, UnitError
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
@@ -16,13 +16,13 @@ T = TypeVar("T")
 _COMPLETED_S: Final = 2.0
 
 
-def ask(out: Output, where: Where, question: Callable[[Fleet], Awaitable[T]]) -> T:
+def ask(out: Output, where: ClusterSelector, question: Callable[[DevServerApi], Awaitable[T]]) -> T:
     """Runs `question` on the servers of the place that the user means."""
     place = find_place(where.namespace, where.context, where.kubeconfig, out.env)
 
     async def converse() -> T:
         async with connect(place.cluster, "devctl") as client:
-            return await question(Fleet(client, place.namespace, SystemClock()))
+            return await question(DevServerApi(client, place.namespace, SystemClock()))
 
     try:
         # Not anyio's: what that brings along takes as long as the request itself, and the short questions need none of it.
@@ -33,13 +33,13 @@ def ask(out: Output, where: Where, question: Callable[[Fleet], Awaitable[T]]) ->
         raise only_error(group) from None
 
 
-def known_names(where: Where, *, flavors: bool) -> list[str]:
+def known_names(where: ClusterSelector, *, flavors: bool) -> list[str]:
     """For a shell that completes: none where anything is in the way, and none that comes too late."""
 
     async def names() -> list[str]:
         place = find_place(where.namespace, where.context, where.kubeconfig)
         async with asyncio.timeout(_COMPLETED_S), connect(place.cluster, "devctl") as client:
-            fleet = Fleet(client, place.namespace, SystemClock())
+            fleet = DevServerApi(client, place.namespace, SystemClock())
             return [one.meta.name for one in await (fleet.flavors() if flavors else fleet.servers())]
 
     try:

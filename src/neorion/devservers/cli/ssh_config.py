@@ -2,7 +2,7 @@
 
 import click
 
-from neorion.devservers.cli.options import Where, where_options
+from neorion.devservers.cli.options import ClusterSelector, where_options
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
 
@@ -24,7 +24,7 @@ from neorion.keel.cli.kit import Output
 )
 @where_options
 def ssh_config_command(
-    out: Output, where: Where, *, host: str, port: int, known_hosts: str, print_known_hosts: bool
+    out: Output, where: ClusterSelector, *, host: str, port: int, known_hosts: str, print_known_hosts: bool
 ) -> None:
     """Print SSH configuration for the bastion and your servers.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from neorion.devservers.client import Fleet
+from neorion.devservers.client import DevServerApi
 from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE, user_of
 from neorion.keel.base import Conflict, Denied, NotFound
 from neorion.keel.cli.kit import Output
@@ -21,7 +21,7 @@ class BastionAddress:
     port: int
 
 
-async def print_config(fleet: Fleet, out: Output, bastion: BastionAddress, known_hosts: str) -> None:
+async def print_config(fleet: DevServerApi, out: Output, bastion: BastionAddress, known_hosts: str) -> None:
     user = _user(fleet)
     trust = f"  UserKnownHostsFile {known_hosts}\n  StrictHostKeyChecking yes\n"
     way = f"  HostName {bastion.host}\n  Port {bastion.port}\n  User {user}\n"
@@ -37,7 +37,7 @@ async def print_config(fleet: Fleet, out: Output, bastion: BastionAddress, known
     out.text("\n".join(blocks))
 
 
-async def print_known_hosts(fleet: Fleet, out: Output) -> None:
+async def print_known_hosts(fleet: DevServerApi, out: Output) -> None:
     key = await _bastion_key(fleet)
     lines = [f"{_BASTION} {key}\n"]
     lines += [
@@ -48,7 +48,7 @@ async def print_known_hosts(fleet: Fleet, out: Output) -> None:
     out.text("".join(lines))
 
 
-async def _bastion_key(fleet: Fleet) -> str:
+async def _bastion_key(fleet: DevServerApi) -> str:
     try:
         found = await fleet.client.get(CONFIG_MAP, BASTION_ACCOUNT, SYSTEM_NAMESPACE)
     except (NotFound, Denied):
@@ -60,7 +60,7 @@ async def _bastion_key(fleet: Fleet) -> str:
     return found.data.get(_HOST_KEY, "").strip()
 
 
-def _user(fleet: Fleet) -> str:
+def _user(fleet: DevServerApi) -> str:
     user = user_of(fleet.namespace)
     if not user:
         raise Conflict(

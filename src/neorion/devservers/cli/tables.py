@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from neorion.devservers.cli.humanize import TONES, age, ago, moment, until
 from neorion.devservers.client import STOPS, obstacle
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Table
 
@@ -28,7 +28,7 @@ class ServerRecord(Struct, frozen=True):
     created: Instant | None
 
     @classmethod
-    def of(cls, server: DevServer) -> "ServerRecord":
+    def of(cls, server: DevServerObject) -> "ServerRecord":
         spec, status = server.spec, server.status
         return cls(
             name=server.meta.name,
@@ -48,7 +48,7 @@ class ServerRecord(Struct, frozen=True):
         )
 
 
-def phase(server: DevServer) -> str:
+def phase(server: DevServerObject) -> str:
     if server.meta.deleted is not None:
         return "Terminating"
     return server.status.phase.value if server.status.phase else "New"

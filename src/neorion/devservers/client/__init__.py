@@ -6,23 +6,23 @@ operator's work: it asks, and watches what becomes of it. Names load when first 
 
 from typing import TYPE_CHECKING
 
-from neorion.devservers.client.progress import Step, is_observed, is_ready, obstacle, steps
+from neorion.devservers.client.progress import ProgressStep, is_observed, is_ready, obstacle, steps
 from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import late
 
 if TYPE_CHECKING:
-    from neorion.devservers.client.api import Fleet, when
-    from neorion.devservers.client.async_client import AsyncDevServer, Wanted, Where
+    from neorion.devservers.client.api import DevServerApi, when
+    from neorion.devservers.client.async_client import AsyncDevServer, CreateArgs, KubeSelection
     from neorion.devservers.client.client import DevServer
-    from neorion.devservers.client.create_request import Wish
+    from neorion.devservers.client.create_request import CreateRequest
     from neorion.devservers.client.durations import parse_span, span_text
     from neorion.devservers.client.extend import Extension, extended
-    from neorion.devservers.client.file_copy import LeftOut, copy_from, copy_to
-    from neorion.devservers.client.flavor_change import Move, plan_move
-    from neorion.devservers.client.kube_context import Place, find_place, user_name
+    from neorion.devservers.client.file_copy import SkippedEntry, copy_from, copy_to
+    from neorion.devservers.client.flavor_change import FlavorChangePlan, plan_move
+    from neorion.devservers.client.kube_context import KubeContext, find_place, user_name
     from neorion.devservers.client.pod_access import CONTAINER, container, forwarded, logs_of, open_in, run_in
     from neorion.devservers.client.server_diagnosis import STOPS, Diagnosis, diagnosis, ends
-    from neorion.devservers.client.ssh import Way, find_way, run_ssh
+    from neorion.devservers.client.ssh import SshLogin, find_way, run_ssh
     from neorion.devservers.client.wait import (
         PATIENCE,
         Progress,
@@ -36,19 +36,19 @@ __all__ = [
     "PATIENCE",
     "STOPS",
     "AsyncDevServer",
+    "CreateArgs",
+    "CreateRequest",
     "DevServer",
+    "DevServerApi",
     "Diagnosis",
     "Extension",
-    "Fleet",
-    "LeftOut",
-    "Move",
-    "Place",
+    "FlavorChangePlan",
+    "KubeContext",
+    "KubeSelection",
     "Progress",
-    "Step",
-    "Wanted",
-    "Way",
-    "Where",
-    "Wish",
+    "ProgressStep",
+    "SkippedEntry",
+    "SshLogin",
     "container",
     "copy_from",
     "copy_to",
@@ -82,11 +82,11 @@ __getattr__ = late(
     {
         "async_client": (
             "AsyncDevServer",
-            "Wanted",
-            "Where",
+            "CreateArgs",
+            "KubeSelection",
         ),
         "file_copy": (
-            "LeftOut",
+            "SkippedEntry",
             "copy_from",
             "copy_to",
         ),
@@ -95,7 +95,7 @@ __getattr__ = late(
             "extended",
         ),
         "api": (
-            "Fleet",
+            "DevServerApi",
             "when",
         ),
         "wait": (
@@ -114,11 +114,11 @@ __getattr__ = late(
             "run_in",
         ),
         "flavor_change": (
-            "Move",
+            "FlavorChangePlan",
             "plan_move",
         ),
         "kube_context": (
-            "Place",
+            "KubeContext",
             "find_place",
             "user_name",
         ),
@@ -127,7 +127,7 @@ __getattr__ = late(
             "span_text",
         ),
         "ssh": (
-            "Way",
+            "SshLogin",
             "find_way",
             "run_ssh",
         ),
@@ -138,6 +138,6 @@ __getattr__ = late(
             "diagnosis",
             "ends",
         ),
-        "create_request": ("Wish",),
+        "create_request": ("CreateRequest",),
     },
 )

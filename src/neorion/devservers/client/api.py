@@ -12,7 +12,7 @@ from neorion.devservers.client.server_diagnosis import Diagnosis, diagnosis
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.field_types import span
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerFlavor, DevServerObject
 from neorion.devservers.model.tenancy import user_of
 from neorion.keel.base import Conflict, Deadline, Duration, Id, NotFound, QuotaExceeded, Retry, did_you_mean
 from neorion.keel.clock import Clock, SystemIds
@@ -32,7 +32,7 @@ from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
 
 if TYPE_CHECKING:
-    from neorion.devservers.client.create_request import Wish
+    from neorion.devservers.client.create_request import CreateRequest
     from neorion.devservers.client.extend import Extension
 
 # What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
@@ -56,7 +56,7 @@ class _Request(Id):
     prefix = "request"
 
 
-class Fleet:
+class DevServerApi:
     """Every verb on servers that needs no look inside them."""
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
@@ -92,21 +92,21 @@ class Fleet:
             )
         return default
 
-    async def flavor_of(self, server: DevServer) -> DevServerFlavor | None:
+    async def flavor_of(self, server: DevServerObject) -> DevServerFlavor | None:
         known = {one.meta.name: one for one in await self.flavors()}
         return known.get(server.spec.flavor)
 
-    async def servers(self) -> list[DevServer]:
+    async def servers(self) -> list[DevServerObject]:
         with explained(self.namespace):
             found = await self.client.list(SERVERS, self.namespace)
         return sorted(found.items, key=lambda one: one.meta.name)
 
-    async def everybodys(self) -> Sequence[DevServer]:
+    async def everybodys(self) -> Sequence[DevServerObject]:
         """The servers of all namespaces, for who may see them."""
         with explained(self.namespace):
             return (await self.client.list(SERVERS)).items
 
-    async def server(self, name: str) -> DevServer:
+    async def server(self, name: str) -> DevServerObject:
         try:
             with explained(self.namespace):
                 return await self.client.get(SERVERS, name, self.namespace)
@@ -120,7 +120,7 @@ class Fleet:
             hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
         )
 
-    async def checked(self, wish: "Wish") -> dict[str, Any]:
+    async def checked(self, wish: "CreateRequest") -> dict[str, Any]:
         """The DevServer that a wish stands for, after every check that can be made without making it."""
         flavor = await self.flavor(wish.flavor)
         limits = flavor.spec.limits
@@ -136,11 +136,11 @@ class Fleet:
                 )
         return wish.manifest(self.namespace, flavor.meta.name)
 
-    async def create(self, wish: "Wish") -> DevServer:
+    async def create(self, wish: "CreateRequest") -> DevServerObject:
         """Refuses what cannot be before anything is written."""
         return await self.make(await self.checked(wish))
 
-    async def make(self, manifest: dict[str, Any]) -> DevServer:
+    async def make(self, manifest: dict[str, Any]) -> DevServerObject:
         """From a manifest that `checked` gave. Whose answer was lost on its way looks for its server, and asks again if there is none."""
         name, mark = manifest["metadata"]["name"], str(_IDS.new(_Request))
         marked = {**manifest, "metadata": {**manifest["metadata"], "annotations": {_ASKED: mark}}}
@@ -158,7 +158,7 @@ class Fleet:
             hint=f"If it was, devctl describe {name} shows it and devctl delete {name} removes it.",
         ) from lost
 
-    async def _make(self, marked: dict[str, Any], mark: str) -> DevServer:
+    async def _make(self, marked: dict[str, Any], mark: str) -> DevServerObject:
         name = marked["metadata"]["name"]
         try:
             with explained(self.namespace):
@@ -168,7 +168,7 @@ class Fleet:
                 return made
             raise
 
-    async def _made(self, name: str, mark: str) -> DevServer | None:
+    async def _made(self, name: str, mark: str) -> DevServerObject | None:
         """The server that a request with this mark has made; None where there is none of that name."""
         try:
             found = await self.client.get(SERVERS, name, self.namespace)
@@ -187,7 +187,7 @@ class Fleet:
         server = await self.server(name)
         await self.client.delete(SERVERS, server.meta.name, self.namespace)
 
-    async def start(self, name: str, by: timedelta | None = None) -> DevServer:
+    async def start(self, name: str, by: timedelta | None = None) -> DevServerObject:
         """`by` is how long it runs from this and every later start, whatever end it had; without it, it keeps the end it has."""
         server = await self.server(name)
         spec: dict[str, Any] = {"running": True}
@@ -197,7 +197,7 @@ class Fleet:
             spec["lifecycle"] = await self._anew(server, by)
         return await self._turn(server, spec)
 
-    async def stop(self, name: str) -> DevServer:
+    async def stop(self, name: str) -> DevServerObject:
         return await self._turn(await self.server(name), {"running": False})
 
     async def extend(self, name: str, by: timedelta, *, shorten: bool = False) -> "Extension":
@@ -218,7 +218,7 @@ class Fleet:
             else:
                 return found
 
-    async def set_flavor(self, server: DevServer, flavor: str) -> DevServer:
+    async def set_flavor(self, server: DevServerObject, flavor: str) -> DevServerObject:
         return await self._patch(server, {"spec": {"flavor": flavor}})
 
     async def pods(self, name: str) -> Sequence[Pod]:
@@ -243,7 +243,7 @@ class Fleet:
         about = [one for one in found.items if _is_about(one, name)]
         return sorted(about, key=when)
 
-    async def warning(self, server: DevServer) -> str:
+    async def warning(self, server: DevServerObject) -> str:
         """The newest complaint of anybody about a server since it was last started; "" when there is none."""
         since = server.status.running_since
         told = [
@@ -255,14 +255,14 @@ class Fleet:
         better = [note for note in told if _UNBOUND not in note] or told
         return f"{better[-1]}." if better else ""
 
-    async def diagnosed(self, server: DevServer) -> Diagnosis:
+    async def diagnosed(self, server: DevServerObject) -> Diagnosis:
         """Why it is as it is. Events are read only where the status alone does not say it."""
         found = diagnosis(server)
         if found.well or not server.spec.running or obstacle(server):
             return found
         return diagnosis(server, await self.warning(server))
 
-    async def versions(self, name: str) -> AsyncGenerator[DevServer | None]:
+    async def versions(self, name: str) -> AsyncGenerator[DevServerObject | None]:
         """A server as it is and as it changes; None while there is none. Never ends by itself."""
         while True:
             try:
@@ -286,7 +286,7 @@ class Fleet:
             except (Retry, ResourceExpired):
                 await self.clock.sleep(AGAIN)
 
-    def _check_not_over(self, server: DevServer) -> None:
+    def _check_not_over(self, server: DevServerObject) -> None:
         name, lifecycle = server.meta.name, server.spec.lifecycle
         last = max(filter(None, (lifecycle.expiration_time, lifecycle.extended_until)), default=None)
         if lifecycle.expiration_time is not None and last is not None and last <= self.now():
@@ -296,7 +296,7 @@ class Fleet:
                 hint=f"Give it more time: devctl start {name} --time 2h",
             )
 
-    async def _anew(self, server: DevServer, by: timedelta) -> dict[str, str | None]:
+    async def _anew(self, server: DevServerObject, by: timedelta) -> dict[str, str | None]:
         """The fields of a lifecycle that begins now. A server that runs has begun, and is not shortened unawares."""
         name = server.meta.name
         if server.spec.running:
@@ -315,11 +315,11 @@ class Fleet:
             "keepUntil": None,
         }
 
-    async def _turn(self, server: DevServer, spec: dict[str, Any]) -> DevServer:
+    async def _turn(self, server: DevServerObject, spec: dict[str, Any]) -> DevServerObject:
         """Whatever stopped it before, now it was a person."""
         return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
 
-    async def _patch(self, server: DevServer, body: dict[str, Any]) -> DevServer:
+    async def _patch(self, server: DevServerObject, body: dict[str, Any]) -> DevServerObject:
         return await self.client.patch(SERVERS, server.meta.name, MergePatch(body), self.namespace)
 
 

@@ -11,11 +11,11 @@ from anyio import CancelScope, create_task_group, current_time
 from anyio import Event as Moment
 
 from neorion.devservers.client import file_copy, pod_access
-from neorion.devservers.client.api import Fleet
-from neorion.devservers.client.create_request import Wish
+from neorion.devservers.client.api import DevServerApi
+from neorion.devservers.client.create_request import CreateRequest
 from neorion.devservers.client.durations import parse_span
 from neorion.devservers.client.flavor_change import plan_move
-from neorion.devservers.client.kube_context import Place, find_place
+from neorion.devservers.client.kube_context import KubeContext, find_place
 from neorion.devservers.client.server_diagnosis import Diagnosis
 from neorion.devservers.client.wait import PATIENCE, until_gone, until_ready, until_stopped
 from neorion.devservers.decide import accrued
@@ -32,7 +32,7 @@ from neorion.keel.run import only_error
 _LAST_WORD_S: Final = 10.0
 
 
-class Where(TypedDict, total=False):
+class KubeSelection(TypedDict, total=False):
     """Which cluster and namespace; as for `devctl`, what is left out is found."""
 
     namespace: str
@@ -40,7 +40,7 @@ class Where(TypedDict, total=False):
     kubeconfig: Path | None
 
 
-class Wanted(Where, total=False):
+class CreateArgs(KubeSelection, total=False):
     """What a new server is to be like, in the words of `devctl create`, and where."""
 
     flavor: str
@@ -62,18 +62,20 @@ class AsyncDevServer:
     stays for its retention. The block of `get` leaves it as it is.
     """
 
-    def __init__(self, name: str, place: Place, wish: Wish | None = None, *, keep: bool = True) -> None:
+    def __init__(
+        self, name: str, place: KubeContext, wish: CreateRequest | None = None, *, keep: bool = True
+    ) -> None:
         self.name = name
         self._place = place
         self._wish = wish
         self._keep = keep
         self._stack = AsyncExitStack()
-        self._fleet: Fleet | None = None
+        self._fleet: DevServerApi | None = None
 
     @classmethod
-    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[Wanted]) -> Self:
+    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[CreateArgs]) -> Self:
         place = find_place(wanted.get("namespace", ""), wanted.get("context", ""), wanted.get("kubeconfig"))
-        wish = Wish(
+        wish = CreateRequest(
             name=name,
             flavor=wanted.get("flavor", ""),
             image=wanted.get("image", ""),
@@ -86,11 +88,11 @@ class AsyncDevServer:
         return cls(name, place, wish, keep=keep)
 
     @classmethod
-    def get(cls, name: str, **where: Unpack[Where]) -> Self:
+    def get(cls, name: str, **where: Unpack[KubeSelection]) -> Self:
         return cls(name, find_place(**where))
 
     @property
-    def fleet(self) -> Fleet:
+    def fleet(self) -> DevServerApi:
         if self._fleet is None:
             raise RuntimeError("a server is used inside its `with` block")
         return self._fleet
@@ -98,7 +100,7 @@ class AsyncDevServer:
     async def __aenter__(self) -> Self:
         try:
             client = await self._stack.enter_async_context(connect(self._place.cluster, "devctl"))
-            self._fleet = Fleet(client, self._place.namespace, SystemClock())
+            self._fleet = DevServerApi(client, self._place.namespace, SystemClock())
             if self._wish is None:
                 await self._fleet.server(self.name)
             else:
@@ -165,7 +167,7 @@ class AsyncDevServer:
         await self.fleet.delete(self.name)
         await until_gone(self.fleet, self.name)
 
-    async def _make(self, fleet: Fleet, manifest: dict[str, Any]) -> None:
+    async def _make(self, fleet: DevServerApi, manifest: dict[str, Any]) -> None:
         """To its end, even when the block was cancelled: without an answer nobody would know what there is to delete."""
         asking, answered = CancelScope(shield=True), Moment()
 
@@ -199,7 +201,7 @@ class AsyncDevServer:
     async def copy_to(self, source: str | Path, target: str) -> None:
         await file_copy.copy_to(self.fleet, self.name, Path(source), target)
 
-    async def copy_from(self, source: str, target: str | Path) -> tuple[file_copy.LeftOut, ...]:
+    async def copy_from(self, source: str, target: str | Path) -> tuple[file_copy.SkippedEntry, ...]:
         """Gives what had to be left out: links that lead out of the copy."""
         return await file_copy.copy_from(self.fleet, self.name, source, Path(target))
 

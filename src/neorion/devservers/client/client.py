@@ -9,8 +9,8 @@ from typing import Self, Unpack
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from neorion.devservers.client.async_client import AsyncDevServer, Wanted, Where
-from neorion.devservers.client.file_copy import LeftOut
+from neorion.devservers.client.async_client import AsyncDevServer, CreateArgs, KubeSelection
+from neorion.devservers.client.file_copy import SkippedEntry
 from neorion.devservers.client.server_diagnosis import Diagnosis
 from neorion.devservers.client.wait import PATIENCE
 from neorion.devservers.model import Cost, DevServerStatus
@@ -35,11 +35,11 @@ class DevServer:
         self._opened: BlockingPortal | None = None
 
     @classmethod
-    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[Wanted]) -> Self:
+    def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[CreateArgs]) -> Self:
         return cls(AsyncDevServer.create(name, keep=keep, **wanted))
 
     @classmethod
-    def get(cls, name: str, **where: Unpack[Where]) -> Self:
+    def get(cls, name: str, **where: Unpack[KubeSelection]) -> Self:
         return cls(AsyncDevServer.get(name, **where))
 
     @property
@@ -116,7 +116,7 @@ class DevServer:
     def copy_to(self, source: str | Path, target: str) -> None:
         self._portal.call(self._inner.copy_to, source, target)
 
-    def copy_from(self, source: str, target: str | Path) -> tuple[LeftOut, ...]:
+    def copy_from(self, source: str, target: str | Path) -> tuple[SkippedEntry, ...]:
         """Gives what had to be left out: links that lead out of the copy."""
         return self._portal.call(self._inner.copy_from, source, target)
 

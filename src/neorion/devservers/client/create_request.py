@@ -17,7 +17,7 @@ _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*
 _IMAGE = re.compile(r"\S{1,512}")
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class CreateRequest(Struct, frozen=True, kw_only=True):
     """A server to be made. What is left empty is left to the flavor and the operator.
 
     `ssh_keys` are public keys, each a line of a .pub file. `replicas` is for distributed servers: how many machines train together.

@@ -9,7 +9,7 @@ from neorion.devservers.client.progress import is_observed
 from neorion.devservers.decide import expiry
 from neorion.devservers.model import FlavorLimits, StopReason
 from neorion.devservers.model.field_types import span
-from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.base import Conflict, QuotaExceeded
 
 
@@ -21,7 +21,12 @@ class Extension(Struct, frozen=True):
 
 
 def extended(
-    server: DevServer, flavor: DevServerFlavor | None, by: timedelta, now: datetime, *, shorten: bool = False
+    server: DevServerObject,
+    flavor: DevServerFlavor | None,
+    by: timedelta,
+    now: datetime,
+    *,
+    shorten: bool = False,
 ) -> Extension:
     """Counts from the end it has, so that it never ends sooner; with `shorten`, from now, whatever that means."""
     name, lifecycle = server.meta.name, server.spec.lifecycle
@@ -45,7 +50,7 @@ def extended(
     return Extension(end, written)
 
 
-def _end(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> datetime | None:
+def _end(server: DevServerObject, flavor: DevServerFlavor | None, now: datetime) -> datetime | None:
     """When it would stop: as its status tells, or as it was asked for since then, which the status does not tell yet."""
     lifecycle, known = server.spec.lifecycle, server.status.deadline
     if known is None:
@@ -60,7 +65,7 @@ def _end(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> da
 
 
 def _within_maximum(
-    server: DevServer, flavor: DevServerFlavor | None, end: datetime, reached: datetime, now: datetime
+    server: DevServerObject, flavor: DevServerFlavor | None, end: datetime, reached: datetime, now: datetime
 ) -> None:
     limits = flavor.spec.limits if flavor else None
     if flavor is None or limits is None or limits.max_ttl is None:

@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 from msgspec import Struct
 
-from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.client.pod_access import container, open_in
 from neorion.keel.base import Invalid, NotFound, Terminal
 from neorion.keel.kube.streams import ContainerRef, ExecSession, OutputStream, execute, run
@@ -30,7 +30,7 @@ exec tar -chf - -C "$1" -- "$2"
 _LIVE = ("file changed as we read it", "File removed before we read it")
 
 
-async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
+async def copy_to(fleet: DevServerApi, name: str, source: Path, target: str) -> None:
     """A file or a folder, as `cp -r` does: into `target` where that is a folder or ends as one, else under that name."""
     if not source.exists():
         raise NotFound("devservers.no_file", f"There is no {source} here.", hint="Check the path.")
@@ -43,14 +43,14 @@ async def copy_to(fleet: Fleet, name: str, source: Path, target: str) -> None:
         await _unpack_there(fleet, where, str(folder), archive)
 
 
-class LeftOut(Struct, frozen=True):
+class SkippedEntry(Struct, frozen=True):
     """What a copy lacks: a link that leads out of it to `target`, or, without one, what is neither file, folder nor link."""
 
     path: str
     target: str
 
 
-async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> tuple[LeftOut, ...]:
+async def copy_from(fleet: DevServerApi, name: str, source: str, target: Path) -> tuple[SkippedEntry, ...]:
     """A file or a folder of the server. Gives what had to be left out: nothing here may lead out of `target`.
 
     Nothing at all is written where the server names a file outside of what was asked for.
@@ -67,18 +67,18 @@ async def copy_from(fleet: Fleet, name: str, source: str, target: Path) -> tuple
         return await to_thread.run_sync(unpack, archive, path.name, folder, called)
 
 
-def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[LeftOut, ...]:
+def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[SkippedEntry, ...]:
     """The tree `root` of an archive that a stranger packed, as `folder`/`called`; refused whole when a name leads out."""
     archive.seek(0)
     if not folder.is_dir():
         raise NotFound("devservers.no_folder", f"There is no folder {folder} here.", hint="Make it first.")
     try:
         with tarfile.open(fileobj=archive, mode="r:") as tar:
-            sieve = _Sieve(folder)
+            sieve = _TarFilter(folder)
             members = sieve.sifted(_renamed(member, root, called) for member in tar)
             # Once more: links that are there by now may lead elsewhere together than each alone.
             tar.extractall(folder, members, filter=lambda one, _: sieve.passed(one))  # noqa: S202 -- sifted by the data filter
-    except (tarfile.FilterError, _Outside) as error:
+    except (tarfile.FilterError, _OutsideTree) as error:
         raise Invalid(
             "devservers.outside",
             f"The server sent a name that leads out of {folder}: {error}",
@@ -91,21 +91,21 @@ def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[Lef
     return tuple(sieve.left)
 
 
-class _Sieve:
+class _TarFilter:
     """Lets through what stays inside `folder`, and keeps count of what does not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
         self._links: set[str] = set()
         self._missing: set[str] = set()
-        self.left: list[LeftOut] = []
+        self.left: list[SkippedEntry] = []
 
     def sifted(self, members: Iterable[tarfile.TarInfo]) -> list[tarfile.TarInfo]:
         passed: list[tarfile.TarInfo] = []
         for member in members:
             # tar never packs what is behind a link: only somebody who wants to write elsewhere says so.
             if any(str(parent) in self._links for parent in PurePosixPath(member.name).parents):
-                raise _Outside(member.name)
+                raise _OutsideTree(member.name)
             if self.passed(member) is None:
                 continue
             passed.append(member)
@@ -126,25 +126,25 @@ class _Sieve:
         ):
             pass
         self._missing.add(member.name)
-        self.left.append(LeftOut(member.name, member.linkname))
+        self.left.append(SkippedEntry(member.name, member.linkname))
         return None
 
 
-class _Outside(Exception):
+class _OutsideTree(Exception):
     """A member that is not part of the tree that was asked for."""
 
 
 def _renamed(member: tarfile.TarInfo, root: str, called: str) -> tarfile.TarInfo:
     parts = PurePosixPath(member.name).parts
     if not parts or parts[0] != root or ".." in parts:
-        raise _Outside(member.name)
+        raise _OutsideTree(member.name)
     name = str(PurePosixPath(called, *parts[1:]))
     if not member.islnk():
         return member.replace(name=name, deep=False)
     # A hard link names another member, which is renamed as well.
     linked = PurePosixPath(member.linkname).parts
     if not linked or linked[0] != root:
-        raise _Outside(member.linkname)
+        raise _OutsideTree(member.linkname)
     return member.replace(name=name, linkname=str(PurePosixPath(called, *linked[1:])), deep=False)
 
 
@@ -164,7 +164,7 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member.replace(uid=0, gid=0, uname="", gname="", deep=False)
 
 
-async def _unpack_there(fleet: Fleet, where: ContainerRef, folder: str, archive: BinaryIO) -> None:
+async def _unpack_there(fleet: DevServerApi, where: ContainerRef, folder: str, archive: BinaryIO) -> None:
     complaint = bytearray()
     # tar ends with the archive, cat with the input: what is sent to a pod whose command has ended breaks the connection.
     script = 'mkdir -p -- "$1" && tar -xf - --no-same-owner -C "$1" && cat > /dev/null'
@@ -187,7 +187,9 @@ async def _give(process: ExecSession, archive: BinaryIO) -> None:
     await process.close_stdin()
 
 
-async def _pack_there(fleet: Fleet, where: ContainerRef, path: PurePosixPath, archive: BinaryIO) -> None:
+async def _pack_there(
+    fleet: DevServerApi, where: ContainerRef, path: PurePosixPath, archive: BinaryIO
+) -> None:
     complaint = bytearray()
     command = ["/bin/sh", "-c", _PACK, "cp", str(path.parent), path.name]
     # Without an input: the kubelet drops what it has yet to send when something arrives after the command's end.

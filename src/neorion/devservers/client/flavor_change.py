@@ -2,23 +2,23 @@
 
 from msgspec import Struct
 
-from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.decide import Observed
-from neorion.devservers.decide.resize import Change
-from neorion.devservers.model.kube_types import BODIES, Body, DevServer, DevServerFlavor
+from neorion.devservers.decide.resize import ResizeMode
+from neorion.devservers.model.kube_types import BODIES, DevServerFlavor, DevServerObject, ServerDeployment
 from neorion.keel.base import Conflict, NotFound
 
 
-class Move(Struct, frozen=True):
+class FlavorChangePlan(Struct, frozen=True):
     """A server, the flavor it would get, and what that does to it."""
 
-    server: DevServer
+    server: DevServerObject
     flavor: DevServerFlavor
-    change: Change
+    change: ResizeMode
 
     @property
     def restarts(self) -> bool:
-        return self.change is Change.RECREATE
+        return self.change is ResizeMode.RECREATE
 
     @property
     def sentence(self) -> str:
@@ -33,7 +33,7 @@ class Move(Struct, frozen=True):
         return f"{name} keeps running: CPU and memory change under it."
 
 
-async def plan_move(fleet: Fleet, name: str, flavor: str) -> Move:
+async def plan_move(fleet: DevServerApi, name: str, flavor: str) -> FlavorChangePlan:
     """Refuses a flavor that is not there, and one the server has."""
     server = await fleet.server(name)
     wanted = await fleet.flavor(flavor)
@@ -44,10 +44,10 @@ async def plan_move(fleet: Fleet, name: str, flavor: str) -> Move:
             hint="devctl flavors lists the others.",
         )
     seen = Observed(server, wanted, body=await _body(fleet, name), pods=tuple(await fleet.pods(name)))
-    return Move(server, wanted, seen.change)
+    return FlavorChangePlan(server, wanted, seen.change)
 
 
-async def _body(fleet: Fleet, name: str) -> Body | None:
+async def _body(fleet: DevServerApi, name: str) -> ServerDeployment | None:
     try:
         return await fleet.client.get(BODIES, name, fleet.namespace)
     except NotFound:

@@ -14,7 +14,7 @@ from neorion.keel.kube.client import ClusterConfig, find_cluster
 _NOBODYS = "default"
 
 
-class Place(Struct, frozen=True):
+class KubeContext(Struct, frozen=True):
     """A cluster, and a namespace in it."""
 
     cluster: ClusterConfig
@@ -26,7 +26,7 @@ def find_place(
     context: str = "",
     kubeconfig: Path | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Place:
+) -> KubeContext:
     """The namespace that was given, else the kubeconfig's own, else `dev-<user>`."""
     if namespace and not is_name(namespace):
         raise Invalid(
@@ -36,7 +36,7 @@ def find_place(
         )
     cluster = find_cluster(kubeconfig, context, environ)
     chosen = cluster.namespace if cluster.namespace != _NOBODYS else ""
-    return Place(cluster, namespace or chosen or own_namespace(user_name(environ)))
+    return KubeContext(cluster, namespace or chosen or own_namespace(user_name(environ)))
 
 
 def user_name(environ: Mapping[str, str] = os.environ) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 from anyio.abc import TaskStatus
 
-from neorion.devservers.client.api import AGAIN, Fleet
+from neorion.devservers.client.api import AGAIN, DevServerApi
 from neorion.devservers.client.progress import obstacle
 from neorion.devservers.client.server_diagnosis import down
 from neorion.keel.base import Conflict, Invalid, NotFound, Retry
@@ -31,13 +31,13 @@ CONTAINER = "dev"
 _Lead = Callable[[PodPort, str, int], AbstractAsyncContextManager[int]]
 
 
-async def container(fleet: Fleet, name: str) -> ContainerRef:
+async def container(fleet: DevServerApi, name: str) -> ContainerRef:
     """Where its commands run. Refused while it is down: who asks the node anyway hears of a container that is not found."""
     pod = await _running(fleet, name)
     return ContainerRef(pod.meta.name, fleet.namespace, CONTAINER)
 
 
-async def _running(fleet: Fleet, name: str) -> Pod:
+async def _running(fleet: DevServerApi, name: str) -> Pod:
     pod = await fleet.pod(name)
     for status in pod.status.containers:
         found = down(name, status) if status.name == CONTAINER else None
@@ -48,7 +48,7 @@ async def _running(fleet: Fleet, name: str) -> Pod:
     return pod
 
 
-async def run_in(fleet: Fleet, name: str, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
+async def run_in(fleet: DevServerApi, name: str, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
     """Runs a command to its end. A text is for the shell, a list a program and its arguments."""
     if not command:
         raise Invalid("devservers.command", "There is no command to run.", hint='Give one, such as "ls -l".')
@@ -63,7 +63,7 @@ def open_in(
     return execute(client, where, command, stdin=True, tty=tty)
 
 
-async def logs_of(fleet: Fleet, name: str, request: PodLogOptions) -> AsyncGenerator[bytes]:
+async def logs_of(fleet: DevServerApi, name: str, request: PodLogOptions) -> AsyncGenerator[bytes]:
     # Also of one that is down: its last words are what somebody wants to read then.
     pod = await fleet.pod(name)
     asked = PodLogOptions(
@@ -83,7 +83,7 @@ async def logs_of(fleet: Fleet, name: str, request: PodLogOptions) -> AsyncGener
 
 @asynccontextmanager
 async def forwarded(
-    fleet: Fleet,
+    fleet: DevServerApi,
     name: str,
     port: int,
     here: tuple[str, int] = ("127.0.0.1", 0),
@@ -102,7 +102,7 @@ async def forwarded(
 
 
 async def _keep_forwarding(
-    fleet: Fleet,
+    fleet: DevServerApi,
     name: str,
     target: PodPort,
     here: tuple[str, int],
@@ -120,7 +120,7 @@ async def _keep_forwarding(
             target = await _next_target(fleet, name, target)
 
 
-async def _next_target(fleet: Fleet, name: str, target: PodPort) -> PodPort:
+async def _next_target(fleet: DevServerApi, name: str, target: PodPort) -> PodPort:
     """Returns when the server has another machine."""
     async with aclosing(fleet.versions(name)) as versions:
         async for server in versions:

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from neorion.devservers.model import Condition, ConditionType, Phase
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 
 _STEPS = (
     ("volume", ConditionType.VOLUME),
@@ -14,7 +14,7 @@ _STEPS = (
 )
 
 
-class Step(Struct, frozen=True):
+class ProgressStep(Struct, frozen=True):
     """One step. `obstacle` is a sentence when something is in its way."""
 
     name: str
@@ -22,29 +22,29 @@ class Step(Struct, frozen=True):
     obstacle: str = ""
 
 
-def is_observed(server: DevServer) -> bool:
+def is_observed(server: DevServerObject) -> bool:
     """Whether the status speaks of what is asked for now, and not of something older."""
     return server.status.phase is not None and server.status.observed_generation >= server.meta.generation
 
 
-def is_ready(server: DevServer) -> bool:
+def is_ready(server: DevServerObject) -> bool:
     return is_observed(server) and server.status.ready
 
 
-def is_refused(server: DevServer) -> bool:
+def is_refused(server: DevServerObject) -> bool:
     """Whether the operator will do nothing for it before it is changed."""
     told = condition_of(server, ConditionType.FLAVOR)
     return is_observed(server) and told is not None and told.status == "False"
 
 
-def steps(server: DevServer) -> tuple[Step, ...]:
+def steps(server: DevServerObject) -> tuple[ProgressStep, ...]:
     """In their order. Before the operator has looked, none is done."""
     if not is_observed(server):
-        return tuple(Step(name, False) for name, _ in _STEPS)
+        return tuple(ProgressStep(name, False) for name, _ in _STEPS)
     return tuple(_step(server, name, kind) for name, kind in _STEPS)
 
 
-def obstacle(server: DevServer) -> str:
+def obstacle(server: DevServerObject) -> str:
     """The one thing in the way, in a sentence; "" when there is none to name."""
     refusal = condition_of(server, ConditionType.FLAVOR)
     if refusal is not None and refusal.status == "False":
@@ -52,18 +52,20 @@ def obstacle(server: DevServer) -> str:
     return server.status.message or next((one.obstacle for one in steps(server) if one.obstacle), "")
 
 
-def condition_of(server: DevServer, kind: ConditionType) -> Condition | None:
+def condition_of(server: DevServerObject, kind: ConditionType) -> Condition | None:
     return next((one for one in server.status.conditions if one.type is kind), None)
 
 
-def _step(server: DevServer, name: str, kind: ConditionType) -> Step:
+def _step(server: DevServerObject, name: str, kind: ConditionType) -> ProgressStep:
     told = condition_of(server, kind)
     if told is not None:
-        return Step(name, told.status == "True", "" if told.status == "True" else told.message)
+        return ProgressStep(name, told.status == "True", "" if told.status == "True" else told.message)
     if kind is ConditionType.QUOTA:
         # Where no queue is asked there is no such condition: a place on a node is the proof.
         scheduled = condition_of(server, ConditionType.SCHEDULED)
         waits = server.status.phase is Phase.QUEUED
         placed = scheduled is not None and scheduled.status == "True"
-        return Step(name, placed and not waits, "It waits for its turn in the queue." if waits else "")
-    return Step(name, False)
+        return ProgressStep(
+            name, placed and not waits, "It waits for its turn in the queue." if waits else ""
+        )
+    return ProgressStep(name, False)

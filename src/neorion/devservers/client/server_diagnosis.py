@@ -9,7 +9,7 @@ from neorion.devservers.client.durations import span_text
 from neorion.devservers.client.progress import condition_of, is_observed, obstacle
 from neorion.devservers.model import ConditionType, FlavorLimits, Phase, StopReason
 from neorion.devservers.model.field_types import span
-from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 
 if TYPE_CHECKING:
     from neorion.keel.kube.core import ContainerStatus
@@ -56,7 +56,7 @@ class Diagnosis(Struct, frozen=True):
     hint: str = ""
 
 
-def diagnosis(server: DevServer, warning: str = "") -> Diagnosis:
+def diagnosis(server: DevServerObject, warning: str = "") -> Diagnosis:
     """`warning` is the newest complaint among the events of its objects; it counts where the status names nothing."""
     name = server.meta.name
     if server.meta.deleted is not None:
@@ -85,7 +85,7 @@ def down(name: str, container: "ContainerStatus") -> Diagnosis | None:
     )
 
 
-def ends(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> tuple[str, ...]:
+def ends(server: DevServerObject, flavor: DevServerFlavor | None, now: datetime) -> tuple[str, ...]:
     """Everything that would stop the server, the nearest first where that is known."""
     from neorion.devservers.decide import expiry  # noqa: PLC0415 -- it brings cron and time zones along
 
@@ -106,7 +106,7 @@ def ends(server: DevServer, flavor: DevServerFlavor | None, now: datetime) -> tu
     return tuple(told) or ("Nothing stops it by itself.",)
 
 
-def _at_work(server: DevServer, warning: str) -> Diagnosis:
+def _at_work(server: DevServerObject, warning: str) -> Diagnosis:
     name = server.meta.name
     found = obstacle(server)
     if server.status.ready:
@@ -122,7 +122,7 @@ def _at_work(server: DevServer, warning: str) -> Diagnosis:
     return Diagnosis(False, warning or f"{name} is on its way: {_next_step(server)}.", hint)
 
 
-def _at_rest(server: DevServer) -> Diagnosis:
+def _at_rest(server: DevServerObject) -> Diagnosis:
     name, status = server.meta.name, server.status
     if status.phase is Phase.STOPPING:
         if status.message:
@@ -132,14 +132,14 @@ def _at_rest(server: DevServer) -> Diagnosis:
     return Diagnosis(False, f"{name} is stopped: {why}.", f"devctl start {name}")
 
 
-def _after_rest(server: DevServer, now: datetime) -> tuple[str, ...]:
+def _after_rest(server: DevServerObject, now: datetime) -> tuple[str, ...]:
     gone = server.status.delete_after
     if gone is None:
         return ("It is stopped, and stays as it is.",)
     return (f"It is stopped. {_when(gone, now)}: the server is deleted; its home is kept for its retention.",)
 
 
-def _cure(server: DevServer) -> str:
+def _cure(server: DevServerObject) -> str:
     for told in (
         condition_of(server, kind)
         for kind in (*_STEPS, ConditionType.QUOTA, ConditionType.READY, ConditionType.SSH)
@@ -157,7 +157,7 @@ def wish_back(name: str, standing: str) -> str:
     return f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {standing}"
 
 
-def _next_step(server: DevServer) -> str:
+def _next_step(server: DevServerObject) -> str:
     words = {
         ConditionType.FLAVOR: "the operator looks at it",
         ConditionType.VOLUME: "its volume is being made",
@@ -174,12 +174,12 @@ def _next_step(server: DevServer) -> str:
     return "it starts"
 
 
-def _unseen(server: DevServer) -> str:
+def _unseen(server: DevServerObject) -> str:
     idle = condition_of(server, ConditionType.IDLE)
     return ", which cannot be seen at the moment" if idle is not None and idle.reason == "NotSeen" else ""
 
 
-def _idle_text(server: DevServer, limits: FlavorLimits) -> str:
+def _idle_text(server: DevServerObject, limits: FlavorLimits) -> str:
     allowed = timedelta(seconds=server.spec.lifecycle.idle_timeout)
     return span_text(min(allowed, span(limits.max_idle)) if limits.max_idle else allowed)
 

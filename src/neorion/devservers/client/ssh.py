@@ -8,16 +8,16 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
-from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.client.pod_access import forwarded
 from neorion.devservers.decide import SSH_PORT
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 
 # Whoever the image runs as: sshd knows them by this name in every server.
 USER = "dev"
 
 
-class Way(Struct, frozen=True):
+class SshLogin(Struct, frozen=True):
     """How to log in: as the server has proven itself before, with a key that it lets in."""
 
     name: str
@@ -40,14 +40,14 @@ class Way(Struct, frozen=True):
         return ["ssh", *given, "-p", str(port), f"{USER}@127.0.0.1"]
 
 
-def find_way(server: DevServer, folder: Path) -> Way | None:
+def find_way(server: DevServerObject, folder: Path) -> SshLogin | None:
     """None where the server has no SSH, or none of the keys in `folder` (a user's `~/.ssh`) fits it."""
     status, known = server.status, server.spec.ssh
     if status.ssh_endpoint is None or status.ssh_host_key is None or known is None or not shutil.which("ssh"):
         return None
     identity = fitting_key(known.public_keys, folder)
     host = f"{server.meta.name}.{server.meta.namespace}"
-    return Way(server.meta.name, host, status.ssh_host_key, identity) if identity else None
+    return SshLogin(server.meta.name, host, status.ssh_host_key, identity) if identity else None
 
 
 def fitting_key(let_in: Iterable[str], folder: Path) -> Path | None:
@@ -64,7 +64,7 @@ def fitting_key(let_in: Iterable[str], folder: Path) -> Path | None:
     return None
 
 
-async def run_ssh(fleet: Fleet, way: Way) -> int:
+async def run_ssh(fleet: DevServerApi, way: SshLogin) -> int:
     """The user's own `ssh` on the user's own terminal; its exit code."""
     with tempfile.TemporaryDirectory(prefix="devctl-") as folder:
         known_hosts = Path(folder) / "known_hosts"

@@ -6,9 +6,9 @@ from contextlib import aclosing, suppress
 import anyio
 from msgspec import Struct
 
-from neorion.devservers.client.api import Fleet
+from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.client.progress import (
-    Step,
+    ProgressStep,
     condition_of,
     is_observed,
     is_ready,
@@ -18,7 +18,7 @@ from neorion.devservers.client.progress import (
 )
 from neorion.devservers.client.server_diagnosis import Diagnosis, diagnosis, wish_back
 from neorion.devservers.model import ConditionType, Phase
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, NotFound, Terminal
 
 # A GPU node that has to be bought first takes minutes; after this somebody should look.
@@ -28,7 +28,7 @@ PATIENCE = Duration.of(minutes=15)
 class Progress(Struct, frozen=True):
     """How far a server is: the steps, and the sentence about what is in the way."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProgressStep, ...]
     obstacle: str = ""
 
 
@@ -43,14 +43,14 @@ def hush(progress: Progress) -> None:
 
 
 async def until_ready(
-    fleet: Fleet, name: str, tell: Tell = hush, patience: Duration = PATIENCE, flavor: str = ""
-) -> DevServer:
+    fleet: DevServerApi, name: str, tell: Tell = hush, patience: Duration = PATIENCE, flavor: str = ""
+) -> DevServerObject:
     """Returns when the server can be used. Raises what stands in the way of that; the server stays either way.
 
     With `flavor`, on that one: the operator takes a change back for which there is no room.
     """
-    way = _Way(fleet, name, tell, flavor)
-    outcome: DevServer | Error | None = None
+    way = _ReadyWait(fleet, name, tell, flavor)
+    outcome: DevServerObject | Error | None = None
     with anyio.move_on_after(patience.seconds):
         async with anyio.create_task_group() as group:
             group.start_soon(way.listen)
@@ -68,17 +68,17 @@ async def until_ready(
     )
 
 
-class _Way:
+class _ReadyWait:
     """A server on its way: its versions as they come, and what is said of it between them."""
 
-    def __init__(self, fleet: Fleet, name: str, tell: Tell, flavor: str) -> None:
+    def __init__(self, fleet: DevServerApi, name: str, tell: Tell, flavor: str) -> None:
         self._fleet = fleet
         self._name = name
         self._tell = tell
         self._flavor = flavor
-        self.last: DevServer | None = None
+        self.last: DevServerObject | None = None
 
-    async def walk(self) -> DevServer | Error:
+    async def walk(self) -> DevServerObject | Error:
         """To its end, good or bad: raised beside the listener, an error would come out of both as a group."""
         try:
             async with aclosing(self._fleet.versions(self._name)) as versions:
@@ -117,7 +117,7 @@ class _Way:
                     self._tell(Progress(steps(server), complaint))
 
 
-async def until_gone(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> None:
+async def until_gone(fleet: DevServerApi, name: str, patience: Duration = PATIENCE) -> None:
     """Returns when the server is deleted and nothing but its home is left."""
     with anyio.move_on_after(patience.seconds):
         async with aclosing(fleet.versions(name)) as versions:
@@ -129,7 +129,7 @@ async def until_gone(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> 
     )
 
 
-async def until_stopped(fleet: Fleet, name: str, patience: Duration = PATIENCE) -> DevServer:
+async def until_stopped(fleet: DevServerApi, name: str, patience: Duration = PATIENCE) -> DevServerObject:
     with anyio.move_on_after(patience.seconds):
         async with aclosing(fleet.versions(name)) as versions:
             async for last in versions:
@@ -141,7 +141,7 @@ async def until_stopped(fleet: Fleet, name: str, patience: Duration = PATIENCE) 
     )
 
 
-def _still_there(server: DevServer | None, name: str) -> DevServer:
+def _still_there(server: DevServerObject | None, name: str) -> DevServerObject:
     if server is None or server.meta.deleted is not None:
         raise NotFound(
             "devservers.deleted", f"{name} was deleted.", hint=f"Make it again: devctl create {name}"
@@ -149,7 +149,7 @@ def _still_there(server: DevServer | None, name: str) -> DevServer:
     return server
 
 
-def _still_hopeful(server: DevServer, flavor: str) -> None:
+def _still_hopeful(server: DevServerObject, flavor: str) -> None:
     name = server.meta.name
     if is_refused(server) or (is_observed(server) and server.status.phase is Phase.FAILED):
         found = diagnosis(server)
@@ -174,7 +174,7 @@ def _still_hopeful(server: DevServer, flavor: str) -> None:
         )
 
 
-def _on(server: DevServer, flavor: str) -> bool:
+def _on(server: DevServerObject, flavor: str) -> bool:
     """A change of flavor is done when nothing of the old one is remembered."""
     applied = server.status.flavor
     return not flavor or (applied is not None and applied.applied == flavor and applied.previous is None)

@@ -3,23 +3,23 @@
 Everything that reaches the API server goes out from here. What should be is decided next door, in `decide`.
 """
 
-from neorion.devservers.controllers.activity import LOOKERS, Looks
-from neorion.devservers.controllers.alerts import CARRIERS, Alerts, Errand, Way
-from neorion.devservers.controllers.cache import Mirrors
-from neorion.devservers.controllers.default_flavors import Flavors
-from neorion.devservers.controllers.devserver import Hands, Servers
-from neorion.devservers.controllers.home_retention import Homes
+from neorion.devservers.controllers.activity import LOOKERS, ActivityController
+from neorion.devservers.controllers.alerts import CARRIERS, AlertChannel, AlertController, AlertDelivery
+from neorion.devservers.controllers.cache import ClusterCache
+from neorion.devservers.controllers.default_flavors import DefaultFlavors
+from neorion.devservers.controllers.devserver import DevServerController, Writers
+from neorion.devservers.controllers.home_retention import HomeController
 
 __all__ = [
     "CARRIERS",
     "LOOKERS",
-    "Alerts",
-    "Errand",
-    "Flavors",
-    "Hands",
-    "Homes",
-    "Looks",
-    "Mirrors",
-    "Servers",
-    "Way",
+    "ActivityController",
+    "AlertChannel",
+    "AlertController",
+    "AlertDelivery",
+    "ClusterCache",
+    "DefaultFlavors",
+    "DevServerController",
+    "HomeController",
+    "Writers",
 ]

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.controllers.devserver import moment, until
-from neorion.devservers.decide import Sight, follow, missed, next_look, read
-from neorion.devservers.ports import UNTALLIED, Looker, Tally
+from neorion.devservers.decide import ActivityHistory, follow, missed, next_look, read
+from neorion.devservers.ports import UNTALLIED, ActivityProber, OperatorMetrics
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock
 from neorion.keel.kube import ObjectKey
@@ -18,7 +18,7 @@ log = logger(__name__)
 LOOKERS = 8
 
 
-class Looks:
+class ActivityController:
     """The reconcile of looks: takes one when it is due, and says when the next will be.
 
     `tell` wakes whoever decides about the server.
@@ -26,11 +26,11 @@ class Looks:
 
     def __init__(
         self,
-        mirrors: Mirrors,
-        looker: Looker,
+        mirrors: ClusterCache,
+        looker: ActivityProber,
         clock: Clock,
         tell: Callable[[ObjectKey], None],
-        tally: Tally = UNTALLIED,
+        tally: OperatorMetrics = UNTALLIED,
     ) -> None:
         self._mirrors = mirrors
         self._looker = looker
@@ -58,7 +58,7 @@ class Looks:
             return None, None
         return next_look(seen, self._mirrors.sights.get(key), now), seen.pod.meta.key
 
-    async def _look(self, before: Sight | None, pod: ObjectKey) -> Sight:
+    async def _look(self, before: ActivityHistory | None, pod: ObjectKey) -> ActivityHistory:
         """Whatever goes wrong, it means only that nothing is known."""
         try:
             reading = read(await self._looker.look(pod))

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.controllers.devserver import moment
 from neorion.devservers.model import Alert
-from neorion.devservers.ports import UNTALLIED, Crier, Hook, Tally
+from neorion.devservers.ports import UNTALLIED, AlertHook, OperatorMetrics, TerminalNotifier
 from neorion.keel.base import Error
 from neorion.keel.clock import Clock
 from neorion.keel.kube import ObjectKey
@@ -22,7 +22,7 @@ log = logger(__name__)
 CARRIERS = 4
 
 
-class Way(StrEnum):
+class AlertChannel(StrEnum):
     """How a warning reaches somebody."""
 
     TERMINALS = "terminals"
@@ -30,23 +30,23 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class AlertDelivery:
     """One warning on one way."""
 
     alert: Alert
-    way: Way
+    way: AlertChannel
 
 
-class Alerts:
+class AlertController:
     """The reconcile of errands. A warning that could not be carried is lost; the next one is not."""
 
     def __init__(
         self,
-        mirrors: Mirrors,
-        crier: Crier | None,
-        hook: Hook | None,
+        mirrors: ClusterCache,
+        crier: TerminalNotifier | None,
+        hook: AlertHook | None,
         clock: Clock,
-        tally: Tally = UNTALLIED,
+        tally: OperatorMetrics = UNTALLIED,
     ) -> None:
         self._mirrors = mirrors
         self._crier = crier
@@ -54,11 +54,11 @@ class Alerts:
         self._clock = clock
         self._tally = tally
 
-    def errands(self, alert: Alert) -> list[Errand]:
-        ways = ((Way.TERMINALS, self._crier), (Way.WEBHOOK, self._hook))
-        return [Errand(alert, way) for way, there in ways if there is not None]
+    def errands(self, alert: Alert) -> list[AlertDelivery]:
+        ways = ((AlertChannel.TERMINALS, self._crier), (AlertChannel.WEBHOOK, self._hook))
+        return [AlertDelivery(alert, way) for way, there in ways if there is not None]
 
-    def teller(self, carry: Callable[[Errand], None]) -> Callable[[Alert], None]:
+    def teller(self, carry: Callable[[AlertDelivery], None]) -> Callable[[Alert], None]:
         """What whoever decides calls with a warning; it does not wait for it to arrive."""
 
         def tell(alert: Alert) -> None:
@@ -67,12 +67,12 @@ class Alerts:
 
         return tell
 
-    async def reconcile(self, errand: Errand) -> None:
+    async def reconcile(self, errand: AlertDelivery) -> None:
         alert = errand.alert
         if alert.stops <= moment(self._clock.now()):
             return
         try:
-            if errand.way is Way.TERMINALS:
+            if errand.way is AlertChannel.TERMINALS:
                 await self._cry(alert)
             elif self._hook is not None:
                 await self._hook.send(alert)

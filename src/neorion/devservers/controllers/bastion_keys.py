@@ -3,7 +3,7 @@
 from typing import Final
 
 from neorion.devservers.controllers.users import AUTHORITY, BASTION_KEYS, MANAGER
-from neorion.devservers.ports import Keys
+from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import NotFound
 from neorion.keel.kube import AlreadyExists, KubeApi, ObjectMeta
 from neorion.keel.kube.control import Fence
@@ -18,7 +18,7 @@ AUTHORITY_KEY: Final = "authority"
 _PUBLIC: Final = (f"{HOST_KEY}.pub", AUTHORITY)
 
 
-async def ensure_bastion_keys(api: KubeApi, keys: Keys, fence: Fence, namespace: str) -> None:
+async def ensure_bastion_keys(api: KubeApi, keys: HostKeyFactory, fence: Fence, namespace: str) -> None:
     """What is there is kept: clients and servers know the keys by now."""
     secret = await _secret(api, keys, fence, namespace)
     public = {name: (secret.value(name) or b"").decode() for name in _PUBLIC}
@@ -27,7 +27,7 @@ async def ensure_bastion_keys(api: KubeApi, keys: Keys, fence: Fence, namespace:
     await api.apply(CONFIG_MAP, shown, MANAGER, force=True)
 
 
-async def _secret(api: KubeApi, keys: Keys, fence: Fence, namespace: str) -> Secret:
+async def _secret(api: KubeApi, keys: HostKeyFactory, fence: Fence, namespace: str) -> Secret:
     try:
         return await api.get(SECRET, BASTION_KEYS, namespace)
     except NotFound:

@@ -8,16 +8,16 @@ from neorion.devservers.decide import (
     HOME_LABEL,
     SCRIPTS_LABEL,
     SERVER_LABEL,
+    ActivityHistory,
     Manifest,
     Observed,
-    Sight,
     ahead,
     flavors_of,
     home_name,
     most,
 )
 from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, DevServerFlavor, DevServerObject
 from neorion.devservers.model.tenancy import USER_KEYS
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
 from neorion.keel.kube.control import Informer, InformerFactory
@@ -26,7 +26,7 @@ from neorion.keel.kube.core import CLAIM, CONFIG_MAP, POD, SERVICE, ConfigMap, P
 OURS = Selector(labels=SERVER_LABEL)
 
 
-class Mirrors:
+class ClusterCache:
     """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
     def __init__(self, informers: InformerFactory, scope: str = "") -> None:
@@ -39,7 +39,7 @@ class Mirrors:
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
         self.scripts = informers.of(CONFIG_MAP, scope, Selector(labels=SCRIPTS_LABEL))
         # What looks have seen of each server; only this process knows it.
-        self.sights: dict[ObjectKey, Sight] = {}
+        self.sights: dict[ObjectKey, ActivityHistory] = {}
         made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
         self._made = {informer.kind.name: informer for informer in made}
         self._pods_of = self.pods.index(_server_of)
@@ -85,15 +85,15 @@ class Mirrors:
         """The servers a change of the flavor concerns."""
         return self._on_flavor.keys(flavor.meta.name)
 
-    def marked_home_of(self, server: DevServer) -> Iterable[ObjectKey]:
+    def marked_home_of(self, server: DevServerObject) -> Iterable[ObjectKey]:
         home = self.claims.get(ObjectKey(server.meta.namespace, home_name(server.meta.name)))
         return marked_home(home) if home is not None else ()
 
-    def behind(self, server: DevServer) -> Iterable[ObjectKey]:
+    def behind(self, server: DevServerObject) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
         return (other.meta.key for flavor in flavors_of(server) for other in self._rivals(server, flavor))
 
-    def _rivals(self, server: DevServer, flavor: str) -> Iterable[DevServer]:
+    def _rivals(self, server: DevServerObject, flavor: str) -> Iterable[DevServerObject]:
         """Nobody is counted where nothing is rationed: there may be thousands."""
         if most(self.flavors.get(ObjectKey("", flavor))) is None:
             return ()
@@ -106,7 +106,7 @@ def marked_home(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
     return (home.meta.key,) if HOME_DELETE_AFTER in home.meta.annotations else ()
 
 
-def in_use(server: DevServer) -> Iterable[ObjectKey]:
+def in_use(server: DevServerObject) -> Iterable[ObjectKey]:
     """Only a server that may stop for idleness has to be looked into."""
     return (server.meta.key,) if server.spec.running and server.spec.lifecycle.auto_shutdown else ()
 
@@ -121,10 +121,10 @@ def _server_of(pod: Pod) -> Iterable[ObjectKey]:
     return server_key(pod)
 
 
-def _namespace_of(server: DevServer) -> Iterable[str]:
+def _namespace_of(server: DevServerObject) -> Iterable[str]:
     return (server.meta.namespace,)
 
 
-def _rations_of(server: DevServer) -> Iterable[tuple[str, str]]:
+def _rations_of(server: DevServerObject) -> Iterable[tuple[str, str]]:
     """Whose is a server? That of the user whose namespace it is in."""
     return ((server.meta.namespace, flavor) for flavor in flavors_of(server))

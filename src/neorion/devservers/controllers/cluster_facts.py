@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from neorion.devservers.decide import Observed, Surroundings
+from neorion.devservers.decide import ClusterFacts, Observed
 from neorion.devservers.model.kube_types import STORAGE_CLASSES, VOLUMES
 from neorion.keel.base import Denied, NotFound
 from neorion.keel.kube import Kind, KubeApi
@@ -14,7 +14,7 @@ log = logger(__name__)
 T = TypeVar("T")
 
 
-async def survey(api: KubeApi, seen: Observed) -> Surroundings | None:
+async def survey(api: KubeApi, seen: Observed) -> ClusterFacts | None:
     """None where the operator may not look: then changes are not checked before they are made."""
     try:
         return await _survey(api, seen)
@@ -23,10 +23,10 @@ async def survey(api: KubeApi, seen: Observed) -> Surroundings | None:
         return None
 
 
-async def _survey(api: KubeApi, seen: Observed) -> Surroundings:
+async def _survey(api: KubeApi, seen: Observed) -> ClusterFacts:
     home = seen.home.spec if seen.home else None
     kept_in = await _found(api, STORAGE_CLASSES, home.storage_class_name) if home else None
-    return Surroundings(
+    return ClusterFacts(
         volume=await _found(api, VOLUMES, home.volume_name) if home else None,
         nodes=tuple((await api.list(NODE)).items),
         quotas=tuple((await api.list(RESOURCE_QUOTA, seen.identity.namespace)).items),

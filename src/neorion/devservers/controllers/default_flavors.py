@@ -12,7 +12,7 @@ log = logger(__name__)
 MARKER = "devservers-default-flavors"
 
 
-class Flavors:
+class DefaultFlavors:
     """Remembers in a ConfigMap which flavors were made, so that one an operator deleted does not come back."""
 
     def __init__(self, api: KubeApi, namespace: str, fence: Fence) -> None:

@@ -7,28 +7,28 @@ from typing import Any
 
 import msgspec
 
-from neorion.devservers.controllers.cache import Mirrors
+from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.controllers.cluster_facts import survey
 from neorion.devservers.controllers.host_keys import give_host_key, host_key_is_gone
 from neorion.devservers.decide import (
     FINALIZER,
     STOPPED_BECAUSE,
     Decision,
+    DeleteServer,
     Edit,
-    GoBack,
     Observed,
-    Remove,
-    Settings,
-    TurnOff,
-    TurnOn,
+    OperatorSettings,
+    RevertFlavor,
+    StartServer,
+    StopServer,
     decide,
     doubts_host_key,
     unsure,
     wants_host_key,
 )
 from neorion.devservers.model import Alert
-from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServer
-from neorion.devservers.ports import Keys
+from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServerObject
+from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import KubeApi, MergePatch, ObjectKey, ServerError, StrategicMergePatch
@@ -50,7 +50,7 @@ def unheard(alert: Alert) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class Writers:
     """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence.
 
     `tell` hands a warning to whoever carries it to people. Without `keys` no server gets SSH.
@@ -61,13 +61,15 @@ class Hands:
     recorder: EventRecorder
     fence: Fence
     tell: Callable[[Alert], None] = unheard
-    keys: Keys | None = None
+    keys: HostKeyFactory | None = None
 
 
-class Servers:
+class DevServerController:
     """The reconcile of servers."""
 
-    def __init__(self, mirrors: Mirrors, hands: Hands, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, mirrors: ClusterCache, hands: Writers, settings: OperatorSettings, clock: Clock
+    ) -> None:
         self._mirrors = mirrors
         self._api = hands.api
         self._fence = hands.fence
@@ -149,13 +151,13 @@ class Servers:
         told = msgspec.structs.replace(seen.server.status, **fields)
         return replace(seen, server=await self._applier.write_status(SERVERS, seen.server, told))
 
-    async def _own(self, seen: Observed) -> DevServer:
+    async def _own(self, seen: Observed) -> DevServerObject:
         """The finalizer comes before anything it guards."""
         if seen.server.meta.deleted is not None:
             return seen.server
         return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=True)
 
-    async def _release(self, server: DevServer) -> None:
+    async def _release(self, server: DevServerObject) -> None:
         try:
             await self._applier.set_finalizer(SERVERS, server, FINALIZER, wanted=False)
         except NotFound:
@@ -173,19 +175,19 @@ class Servers:
             self._fence.check()
             await self._api.scale(BODIES, meta.name, 0, meta.namespace)
 
-    async def _edit(self, server: DevServer, edit: Edit) -> None:
-        if isinstance(edit, Remove):
+    async def _edit(self, server: DevServerObject, edit: Edit) -> None:
+        if isinstance(edit, DeleteServer):
             await self._applier.delete(SERVERS, server)
             return
         meta: dict[str, Any] = {"resourceVersion": server.meta.resource_version}
         match edit:
-            case TurnOff(reason):
+            case StopServer(reason):
                 spec: dict[str, Any] = {"running": False}
                 meta["annotations"] = {STOPPED_BECAUSE: reason.value}
-            case TurnOn():
+            case StartServer():
                 spec = {"running": True}
                 meta["annotations"] = {STOPPED_BECAUSE: None}
-            case GoBack(flavor):
+            case RevertFlavor(flavor):
                 spec = {"flavor": flavor}
         self._fence.check()
         await self._api.patch(

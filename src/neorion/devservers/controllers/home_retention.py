@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from neorion.devservers.controllers.cache import Mirrors
-from neorion.devservers.controllers.devserver import Hands, moment, until
+from neorion.devservers.controllers.cache import ClusterCache
+from neorion.devservers.controllers.devserver import Writers, moment, until
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
@@ -14,10 +14,10 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 
-class Homes:
+class HomeController:
     """The reconcile of homes."""
 
-    def __init__(self, mirrors: Mirrors, hands: Hands, clock: Clock) -> None:
+    def __init__(self, mirrors: ClusterCache, hands: Writers, clock: Clock) -> None:
         self._mirrors = mirrors
         self._api = hands.api
         self._fence = hands.fence

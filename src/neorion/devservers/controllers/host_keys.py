@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Final
 
-from neorion.devservers.decide import Identity, host_key_name, host_key_secret
-from neorion.devservers.ports import Keys
+from neorion.devservers.decide import OwnerIdentity, host_key_name, host_key_secret
+from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Conflict, Denied, NotFound
 from neorion.keel.kube import AlreadyExists, DeleteOptions, KubeApi
 from neorion.keel.kube.control import Fence
@@ -14,7 +14,7 @@ from neorion.keel.kube.core import SECRET
 _NOBODY: Final = DeleteOptions(uid="00000000-0000-0000-0000-000000000000")
 
 
-async def host_key_is_gone(api: KubeApi, fence: Fence, server: Identity) -> bool:
+async def host_key_is_gone(api: KubeApi, fence: Fence, server: OwnerIdentity) -> bool:
     """The operator may not read Secrets, so it asks for the end of one that cannot be: what is there conflicts with that."""
     fence.check()
     try:
@@ -26,7 +26,7 @@ async def host_key_is_gone(api: KubeApi, fence: Fence, server: Identity) -> bool
     return False
 
 
-async def give_host_key(api: KubeApi, fence: Fence, keys: Keys, server: Identity) -> str:
+async def give_host_key(api: KubeApi, fence: Fence, keys: HostKeyFactory, server: OwnerIdentity) -> str:
     """Returns its public half.
 
     Whoever asks has no record of a key, so a Secret that is there was left by somebody who died before writing it down,

@@ -15,7 +15,7 @@ GPU_FLOOR = 5
 _AGE_MAX = timedelta(days=366)
 
 
-class Source(StrEnum):
+class ActivitySource(StrEnum):
     """What can show that a server is used."""
 
     SESSION = "an open session"
@@ -27,74 +27,78 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class ActivitySignal:
     """When one source was last seen active."""
 
-    source: Source
+    source: ActivitySource
     active: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ActivitySnapshot:
     """One look into the server: when it was taken, the latest sign of each source, and the sources it could not read."""
 
     taken: datetime
-    signs: tuple[Sign, ...] = ()
-    unknown: tuple[Source, ...] = ()
+    signs: tuple[ActivitySignal, ...] = ()
+    unknown: tuple[ActivitySource, ...] = ()
 
     def proves(self, now: datetime) -> bool:
         """Whether it is fresh and whole enough to say that nobody is there."""
         return not self.unknown and now - self.taken <= FRESH
 
     @property
-    def latest(self) -> Sign | None:
+    def latest(self) -> ActivitySignal | None:
         return max(self.signs, key=lambda sign: sign.active, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ProbeReading:
     """What one run of the probe says. `ages` are how long ago a source was active; `cpu` was used since the container began."""
 
-    ages: tuple[tuple[Source, timedelta], ...] = ()
+    ages: tuple[tuple[ActivitySource, timedelta], ...] = ()
     cpu: timedelta | None = None
-    unknown: frozenset[Source] = frozenset()
+    unknown: frozenset[ActivitySource] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ActivityHistory:
     """All that was seen of one pod's use. There is no look before there are two readings: CPU is used between them."""
 
     pod: str
     taken: datetime
     cpu: timedelta | None = None
-    look: Look | None = None
+    look: ActivitySnapshot | None = None
     misses: int = 0
 
 
-def follow(before: Sight | None, pod: str, reading: Reading, taken: datetime) -> Sight:
+def follow(
+    before: ActivityHistory | None, pod: str, reading: ProbeReading, taken: datetime
+) -> ActivityHistory:
     """The next sight of a pod after another reading."""
     known = before if before is not None and before.pod == pod else None
-    unknown = reading.unknown if reading.cpu is not None else reading.unknown | {Source.CPU}
-    active = [Sign(source, taken - min(max(age, timedelta(0)), _AGE_MAX)) for source, age in reading.ages]
+    unknown = reading.unknown if reading.cpu is not None else reading.unknown | {ActivitySource.CPU}
+    active = [
+        ActivitySignal(source, taken - min(max(age, timedelta(0)), _AGE_MAX)) for source, age in reading.ages
+    ]
     share = _cpu_share(known, reading, taken)
     if share is not None and share >= CPU_FLOOR:
-        active.append(Sign(Source.CPU, taken))
+        active.append(ActivitySignal(ActivitySource.CPU, taken))
     signs = _latest([*(known.look.signs if known and known.look else ()), *active])
     # What cannot be read at all is told at once; what has to be compared is not, before it can be.
     told = share is not None or reading.cpu is None
-    look = Look(taken, signs, tuple(sorted(unknown))) if told else None
-    return Sight(pod, taken, reading.cpu, look)
+    look = ActivitySnapshot(taken, signs, tuple(sorted(unknown))) if told else None
+    return ActivityHistory(pod, taken, reading.cpu, look)
 
 
-def missed(before: Sight | None, pod: str, taken: datetime) -> Sight:
+def missed(before: ActivityHistory | None, pod: str, taken: datetime) -> ActivityHistory:
     """The next sight of a pod that could not be looked into."""
     known = before if before is not None and before.pod == pod else None
     signs = known.look.signs if known and known.look else ()
-    look = Look(taken, signs, tuple(sorted(Source)))
-    return Sight(pod, taken, known.cpu if known else None, look, known.misses + 1 if known else 1)
+    look = ActivitySnapshot(taken, signs, tuple(sorted(ActivitySource)))
+    return ActivityHistory(pod, taken, known.cpu if known else None, look, known.misses + 1 if known else 1)
 
 
-def _cpu_share(before: Sight | None, reading: Reading, taken: datetime) -> float | None:
+def _cpu_share(before: ActivityHistory | None, reading: ProbeReading, taken: datetime) -> float | None:
     """CPUs in use since the last reading; None where the two cannot be compared, as after a restart or a set clock."""
     if before is None or before.cpu is None or reading.cpu is None:
         return None
@@ -103,8 +107,8 @@ def _cpu_share(before: Sight | None, reading: Reading, taken: datetime) -> float
     return (reading.cpu - before.cpu) / (taken - before.taken)
 
 
-def _latest(signs: Iterable[Sign]) -> tuple[Sign, ...]:
-    found: dict[Source, Sign] = {}
+def _latest(signs: Iterable[ActivitySignal]) -> tuple[ActivitySignal, ...]:
+    found: dict[ActivitySource, ActivitySignal] = {}
     for sign in sorted(signs, key=lambda one: one.active):
         found[sign.source] = sign
-    return tuple(found[source] for source in Source if source in found)
+    return tuple(found[source] for source in ActivitySource if source in found)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from neorion.devservers.decide.activity import Look
-from neorion.devservers.decide.flavor_change import Surroundings
-from neorion.devservers.decide.manifests import Identity, Manifest
-from neorion.devservers.decide.resize import Change, change
+from neorion.devservers.decide.activity import ActivitySnapshot
+from neorion.devservers.decide.flavor_change import ClusterFacts
+from neorion.devservers.decide.manifests import Manifest, OwnerIdentity
+from neorion.devservers.decide.resize import ResizeMode, change
 from neorion.devservers.model import GROUP, Alert, DevServerStatus, StopReason
-from neorion.devservers.model.kube_types import Body, DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject, ServerDeployment
 from neorion.keel.kube.core import PersistentVolumeClaim, Pod
 from neorion.keel.kube.core.pods import ResourceRequirements
 
@@ -21,16 +21,16 @@ FINALIZER = f"{GROUP}/home"
 class Observed:
     """One server and everything that belongs to it, at one moment. What follows from it is worked out once, when first asked for."""
 
-    server: DevServer
+    server: DevServerObject
     flavor: DevServerFlavor | None = None
     home: PersistentVolumeClaim | None = None
-    body: Body | None = None
+    body: ServerDeployment | None = None
     pods: tuple[Pod, ...] = ()
-    look: Look | None = None
+    look: ActivitySnapshot | None = None
     # Servers of the same user that come before it, where its flavor is rationed.
     ahead: int = 0
     # Looked up only when a decision depends on it.
-    around: Surroundings | None = None
+    around: ClusterFacts | None = None
     # What the cluster said when something that the server needs could not be written.
     refused: str = ""
     # The keys that all servers of its user accept, as lines of `authorized_keys`.
@@ -39,9 +39,9 @@ class Observed:
     standing: DevServerFlavor | None = None
 
     @cached_property
-    def identity(self) -> Identity:
+    def identity(self) -> OwnerIdentity:
         meta = self.server.meta
-        return Identity(meta.name, meta.namespace, meta.uid)
+        return OwnerIdentity(meta.name, meta.namespace, meta.uid)
 
     @cached_property
     def pod(self) -> Pod | None:
@@ -61,47 +61,47 @@ class Observed:
         return self.pod is not None or (self.body is not None and self.body.spec.replicas != 0)
 
     @cached_property
-    def change(self) -> Change:
+    def change(self) -> ResizeMode:
         """What bringing the server to its flavor takes."""
         pod = self.pod
         if pod is None or self.flavor is None:
-            return Change.NONE
+            return ResizeMode.NONE
         template = self.body.spec.template.spec.containers if self.body else ()
         image = None if self.server.spec.image else self.flavor.spec.image
         if template and image is not None and template[0].image != image:
-            return Change.RECREATE
+            return ResizeMode.RECREATE
         return change(pod, self.flavor.spec, template[0].resources if template else ResourceRequirements())
 
 
 @dataclass(frozen=True, slots=True)
-class TurnOff:
+class StopServer:
     """Set `running: false`, and say why."""
 
     reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)
-class TurnOn:
+class StartServer:
     """Set `running: true` again."""
 
 
 @dataclass(frozen=True, slots=True)
-class GoBack:
+class RevertFlavor:
     """Set the flavor the server came from."""
 
     flavor: str
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class DeleteServer:
     """Delete the server. Its home stays for its retention."""
 
 
-Edit = TurnOff | TurnOn | GoBack | Remove
+Edit = StopServer | StartServer | RevertFlavor | DeleteServer
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventNote:
     """Something its user should read, as an Event."""
 
     reason: str
@@ -124,6 +124,6 @@ class Decision:
     resize: Manifest | None = None
     halt: bool = False
     release: bool = False
-    notes: tuple[Note, ...] = ()
+    notes: tuple[EventNote, ...] = ()
     alert: Alert | None = None
     wake: datetime | None = None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from neorion.devservers.decide.names import HOME_CLASS
 from neorion.devservers.decide.resize import requested
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Toleration
-from neorion.devservers.model.kube_types import Requirement, Volume
+from neorion.devservers.model.kube_types import NodeSelectorRequirement, PersistentVolume
 from neorion.keel.base import Quantity
 from neorion.keel.kube.core import Node, PersistentVolumeClaim, Pod, ResourceQuota, Taint
 
@@ -23,20 +23,20 @@ _REQUESTS = "requests."
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ClusterFacts:
     """What is looked up only when a server is about to change: its volume, the nodes, the quotas of its namespace.
 
     `home_grows` says whether the class of its home lets volumes grow.
     """
 
-    volume: Volume | None = None
+    volume: PersistentVolume | None = None
     nodes: tuple[Node, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     home_grows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Hindrance:
+class BlockReason:
     """Why a change has to wait: a word for programs, a sentence for people."""
 
     reason: str
@@ -44,7 +44,7 @@ class Hindrance:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class FlavorChange:
     """From the pod there is to the flavor that is asked for. New nodes may come by themselves where `autoscaled`."""
 
     pod: Pod
@@ -54,7 +54,7 @@ class Move:
     autoscaled: bool = False
 
 
-def hindrance(move: Move, around: Surroundings) -> Hindrance | None:
+def hindrance(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
     """The first thing that would keep the server from ever running so. What changes in place needs no other node."""
     return _quota(move, around) or (None if move.in_place else _place(move, around))
 
@@ -68,7 +68,7 @@ def grows(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> bool:
 
 
 def sized(
-    spec: DevServerSpec, home: PersistentVolumeClaim | None, around: Surroundings | None
+    spec: DevServerSpec, home: PersistentVolumeClaim | None, around: ClusterFacts | None
 ) -> DevServerSpec:
     """With the home as it can be: one that was kept may be larger than asked for, or of another class, and stays so."""
     there, kind = _size(home), _class(spec, home)
@@ -82,12 +82,12 @@ def sized(
 
 
 def stuck_home(
-    spec: DevServerSpec, home: PersistentVolumeClaim | None, around: Surroundings | None
-) -> Hindrance | None:
+    spec: DevServerSpec, home: PersistentVolumeClaim | None, around: ClusterFacts | None
+) -> BlockReason | None:
     if around is None or around.home_grows or home is None or not grows(spec, home):
         return None
     kind = home.spec.storage_class_name or "none"
-    return Hindrance(
+    return BlockReason(
         "HomeCannotGrow", f'The home stays at {_size(home)}: its storage class "{kind}" lets no volume grow.'
     )
 
@@ -103,7 +103,7 @@ def _size(home: PersistentVolumeClaim | None) -> str | None:
     return home.spec.resources.requests.get("storage") if home else None
 
 
-def _quota(move: Move, around: Surroundings) -> Hindrance | None:
+def _quota(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
     for quota in around.quotas:
         for prefix, name, more in _growth(move):
             key = _counted(quota, prefix, name)
@@ -111,7 +111,7 @@ def _quota(move: Move, around: Surroundings) -> Hindrance | None:
                 continue
             would = _nano(quota.status.used.get(key)) + more
             if would > _nano(quota.status.hard[key]):
-                return Hindrance(
+                return BlockReason(
                     "QuotaShort",
                     f'The quota "{quota.meta.name}" allows {quota.status.hard[key]} of {key}, and with the'
                     f' flavor "{move.name}" {Quantity(would)} would be used.',
@@ -119,7 +119,7 @@ def _quota(move: Move, around: Surroundings) -> Hindrance | None:
     return None
 
 
-def _growth(move: Move) -> Iterable[tuple[str, str, int]]:
+def _growth(move: FlavorChange) -> Iterable[tuple[str, str, int]]:
     """By how much each share grows: the old pod gives its own back before the new one takes more."""
     old = move.pod.spec.containers[0].resources
     parts = (
@@ -139,7 +139,7 @@ def _counted(quota: ResourceQuota, prefix: str, name: str) -> str | None:
     return next((one for one in names if one in quota.status.hard), None)
 
 
-def _place(move: Move, around: Surroundings) -> Hindrance | None:
+def _place(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
     """Where a node of the flavor's kind is, where the home can go, and where there is room for the whole of it."""
     wanted = move.flavor.node_selector
     home = _ties(around.volume)
@@ -150,42 +150,44 @@ def _place(move: Move, around: Surroundings) -> Hindrance | None:
         return None
     if not kind:
         asked = ", ".join(f"{name}={value}" for name, value in wanted.items()) or "its tolerations"
-        return Hindrance("NoSuchNode", f'No node is of the kind the flavor "{move.name}" asks for: {asked}.')
+        return BlockReason(
+            "NoSuchNode", f'No node is of the kind the flavor "{move.name}" asks for: {asked}.'
+        )
     near = [node for node in kind if _reaches(node, home)]
     if not near:
         return _elsewhere(move, home)
     if not any(_holds(node, move.flavor) for node in near):
-        return Hindrance(
+        return BlockReason(
             "NodesTooSmall", f'No node that the home can go to is large enough for the flavor "{move.name}".'
         )
     return None
 
 
-def _elsewhere(move: Move, home: tuple[tuple[Requirement, ...], ...]) -> Hindrance:
+def _elsewhere(move: FlavorChange, home: tuple[tuple[NodeSelectorRequirement, ...], ...]) -> BlockReason:
     tied = "; ".join(", ".join(f"{one.key} {' '.join(one.values)}" for one in term) for term in home)
-    return Hindrance(
+    return BlockReason(
         "HomeElsewhere", f'The home is tied to {tied}, and the flavor "{move.name}" has no node there.'
     )
 
 
-def _ties(volume: Volume | None) -> tuple[tuple[Requirement, ...], ...]:
+def _ties(volume: PersistentVolume | None) -> tuple[tuple[NodeSelectorRequirement, ...], ...]:
     """Each is a place that would do; none means anywhere."""
     required = volume.spec.node_affinity.required if volume and volume.spec.node_affinity else None
     return tuple(term.match_expressions for term in required.node_selector_terms) if required else ()
 
 
-def _contradict(wanted: Mapping[str, str], home: tuple[tuple[Requirement, ...], ...]) -> bool:
+def _contradict(wanted: Mapping[str, str], home: tuple[tuple[NodeSelectorRequirement, ...], ...]) -> bool:
     """Whether no node whatever could be both, as far as their labels can tell."""
     return bool(home) and all(
         any(one.key in wanted and not _meets(wanted, one) for one in term) for term in home
     )
 
 
-def _reaches(node: Node, home: tuple[tuple[Requirement, ...], ...]) -> bool:
+def _reaches(node: Node, home: tuple[tuple[NodeSelectorRequirement, ...], ...]) -> bool:
     return not home or any(all(_meets(node.meta.labels, one) for one in term) for term in home)
 
 
-def _meets(labels: Mapping[str, str], one: Requirement) -> bool:
+def _meets(labels: Mapping[str, str], one: NodeSelectorRequirement) -> bool:
     match one.operator:
         case "In":
             return labels.get(one.key) in one.values

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 from msgspec.structs import replace
 
-from neorion.devservers.decide.activity import Look
+from neorion.devservers.decide.activity import ActivitySnapshot
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
 from neorion.devservers.model.field_types import span
 
@@ -17,7 +17,7 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningServer:
     """What decides about the end of a server that runs.
 
     `used` is when it was last used before anything that `look` saw: when it became usable, or as its status tells.
@@ -28,7 +28,7 @@ class Running:
     since: datetime
     limits: FlavorLimits
     used: datetime
-    look: Look | None = None
+    look: ActivitySnapshot | None = None
     told: Deadline | None = None
 
     @property
@@ -42,12 +42,12 @@ class Running:
         return max(self.used, latest.active) if latest else self.used
 
 
-def deadline(server: Running) -> Deadline | None:
+def deadline(server: RunningServer) -> Deadline | None:
     """The first of the ends that are in sight."""
     return _first((_expiry_of(server), idle_end(server), _scheduled_stop(server)))
 
 
-def due(server: Running, now: datetime) -> Deadline | None:
+def due(server: RunningServer, now: datetime) -> Deadline | None:
     """The end that has come. Idleness has to be proven at that moment."""
     proven = server.look is not None and server.look.proves(now)
     ends = (_expiry_of(server), idle_end(server) if proven else None, _scheduled_stop(server))
@@ -55,13 +55,13 @@ def due(server: Running, now: datetime) -> Deadline | None:
     return found if found is not None and found.time <= now else None
 
 
-def next_end(server: Running) -> datetime | None:
+def next_end(server: RunningServer) -> datetime | None:
     """The first end that comes with time alone."""
     found = _first((_expiry_of(server), _scheduled_stop(server)))
     return found.time if found else None
 
 
-def idle_end(server: Running) -> Deadline | None:
+def idle_end(server: RunningServer) -> Deadline | None:
     """Counts from the last use that is known; a look may move it, and nothing else does."""
     if not server.lifecycle.auto_shutdown:
         return None
@@ -92,7 +92,7 @@ def strictest(limits: Iterable[FlavorLimits]) -> FlavorLimits:
     )
 
 
-def warnings(server: Running, end: Deadline | None) -> tuple[str, ...]:
+def warnings(server: RunningServer, end: Deadline | None) -> tuple[str, ...]:
     """How long before the end to warn, the longest first. Who types now must not be warned of idleness."""
     if end is None:
         return ()
@@ -102,7 +102,7 @@ def warnings(server: Running, end: Deadline | None) -> tuple[str, ...]:
     return tuple(before for before in asked if span(before) <= server.idle_allowed / 2)
 
 
-def warnings_due(server: Running, end: Deadline | None, now: datetime) -> tuple[str, ...]:
+def warnings_due(server: RunningServer, end: Deadline | None, now: datetime) -> tuple[str, ...]:
     """The warnings whose time has come, each marked by the end it belongs to, so that another end warns anew."""
     return tuple(
         f"{end.time.isoformat()}-{before}"
@@ -111,7 +111,7 @@ def warnings_due(server: Running, end: Deadline | None, now: datetime) -> tuple[
     )
 
 
-def next_warning(server: Running, end: Deadline | None, now: datetime) -> datetime | None:
+def next_warning(server: RunningServer, end: Deadline | None, now: datetime) -> datetime | None:
     times = (end.time - span(before) for before in warnings(server, end) if end is not None)
     return min((time for time in times if time > now), default=None)
 
@@ -156,12 +156,12 @@ def schedule_fault(schedule: Schedule | None) -> str | None:
     return None
 
 
-def _expiry_of(server: Running) -> Deadline | None:
+def _expiry_of(server: RunningServer) -> Deadline | None:
     time = expiry(server.lifecycle, server.since, server.limits)
     return Deadline(time=time, reason=StopReason.EXPIRED) if time else None
 
 
-def _scheduled_stop(server: Running) -> Deadline | None:
+def _scheduled_stop(server: RunningServer) -> Deadline | None:
     schedule = server.lifecycle.schedule
     if schedule is None or schedule.stop is None:
         return None

@@ -36,7 +36,7 @@ _NO_PORT = {"name": "none", "port": 9, "targetPort": 9}
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class OwnerIdentity:
     """Which server the objects belong to."""
 
     name: str
@@ -45,7 +45,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OperatorSettings:
     """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them.
 
     `tools_image` brings sshd into every server that wants it; without it there is none.
@@ -57,10 +57,10 @@ class Settings:
 
 
 def all_of(
-    server: Identity,
+    server: OwnerIdentity,
     spec: DevServerSpec,
     flavor: DevServerFlavorSpec,
-    settings: Settings,
+    settings: OperatorSettings,
     resources: Manifest | None = None,
     user_keys: str = "",
 ) -> tuple[Manifest, ...]:
@@ -75,7 +75,7 @@ def all_of(
     return (home(server, spec), scripts(server.namespace), *keys, service(server, spec, settings), body)
 
 
-def home(server: Identity, spec: DevServerSpec) -> Manifest:
+def home(server: OwnerIdentity, spec: DevServerSpec) -> Manifest:
     """The home volume. It has no owner: deleting the server must not take it along."""
     wanted: Manifest = {
         "accessModes": ["ReadWriteOnce"],
@@ -96,7 +96,7 @@ def scripts(namespace: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(SCRIPTS)}
 
 
-def ssh_keys(server: Identity, spec: DevServerSpec, user_keys: str = "") -> Manifest:
+def ssh_keys(server: OwnerIdentity, spec: DevServerSpec, user_keys: str = "") -> Manifest:
     """Who may log in. Kept apart from the pod, which need not restart for another key."""
     lines = user_keys + "".join(f"{key}\n" for key in (spec.ssh.public_keys if spec.ssh else ()))
     body = _object(server, "v1", "ConfigMap", keys_name(server.name), {"data": {AUTHORIZED_KEYS: lines}})
@@ -104,11 +104,11 @@ def ssh_keys(server: Identity, spec: DevServerSpec, user_keys: str = "") -> Mani
     return body
 
 
-def host_key_secret(server: Identity, key: str) -> Manifest:
+def host_key_secret(server: OwnerIdentity, key: str) -> Manifest:
     return _object(server, "v1", "Secret", host_key_name(server.name), {"stringData": {HOST_KEY: key}})
 
 
-def service(server: Identity, spec: DevServerSpec, settings: Settings) -> Manifest:
+def service(server: OwnerIdentity, spec: DevServerSpec, settings: OperatorSettings) -> Manifest:
     """Port 22 leads to our sshd, or to one that the image brings."""
     inside = SSH_PORT if settings.tools_image else 22
     ports = [{"name": "ssh", "port": 22, "targetPort": inside}] if spec.enable_ssh else []
@@ -122,7 +122,7 @@ def service(server: Identity, spec: DevServerSpec, settings: Settings) -> Manife
 
 
 def deployment(
-    server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: Settings
+    server: OwnerIdentity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: OperatorSettings
 ) -> Manifest:
     """One pod at most, and the old one goes before the new one comes: the home can be mounted once."""
     # Nothing that changes with the flavor's name alone may stand in the template: another template is another pod.
@@ -151,7 +151,7 @@ def resources_of(flavor: DevServerFlavorSpec) -> Manifest:
     }
 
 
-def _object(server: Identity, version: str, kind: str, name: str, body: Mapping[str, Any]) -> Manifest:
+def _object(server: OwnerIdentity, version: str, kind: str, name: str, body: Mapping[str, Any]) -> Manifest:
     owner = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "DevServer",
@@ -169,7 +169,9 @@ def _object(server: Identity, version: str, kind: str, name: str, body: Mapping[
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
 
 
-def _pod(server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: Settings) -> Manifest:
+def _pod(
+    server: OwnerIdentity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: OperatorSettings
+) -> Manifest:
     volumes, mounts = _volumes(server, spec, flavor)
     container: Manifest = {
         "name": "dev",
@@ -214,7 +216,7 @@ def _pod(server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec, set
 
 
 def _volumes(
-    server: Identity, spec: DevServerSpec, flavor: DevServerFlavorSpec
+    server: OwnerIdentity, spec: DevServerSpec, flavor: DevServerFlavorSpec
 ) -> tuple[list[Manifest], list[Manifest]]:
     shm: Manifest = {"medium": "Memory"}
     if flavor.shm is not None:

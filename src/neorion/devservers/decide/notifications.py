@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide.activity import Source
+from neorion.devservers.decide.activity import ActivitySource
 from neorion.devservers.decide.decision import Observed
-from neorion.devservers.decide.lifetime import Running, deadline, warnings_due
-from neorion.devservers.decide.progress import Step
+from neorion.devservers.decide.lifetime import RunningServer, deadline, warnings_due
+from neorion.devservers.decide.progress import ConditionStep
 from neorion.devservers.model import Activity, Alert, ConditionType, Deadline, DevServerStatus, StopReason
 
 # Activity is told to this precision, so that a server in use is not written to at every look.
@@ -19,7 +19,7 @@ WHY = {
 }
 
 
-def settled(server: Running) -> Deadline | None:
+def settled(server: RunningServer) -> Deadline | None:
     """An end that use moves is told in steps, like the use itself."""
     end, before = deadline(server), server.told
     if end is None or before is None or end.reason is not before.reason or end.reason is not StopReason.IDLE:
@@ -27,11 +27,11 @@ def settled(server: Running) -> Deadline | None:
     return before if timedelta(0) <= end.time - before.time < _step(server) else end
 
 
-def _step(server: Running) -> timedelta:
+def _step(server: RunningServer) -> timedelta:
     return min(ACTIVITY_STEP, server.idle_allowed / 4)
 
 
-def activity(seen: Observed, server: Running) -> Activity | None:
+def activity(seen: Observed, server: RunningServer) -> Activity | None:
     """Moves in steps: what was told stays until it is off by a whole step."""
     latest = seen.look.latest if seen.look else None
     before = seen.server.status.activity
@@ -40,7 +40,7 @@ def activity(seen: Observed, server: Running) -> Activity | None:
     return Activity(last_time=latest.active, source=latest.source.value)
 
 
-def warned(seen: Observed, server: Running, end: Deadline | None, now: datetime) -> tuple[str, ...]:
+def warned(seen: Observed, server: RunningServer, end: Deadline | None, now: datetime) -> tuple[str, ...]:
     """Nobody is warned of idleness on old evidence: they may be typing."""
     found = warnings_due(server, end, now)
     proven = seen.look is not None and seen.look.proves(now)
@@ -49,7 +49,7 @@ def warned(seen: Observed, server: Running, end: Deadline | None, now: datetime)
     return tuple(one for one in found if one in seen.server.status.warned)
 
 
-def idle_steps(seen: Observed, server: Running) -> tuple[Step, ...]:
+def idle_steps(seen: Observed, server: RunningServer) -> tuple[ConditionStep, ...]:
     """Whether anybody uses it. What an operator told stays until its successor has looked for itself."""
     kind = ConditionType.IDLE
     if not server.lifecycle.auto_shutdown or seen.pod is None:
@@ -57,20 +57,22 @@ def idle_steps(seen: Observed, server: Running) -> tuple[Step, ...]:
     if seen.look is None:
         told = next((one for one in seen.server.status.conditions if one.type is kind), None)
         known = {"True": True, "False": False}.get(told.status) if told else None
-        return (Step(kind, known, told.reason if told else "NotLookedAt", told.message if told else ""),)
+        return (
+            ConditionStep(kind, known, told.reason if told else "NotLookedAt", told.message if told else ""),
+        )
     if seen.look.unknown:
-        hidden = "nothing" if len(seen.look.unknown) == len(Source) else "not everything"
-        return (Step(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
+        hidden = "nothing" if len(seen.look.unknown) == len(ActivitySource) else "not everything"
+        return (ConditionStep(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
     if seen.look.taken - server.last_use < server.idle_allowed / 2:
-        return (Step(kind, False, "InUse"),)
+        return (ConditionStep(kind, False, "InUse"),)
     since = f"Nobody has used the server since {server.last_use:%Y-%m-%d %H:%M %Z}."
-    return (Step(kind, True, "Unused", since),)
+    return (ConditionStep(kind, True, "Unused", since),)
 
 
-def expiring_step(marks: tuple[str, ...], end: Deadline | None) -> Step:
+def expiring_step(marks: tuple[str, ...], end: Deadline | None) -> ConditionStep:
     soon = bool(marks) and end is not None
     why = f"The server stops at {_clock(end)}: {WHY[end.reason]}." if soon and end else ""
-    return Step(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why)
+    return ConditionStep(ConditionType.EXPIRING, soon, "DeadlineNear" if soon else "NotSoon", why)
 
 
 def alert_of(seen: Observed, status: DevServerStatus) -> Alert | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from neorion.devservers.decide.decision import Observed
 from neorion.devservers.model import ConditionType
-from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 
 
 def most(flavor: DevServerFlavor | None) -> int | None:
@@ -22,7 +22,7 @@ def rationed(seen: Observed) -> str | None:
     return f"{flavor} allows {allowed} servers for each user; delete another one, or take another flavor."
 
 
-def flavors_of(server: DevServer) -> tuple[str, ...]:
+def flavors_of(server: DevServerObject) -> tuple[str, ...]:
     """The flavor it asks for, and then the one it still runs on, if that is another."""
     asked, told = server.spec.flavor, server.status.flavor
     if told is None or told.applied == asked or not server.spec.running:
@@ -30,18 +30,18 @@ def flavors_of(server: DevServer) -> tuple[str, ...]:
     return asked, told.applied
 
 
-def ahead(server: DevServer, others: Iterable[DevServer]) -> int:
+def ahead(server: DevServerObject, others: Iterable[DevServerObject]) -> int:
     """How many of the others, which are the same user's and ask for its flavor or run on it, come before this one."""
     flavor = server.spec.flavor
     mine = _rank(server, flavor)
     return sum(1 for other in others if other.meta.deleted is None and _rank(other, flavor) < mine)
 
 
-def _rank(server: DevServer, flavor: str) -> tuple[bool, str, str]:
+def _rank(server: DevServerObject, flavor: str) -> tuple[bool, str, str]:
     return not _stands(server, flavor), server.meta.created or "", server.meta.name
 
 
-def _stands(server: DevServer, flavor: str) -> bool:
+def _stands(server: DevServerObject, flavor: str) -> bool:
     status = server.status
     if status.flavor is None or status.flavor.applied != flavor:
         return False

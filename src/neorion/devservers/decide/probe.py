@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from neorion.devservers.decide.activity import GPU_FLOOR, Reading, Source
+from neorion.devservers.decide.activity import GPU_FLOOR, ActivitySource, ProbeReading
 
 # Where sshd listens inside the pod: no image needs rights of root for it.
 SSH_PORT = 2222
@@ -65,7 +65,7 @@ class _Kernel(msgspec.Struct):
     last_activity: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
-def read(words: str) -> Reading | None:
+def read(words: str) -> ProbeReading | None:
     """None where the probe did not come to its end: then nothing is known."""
     lines = [(what, value) for what, _, value in (line.partition(" ") for line in words.splitlines())]
     said = dict(lines)
@@ -74,34 +74,34 @@ def read(words: str) -> Reading | None:
     now = int(said["now"])
     found = [sign for what, value in lines for sign in _signs(what, value, now)]
     cpu = said.get("cpu", "")
-    return Reading(
+    return ProbeReading(
         ages=tuple((source, age) for source, age in found if age is not None),
         cpu=timedelta(microseconds=int(cpu)) if _MICROSECONDS.fullmatch(cpu) else None,
         unknown=frozenset(source for source, age in found if age is None),
     )
 
 
-def _signs(what: str, value: str, now: int) -> Iterator[tuple[Source, timedelta | None]]:
+def _signs(what: str, value: str, now: int) -> Iterator[tuple[ActivitySource, timedelta | None]]:
     """What one line says: a source, and how long ago it was active; None where that cannot be said."""
     match what:
         case "terminal":
             known = _TIME.fullmatch(value)
-            yield Source.TERMINAL, timedelta(seconds=now - int(value)) if known else None
+            yield ActivitySource.TERMINAL, timedelta(seconds=now - int(value)) if known else None
         case "session":
-            yield Source.SESSION, timedelta(0) if value == "open" else None
+            yield ActivitySource.SESSION, timedelta(0) if value == "open" else None
         case "gpu" if not _PERCENT.fullmatch(value):
-            yield Source.GPU, None
+            yield ActivitySource.GPU, None
         case "gpu" if int(value) >= GPU_FLOOR:
-            yield Source.GPU, timedelta(0)
+            yield ActivitySource.GPU, timedelta(0)
         case "job":
-            yield Source.PROCESS, timedelta(0)
+            yield ActivitySource.PROCESS, timedelta(0)
         case "kernels":
             yield from _kernels(value, now)
         case _:
             return
 
 
-def _kernels(value: str, now: int) -> Iterator[tuple[Source, timedelta]]:
+def _kernels(value: str, now: int) -> Iterator[tuple[ActivitySource, timedelta]]:
     """A server that does not answer is one that was left behind in a file."""
     try:
         kernels = msgspec.json.decode(value, type=list[_Kernel])
@@ -109,6 +109,6 @@ def _kernels(value: str, now: int) -> Iterator[tuple[Source, timedelta]]:
         return
     for kernel in kernels:
         if kernel.execution_state == "busy":
-            yield Source.NOTEBOOK, timedelta(0)
+            yield ActivitySource.NOTEBOOK, timedelta(0)
         elif kernel.last_activity is not None:
-            yield Source.NOTEBOOK, timedelta(seconds=now - kernel.last_activity.timestamp())
+            yield ActivitySource.NOTEBOOK, timedelta(seconds=now - kernel.last_activity.timestamp())

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide.activity import Sight
+from neorion.devservers.decide.activity import ActivityHistory
 from neorion.devservers.decide.decision import Observed
 from neorion.devservers.decide.lifetime import idle_end, warnings
 from neorion.devservers.decide.running import running
@@ -15,7 +15,7 @@ LOOK_LEAST = timedelta(seconds=15)
 LOOK_MOST = timedelta(minutes=10)
 
 
-def next_look(seen: Observed, sight: Sight | None, now: datetime) -> datetime | None:
+def next_look(seen: Observed, sight: ActivityHistory | None, now: datetime) -> datetime | None:
     """None for a server that nobody needs to look into."""
     server, pod = seen.server, seen.pod
     watched = server.meta.deleted is None and server.spec.running and server.spec.lifecycle.auto_shutdown

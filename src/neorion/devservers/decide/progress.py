@@ -40,7 +40,7 @@ _SILENT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ConditionStep:
     """One step: done, not done, or not known yet. `message` is there when somebody has to know."""
 
     type: ConditionType
@@ -53,13 +53,13 @@ class Step:
         return self.done is False and bool(self.message)
 
 
-def steps(home: PersistentVolumeClaim | None, pod: Pod | None) -> tuple[Step, ...]:
+def steps(home: PersistentVolumeClaim | None, pod: Pod | None) -> tuple[ConditionStep, ...]:
     """From the volume to a server one can use. A later step is not known before the earlier ones are done."""
     placed = pod is not None and bool(pod.spec.node_name)
     return (_volume(home, placed=placed), *((_scheduled(pod), _image(pod), _ready(pod)) if pod else _NO_POD))
 
 
-def phase(taken: tuple[Step, ...], pod: Pod | None) -> Phase:
+def phase(taken: tuple[ConditionStep, ...], pod: Pod | None) -> Phase:
     """Where a server that should run is."""
     if pod is None:
         return Phase.PENDING
@@ -80,23 +80,23 @@ def silent_after(pods: Iterable[Pod]) -> datetime | None:
     return min((time + _SILENT for time in due), default=None)
 
 
-def silent_steps(pods: Iterable[Pod], now: datetime) -> tuple[Step, ...]:
+def silent_steps(pods: Iterable[Pod], now: datetime) -> tuple[ConditionStep, ...]:
     """A pod that does not go holds up the next one, and nobody but its node, or who deletes that, can end it."""
     stuck = [pod for pod in pods if (time := silent_after((pod,))) is not None and time <= now]
     nodes = ", ".join(sorted({pod.spec.node_name for pod in stuck if pod.spec.node_name}))
     if not nodes:
         return ()
     told = f"What ran on {nodes} has not ended yet: that node does not answer."
-    return (Step(ConditionType.READY, False, "NodeSilent", told),)
+    return (ConditionStep(ConditionType.READY, False, "NodeSilent", told),)
 
 
-def obstacle(taken: tuple[Step, ...]) -> str | None:
+def obstacle(taken: tuple[ConditionStep, ...]) -> str | None:
     """The first thing in the way, in one sentence."""
     return next((_fitted(step.message) for step in taken if step.blocked), None)
 
 
 def conditions(
-    taken: tuple[Step, ...], before: tuple[Condition, ...], now: datetime
+    taken: tuple[ConditionStep, ...], before: tuple[Condition, ...], now: datetime
 ) -> tuple[Condition, ...]:
     """As the API keeps them: the time of a condition moves only when its status does."""
     known = {one.type: one for one in before}
@@ -144,38 +144,38 @@ def began(pod: Pod) -> datetime | None:
     return datetime.fromisoformat(running.started) if running and running.started else None
 
 
-def _volume(home: PersistentVolumeClaim | None, *, placed: bool) -> Step:
+def _volume(home: PersistentVolumeClaim | None, *, placed: bool) -> ConditionStep:
     kind = ConditionType.VOLUME
     if home is not None and home.status.phase == "Lost":
-        return Step(
+        return ConditionStep(
             kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
         )
     # No pod gets a node before its volumes are there, though word of the pod may come first.
     if placed:
-        return Step(kind, True, "Bound")
+        return ConditionStep(kind, True, "Bound")
     if home is None:
-        return Step(kind, None, "Waiting")
+        return ConditionStep(kind, None, "Waiting")
     if home.status.phase == "Bound":
-        return Step(kind, True, "Bound")
+        return ConditionStep(kind, True, "Bound")
     if not home.spec.storage_class_name:
         # The API server writes the default class into every claim that names none.
-        return Step(
+        return ConditionStep(
             kind,
             False,
             "NoStorageClass",
             "Nothing makes a volume for the home: the cluster has no default storage class.",
         )
     # Many classes bind only when a pod asks: that is no fault.
-    return Step(kind, None, "Waiting")
+    return ConditionStep(kind, None, "Waiting")
 
 
-def _scheduled(pod: Pod) -> Step:
+def _scheduled(pod: Pod) -> ConditionStep:
     kind = ConditionType.SCHEDULED
     if pod.spec.node_name:
-        return Step(kind, True, "Scheduled", "")
+        return ConditionStep(kind, True, "Scheduled", "")
     if pod.spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-        return Step(kind, None, "Gated", f"Waits for {gates}.")
+        return ConditionStep(kind, None, "Gated", f"Waits for {gates}.")
     told = condition(pod.status.conditions, "PodScheduled")
     # A home that is on its way is no lack of room: the scheduler looks again when it is there.
     home_first = told is not None and _UNBOUND in told.message
@@ -183,12 +183,12 @@ def _scheduled(pod: Pod) -> Step:
         if missing := _MISSING.search(told.message):
             claim, why = missing.groups()
             gone = "is not there" if why == "not found" else why
-            return Step(kind, False, "ClaimMissing", f'The volume claim "{claim}" {gone}.')
-        return Step(kind, False, "Unschedulable", f"No node has room: {told.message.rstrip('.')}.")
-    return Step(kind, None, "Waiting")
+            return ConditionStep(kind, False, "ClaimMissing", f'The volume claim "{claim}" {gone}.')
+        return ConditionStep(kind, False, "Unschedulable", f"No node has room: {told.message.rstrip('.')}.")
+    return ConditionStep(kind, None, "Waiting")
 
 
-def _image(pod: Pod) -> Step:
+def _image(pod: Pod) -> ConditionStep:
     kind = ConditionType.IMAGE
     for status in (*pod.status.init_containers, *pod.status.containers):
         waiting = status.state.waiting
@@ -196,7 +196,7 @@ def _image(pod: Pod) -> Step:
             containers = (*pod.spec.init_containers, *pod.spec.containers)
             image = next((one.image for one in containers if one.name == status.name), "the image")
             whose = "The cluster's tools for SSH, " if status.name == TOOLS else ""
-            return Step(
+            return ConditionStep(
                 kind,
                 False,
                 waiting.reason,
@@ -204,8 +204,8 @@ def _image(pod: Pod) -> Step:
             )
     status = _main(pod)
     if status and (status.state.running or status.state.terminated):
-        return Step(kind, True, "Pulled")
-    return Step(kind, None, "Waiting")
+        return ConditionStep(kind, True, "Pulled")
+    return ConditionStep(kind, None, "Waiting")
 
 
 def _in_short(message: str) -> str:
@@ -214,23 +214,23 @@ def _in_short(message: str) -> str:
     return told or "it is tried again from time to time"
 
 
-def _ready(pod: Pod) -> Step:
+def _ready(pod: Pod) -> ConditionStep:
     kind = ConditionType.READY
     status = _main(pod)
     if pod.meta.deleted is None and status and status.ready:
-        return Step(kind, True, "Ready")
+        return ConditionStep(kind, True, "Ready")
     if pod.status.reason in {"Evicted", "NodeLost"}:
-        return Step(
+        return ConditionStep(
             kind, False, pod.status.reason, f"The node gave the server up: {pod.status.message.rstrip('.')}."
         )
     waiting = status.state.waiting if status else None
     ended = (status.state.terminated or status.last_state.terminated) if status else None
     if waiting and waiting.reason in _START_FAULTS:
         words = _last_words(ended) if ended else waiting.message.rstrip(".")
-        return Step(kind, False, waiting.reason, f"The server does not start: {words}.")
+        return ConditionStep(kind, False, waiting.reason, f"The server does not start: {words}.")
     if ended:
-        return Step(kind, False, _ENDED, f"The server is started again: {_last_words(ended)}.")
-    return Step(kind, False, "Starting")
+        return ConditionStep(kind, False, _ENDED, f"The server is started again: {_last_words(ended)}.")
+    return ConditionStep(kind, False, "Starting")
 
 
 def _last_words(ended: ContainerStateTerminated) -> str:
@@ -247,7 +247,7 @@ def _main(pod: Pod) -> ContainerStatus | None:
 
 
 _NO_POD = (
-    Step(ConditionType.SCHEDULED, None, "NoPod"),
-    Step(ConditionType.IMAGE, None, "NoPod"),
-    Step(ConditionType.READY, False, "NoPod"),
+    ConditionStep(ConditionType.SCHEDULED, None, "NoPod"),
+    ConditionStep(ConditionType.IMAGE, None, "NoPod"),
+    ConditionStep(ConditionType.READY, False, "NoPod"),
 )

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from neorion.devservers.decide.progress import Step
+from neorion.devservers.decide.progress import ConditionStep
 from neorion.devservers.model import ConditionType
-from neorion.devservers.model.kube_types import Body
+from neorion.devservers.model.kube_types import ServerDeployment
 
 # Which object it was about says nothing to a person, and each attempt at a pod has another name.
 _ABOUT: Final = re.compile(r'^\S+ "[^"]*" is (?:forbidden|invalid): ')
@@ -14,13 +14,13 @@ _QUOTA: Final = re.compile(r"^exceeded quota: ([^,]+), requested: (.+), used: (.
 _WORDS_MAX: Final = 400
 
 
-def pod_refusal(body: Body) -> str:
+def pod_refusal(body: ServerDeployment) -> str:
     """What keeps the Deployment from making its pod; "" when nothing does. The same for every attempt."""
     told = (one.message for one in body.status.conditions if one.type == "ReplicaFailure")
     return _ABOUT.sub("", next(told, ""))
 
 
-def refusal_steps(told: str) -> tuple[Step, ...]:
+def refusal_steps(told: str) -> tuple[ConditionStep, ...]:
     """Nothing, where nothing was refused."""
     if not told:
         return ()
@@ -30,6 +30,6 @@ def refusal_steps(told: str) -> tuple[Step, ...]:
         sentence = (
             f'The quota "{quota}" has no room: {asked} is asked for, {used} is used, {most} is the most.'
         )
-        return (Step(ConditionType.QUOTA, False, "QuotaExceeded", sentence),)
+        return (ConditionStep(ConditionType.QUOTA, False, "QuotaExceeded", sentence),)
     sentence = f"The cluster refuses what the server needs: {words[:_WORDS_MAX]}."
-    return (Step(ConditionType.QUOTA, False, "Refused", sentence),)
+    return (ConditionStep(ConditionType.QUOTA, False, "Refused", sentence),)

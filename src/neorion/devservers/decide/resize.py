@@ -20,7 +20,7 @@ Parts = dict[str, Amounts]
 _LIVE = frozenset({"cpu", "memory"})
 
 
-class Change(StrEnum):
+class ResizeMode(StrEnum):
     """What the change needs."""
 
     NONE = "none"
@@ -28,7 +28,7 @@ class Change(StrEnum):
     RECREATE = "recreate"
 
 
-def change(pod: Pod, flavor: DevServerFlavorSpec, applied: ResourceRequirements) -> Change:
+def change(pod: Pod, flavor: DevServerFlavorSpec, applied: ResourceRequirements) -> ResizeMode:
     """`applied` is what the server's pods were last asked to have; the pod may have more, which the cluster gave it."""
     standing = pod.spec.containers[0].resources
     have: Parts = {"requests": standing.requests, "limits": standing.limits}
@@ -40,15 +40,15 @@ def change(pod: Pod, flavor: DevServerFlavorSpec, applied: ResourceRequirements)
     dropped = any(name in asked[part] for part in have for name in have[part].keys() - want[part].keys())
     if not _fits_node(pod, flavor) or not _has_shm(pod, flavor) or dropped or differing - _LIVE:
         # A running pod may get more or less of something, and cannot lose it altogether.
-        return Change.RECREATE
+        return ResizeMode.RECREATE
     if not differing:
         # The pod keeps the amounts it was asked to have, even where its node can never give them.
-        return Change.RECREATE if pending(pod) == "Infeasible" else Change.NONE
+        return ResizeMode.RECREATE if pending(pod) == "Infeasible" else ResizeMode.NONE
     able = bool(pod.spec.node_name) and all(
         one.resources is not None for one in pod.status.containers if one.state.running
     )
     possible = able and _quality(have) == _quality(want)
-    return Change.IN_PLACE if possible else Change.RECREATE
+    return ResizeMode.IN_PLACE if possible else ResizeMode.RECREATE
 
 
 def pending(pod: Pod) -> str:

@@ -9,17 +9,17 @@ from neorion.devservers.decide import manifests
 from neorion.devservers.decide.cost import carried, opened
 from neorion.devservers.decide.decision import (
     Decision,
+    DeleteServer,
     Edit,
-    GoBack,
-    Note,
+    EventNote,
     Observed,
-    Remove,
-    TurnOff,
-    TurnOn,
+    RevertFlavor,
+    StartServer,
+    StopServer,
 )
-from neorion.devservers.decide.flavor_change import Hindrance, Move, hindrance, sized, stuck_home
+from neorion.devservers.decide.flavor_change import BlockReason, FlavorChange, hindrance, sized, stuck_home
 from neorion.devservers.decide.lifetime import (
-    Running,
+    RunningServer,
     due,
     next_end,
     next_warning,
@@ -27,7 +27,7 @@ from neorion.devservers.decide.lifetime import (
     schedule_fault,
     strictest,
 )
-from neorion.devservers.decide.manifests import Manifest, Settings
+from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import STOPPED_BECAUSE
 from neorion.devservers.decide.notifications import (
     WHY,
@@ -40,7 +40,7 @@ from neorion.devservers.decide.notifications import (
 )
 from neorion.devservers.decide.per_user_limit import rationed
 from neorion.devservers.decide.progress import (
-    Step,
+    ConditionStep,
     began,
     conditions,
     obstacle,
@@ -51,7 +51,7 @@ from neorion.devservers.decide.progress import (
     steps,
 )
 from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
-from neorion.devservers.decide.resize import Change, pending
+from neorion.devservers.decide.resize import ResizeMode, pending
 from neorion.devservers.decide.ssh import has_sshd, mute_after, ssh_steps, unmounted_after
 from neorion.devservers.model import (
     Alert,
@@ -79,7 +79,7 @@ _NO_ROOM = frozenset({"Deferred", "Infeasible"})
 HELD_AGAIN = timedelta(minutes=1)
 
 
-def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
+def working(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     taken = _steps(seen, now)
     moved = seen.change
     held = _held(seen, settings, moved)
@@ -96,7 +96,7 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
         objects=_objects(seen, settings, moved, held),
         edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
         resize=manifests.resources_of(seen.flavor.spec)
-        if seen.flavor and moved is Change.IN_PLACE and not held
+        if seen.flavor and moved is ResizeMode.IN_PLACE and not held
         else None,
         notes=_notes(seen, status, alert, end),
         alert=alert,
@@ -113,13 +113,13 @@ def working(seen: Observed, settings: Settings, now: datetime) -> Decision:
     )
 
 
-def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> Running:
+def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> RunningServer:
     """What is known about the end of a server that should run, on the flavor that its status tells or will tell."""
     before = seen.server.status
     since = _since(seen, now)
     started = began(seen.pod) if seen.pod else None
     told = before.activity.last_time if before.activity else None
-    return Running(
+    return RunningServer(
         lifecycle=readable(seen.server.spec.lifecycle),
         since=since,
         limits=_limits(seen, flavor),
@@ -153,14 +153,14 @@ def earliest(*times: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    server: Running
+    server: RunningServer
     end: Deadline | None
     flavor: AppliedFlavor
-    moved: Change
-    held: Hindrance | None
+    moved: ResizeMode
+    held: BlockReason | None
 
 
-def _steps(seen: Observed, now: datetime) -> tuple[Step, ...]:
+def _steps(seen: Observed, now: datetime) -> tuple[ConditionStep, ...]:
     *way, ready = steps(seen.home, seen.pod)
     waits = silent_steps(seen.pods, now) if seen.pod is None else ()
     return (_accepted(seen), *refusal_steps(_refused(seen)), *way, *(waits or (ready,)))
@@ -171,21 +171,21 @@ def _refused(seen: Observed) -> str:
     return seen.refused or (pod_refusal(seen.body) if seen.body and seen.pod is None else "")
 
 
-def _accepted(seen: Observed) -> Step:
+def _accepted(seen: Observed) -> ConditionStep:
     spec, kind = seen.server.spec, ConditionType.FLAVOR
     if spec.mode is Mode.DISTRIBUTED:
-        return Step(
+        return ConditionStep(
             kind, False, "ModeNotServed", "Distributed servers are not served here yet; use mode standalone."
         )
     if seen.flavor is None:
         missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
-        return Step(kind, False, "FlavorNotFound", missing)
+        return ConditionStep(kind, False, "FlavorNotFound", missing)
     if seen.pod is None and (told := rationed(seen)):
-        return Step(kind, False, "TooMany", told)
+        return ConditionStep(kind, False, "TooMany", told)
     fault = schedule_fault(spec.lifecycle.schedule)
     if fault is not None:
-        return Step(kind, False, "BadSchedule", fault)
-    return Step(kind, True, "Accepted")
+        return ConditionStep(kind, False, "BadSchedule", fault)
+    return ConditionStep(kind, True, "Accepted")
 
 
 def _since(seen: Observed, now: datetime) -> datetime:
@@ -198,7 +198,9 @@ def _since(seen: Observed, now: datetime) -> datetime:
     return now
 
 
-def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindrance | None) -> AppliedFlavor:
+def _flavor(
+    seen: Observed, taken: tuple[ConditionStep, ...], now: datetime, held: BlockReason | None
+) -> AppliedFlavor:
     """Remembers where the server came from until it stands on the new flavor."""
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
@@ -214,23 +216,23 @@ def _flavor(seen: Observed, taken: tuple[Step, ...], now: datetime, held: Hindra
         # It rested meanwhile; how long it looks for a place counts from its start.
         return replace(before, changed=now)
     stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING and not pending(seen.pod)
-    return AppliedFlavor(applied=wanted) if stands and seen.change is Change.NONE else before
+    return AppliedFlavor(applied=wanted) if stands and seen.change is ResizeMode.NONE else before
 
 
-def _held(seen: Observed, settings: Settings, moved: Change) -> Hindrance | None:
+def _held(seen: Observed, settings: OperatorSettings, moved: ResizeMode) -> BlockReason | None:
     """What keeps a server that has its place from changing."""
     before = seen.server.status.flavor
     elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
-    if (elsewhere or moved is not Change.NONE) and (told := rationed(seen)):
-        return Hindrance("TooMany", told)
-    if moved is Change.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
+    if (elsewhere or moved is not ResizeMode.NONE) and (told := rationed(seen)):
+        return BlockReason("TooMany", told)
+    if moved is ResizeMode.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
-    in_place = moved is Change.IN_PLACE
-    move = Move(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
+    in_place = moved is ResizeMode.IN_PLACE
+    move = FlavorChange(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
     return hindrance(move, seen.around)
 
 
-def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[Step, ...]) -> datetime | None:
+def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[ConditionStep, ...]) -> datetime | None:
     waits = seen.pod is not None and pending(seen.pod) in _NO_ROOM
     stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
     if not stuck or flavor.previous is None or flavor.changed is None:
@@ -242,16 +244,16 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
     if due is not None:
         expired = due.reason is StopReason.EXPIRED
         if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
-            return Remove()
-        return TurnOff(due.reason)
+            return DeleteServer()
+        return StopServer(due.reason)
     if undo is not None and undo.previous is not None:
-        return GoBack(undo.previous)
+        return RevertFlavor(undo.previous)
     # Who started it again may not know of the mark; left there, it would explain the next stop.
-    return TurnOn() if STOPPED_BECAUSE in seen.server.meta.annotations else None
+    return StartServer() if STOPPED_BECAUSE in seen.server.meta.annotations else None
 
 
 def _objects(
-    seen: Observed, settings: Settings, moved: Change, held: Hindrance | None
+    seen: Observed, settings: OperatorSettings, moved: ResizeMode, held: BlockReason | None
 ) -> tuple[Manifest, ...]:
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or _is_refused(seen):
@@ -262,7 +264,7 @@ def _objects(
     return made if _makes_pod(seen, held) else made[:-1]
 
 
-def _makes_pod(seen: Observed, held: Hindrance | None) -> bool:
+def _makes_pod(seen: Observed, held: BlockReason | None) -> bool:
     """Whether its Deployment is written for the flavor asked for; otherwise it stays as it is, and so do its pods."""
     return seen.flavor is not None and not _is_refused(seen) and held is None
 
@@ -272,9 +274,9 @@ def _is_refused(seen: Observed) -> bool:
     return distributed or (seen.pod is None and rationed(seen) is not None)
 
 
-def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
+def _kept_resources(seen: Observed, moved: ResizeMode) -> Manifest | None:
     """A pod that is or was resized in place keeps its Deployment's template: another template is another pod."""
-    if moved is Change.RECREATE or seen.pod is None or seen.body is None:
+    if moved is ResizeMode.RECREATE or seen.pod is None or seen.body is None:
         return None
     containers = seen.body.spec.template.spec.containers
     if not containers:
@@ -287,7 +289,9 @@ def _kept_resources(seen: Observed, moved: Change) -> Manifest | None:
     }
 
 
-def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetime) -> DevServerStatus:
+def _status(
+    seen: Observed, taken: tuple[ConditionStep, ...], facts: _Facts, now: datetime
+) -> DevServerStatus:
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
     marks = warned(seen, facts.server, facts.end, now)
@@ -318,38 +322,38 @@ def _status(seen: Observed, taken: tuple[Step, ...], facts: _Facts, now: datetim
     )
 
 
-def _resizing(seen: Observed, facts: _Facts) -> Step:
+def _resizing(seen: Observed, facts: _Facts) -> ConditionStep:
     held = facts.held or stuck_home(seen.server.spec, seen.home, seen.around)
     if held is not None:
-        return Step(
+        return ConditionStep(
             ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
         )
-    if facts.moved is Change.NONE and seen.pod is not None and pending(seen.pod) in _NO_ROOM:
+    if facts.moved is ResizeMode.NONE and seen.pod is not None and pending(seen.pod) in _NO_ROOM:
         waits = "Its node has no room for the flavor yet. The server goes on as it is."
-        return Step(ConditionType.RESIZING, True, pending(seen.pod), waits)
-    resizing = facts.moved is not Change.NONE
-    return Step(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
+        return ConditionStep(ConditionType.RESIZING, True, pending(seen.pod), waits)
+    resizing = facts.moved is not ResizeMode.NONE
+    return ConditionStep(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
 
 
 def _notes(
     seen: Observed, status: DevServerStatus, alert: Alert | None, over: Deadline | None
-) -> tuple[Note, ...]:
+) -> tuple[EventNote, ...]:
     before = seen.server.status
     known = {one.type: (one.reason, one.status) for one in before.conditions}
     told = [
-        Note(one.reason, one.message, warning=True)
+        EventNote(one.reason, one.message, warning=True)
         for one in status.conditions
         if one.status == "False" and one.message and known.get(one.type) != (one.reason, one.status)
     ]
     if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
-        told.append(Note("Ready", "The server is ready."))
+        told.append(EventNote("Ready", "The server is ready."))
     if alert is not None:
-        told.append(Note("StopsSoon", alert.text, warning=True))
+        told.append(EventNote("StopsSoon", alert.text, warning=True))
     if over is not None:
-        told.append(Note("Stopping", f"The server stops: {WHY[over.reason]}."))
+        told.append(EventNote("Stopping", f"The server stops: {WHY[over.reason]}."))
     if status.last_oom != before.last_oom:
         told.append(
-            Note(
+            EventNote(
                 "OutOfMemory",
                 "The server ran out of memory and was restarted; choose a larger flavor.",
                 warning=True,

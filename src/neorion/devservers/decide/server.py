@@ -7,24 +7,24 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide import manifests
 from neorion.devservers.decide.cost import carried
-from neorion.devservers.decide.decision import Decision, Note, Observed, Remove, TurnOn
-from neorion.devservers.decide.flavor_change import Surroundings, grows, sized
+from neorion.devservers.decide.decision import Decision, DeleteServer, EventNote, Observed, StartServer
+from neorion.devservers.decide.flavor_change import ClusterFacts, grows, sized
 from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
-from neorion.devservers.decide.manifests import Manifest, Settings
+from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.progress import conditions, obstacle, runs, silent_after, silent_steps
 from neorion.devservers.decide.rejected_writes import refusal_steps
-from neorion.devservers.decide.resize import Change
+from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.decide.running import HELD_AGAIN, earliest, later, price_of, working
 from neorion.devservers.decide.ssh import fitted
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.field_types import span
 
 # A home that is to be kept is only marked: nothing else of it may be in the way of that.
-_AS_IT_IS = Surroundings(home_grows=False)
+_AS_IT_IS = ClusterFacts(home_grows=False)
 
 
-def decide(seen: Observed, settings: Settings, now: datetime) -> Decision:
+def decide(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
         return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
     seen = _its_own(seen)
@@ -42,7 +42,7 @@ def unsure(seen: Observed) -> bool:
     if server.meta.deleted is not None:
         return False
     placed = seen.pod is not None and bool(seen.pod.spec.node_name)
-    changes = server.spec.running and placed and seen.change is not Change.NONE
+    changes = server.spec.running and placed and seen.change is not ResizeMode.NONE
     return changes or grows(server.spec, seen.home)
 
 
@@ -52,10 +52,10 @@ def stop_reason(seen: Observed) -> StopReason:
     return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
 
 
-def _as_it_runs(settings: Settings, seen: Observed) -> Settings:
+def _as_it_runs(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
     """An image that nobody names is chosen at each start. What runs keeps the one it has: another image is another pod."""
     template = seen.body.spec.template.spec.containers if seen.body else ()
-    if not template or seen.pod is None or not runs(seen.pod) or seen.change is Change.RECREATE:
+    if not template or seen.pod is None or not runs(seen.pod) or seen.change is ResizeMode.RECREATE:
         return settings
     return changed(settings, default_image=template[0].image)
 
@@ -73,7 +73,7 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
     told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
     marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
-    note = Note("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
+    note = EventNote("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
     return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
 
 
@@ -84,7 +84,7 @@ def _its_own(seen: Observed) -> Observed:
     return seen if len(own) == len(seen.pods) else changed(seen, pods=own)
 
 
-def _taking_over(seen: Observed, settings: Settings, now: datetime) -> Decision:
+def _taking_over(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     """What ran in an older server of its name has to end first: it has another host key, and somebody wanted it gone."""
     alone = changed(seen, pods=())
     decision = working(alone, fitted(settings, alone), now)
@@ -96,7 +96,7 @@ def _without_pods(deployment: Manifest) -> Manifest:
     return {**deployment, "spec": {**deployment["spec"], "replicas": 0}}
 
 
-def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
+def _resting(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     spec, before = seen.server.spec, seen.server.status
     reason, lifecycle = stop_reason(seen), readable(spec.lifecycle)
     stopped_at = before.stopped_at or now
@@ -120,9 +120,9 @@ def _resting(seen: Observed, settings: Settings, now: datetime) -> Decision:
     )
     edit = None
     if gone_at is not None and gone_at <= now:
-        edit = Remove()
+        edit = DeleteServer()
     elif should_start(lifecycle, stopped_at, reason, now):
-        edit = TurnOn()
+        edit = StartServer()
     again = now + HELD_AGAIN if seen.refused else None
     wake = earliest(gone_at, next_start(lifecycle, reason, now), again, later(silent_after(seen.pods), now))
     if seen.flavor is None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from neorion.devservers.decide.decision import Observed
-from neorion.devservers.decide.manifests import Settings
+from neorion.devservers.decide.manifests import OperatorSettings
 from neorion.devservers.decide.probe import SSH_PORT
-from neorion.devservers.decide.progress import Step, began
+from neorion.devservers.decide.progress import ConditionStep, began
 from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import ConditionType
 from neorion.keel.kube import condition
@@ -23,14 +23,14 @@ PATIENCE = timedelta(minutes=1)
 MOUNT_PATIENCE = timedelta(seconds=30)
 
 
-def wants_host_key(seen: Observed, settings: Settings) -> bool:
+def wants_host_key(seen: Observed, settings: OperatorSettings) -> bool:
     """Whether the server has to get its host key before anything is made for it."""
     server = seen.server
     wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
     return wanted and server.meta.deleted is None and server.status.ssh_host_key is None
 
 
-def doubts_host_key(seen: Observed, settings: Settings, now: datetime) -> bool:
+def doubts_host_key(seen: Observed, settings: OperatorSettings, now: datetime) -> bool:
     """Whether it is time to ask if the host key is still there: before the server starts again, and when it does not come up."""
     server = seen.server
     wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
@@ -53,7 +53,7 @@ def unmounted_after(pod: Pod | None) -> datetime | None:
     return datetime.fromisoformat(since) + MOUNT_PATIENCE if since else None
 
 
-def fitted(settings: Settings, seen: Observed) -> Settings:
+def fitted(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
     """With the tools that this server gets. A pod that stands keeps those it has: other tools are another pod."""
     server = seen.server
     if not server.spec.enable_ssh or server.status.ssh_host_key is None:
@@ -68,18 +68,18 @@ def has_sshd(pod: Pod | None) -> bool:
     return pod is not None and any(one.name == TOOLS for one in pod.spec.init_containers)
 
 
-def ssh_steps(pod: Pod | None, now: datetime, *, ready: bool) -> tuple[Step, ...]:
+def ssh_steps(pod: Pod | None, now: datetime, *, ready: bool) -> tuple[ConditionStep, ...]:
     """The server counts as ready when sshd answers, so that whoever waited for it can log in."""
     kind = ConditionType.SSH
     if pod is None or not has_sshd(pod):
         return ()
     if ready:
-        return (Step(kind, True, "Listening"),)
+        return (ConditionStep(kind, True, "Listening"),)
     overdue = mute_after(pod)
     if overdue is None or now < overdue:
-        return (Step(kind, None, "Starting"),)
+        return (ConditionStep(kind, None, "Starting"),)
     silent = f"Its SSH server does not answer on port {SSH_PORT}; what it says stands in the server's log."
-    return (Step(kind, False, "NoAnswer", silent),)
+    return (ConditionStep(kind, False, "NoAnswer", silent),)
 
 
 def mute_after(pod: Pod | None) -> datetime | None:

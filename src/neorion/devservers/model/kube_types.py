@@ -11,7 +11,7 @@ from neorion.keel.kube import Kind, KubeObject, KubeStruct
 from neorion.keel.kube.core import Container
 
 
-class DevServer(KubeObject, frozen=True, kw_only=True):
+class DevServerObject(KubeObject, frozen=True, kw_only=True):
     """A development server."""
 
     spec: DevServerSpec
@@ -32,47 +32,47 @@ class DevServerUser(KubeObject, frozen=True, kw_only=True):
     status: DevServerUserStatus = DevServerUserStatus()
 
 
-class TemplateSpec(KubeStruct, frozen=True):
+class PodTemplatePodSpec(KubeStruct, frozen=True):
     """Of the pods a Deployment makes, all that is read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
 
 
-class Template(KubeStruct, frozen=True):
+class PodTemplate(KubeStruct, frozen=True):
     """The pods a Deployment makes."""
 
-    spec: TemplateSpec = TemplateSpec()
+    spec: PodTemplatePodSpec = PodTemplatePodSpec()
 
 
-class BodySpec(KubeStruct, frozen=True):
+class ServerDeploymentSpec(KubeStruct, frozen=True):
     """How many pods, and which."""
 
     replicas: int | None = None
-    template: Template = field(default=Template())
+    template: PodTemplate = field(default=PodTemplate())
 
 
-class Trouble(KubeStruct, frozen=True):
+class DeploymentCondition(KubeStruct, frozen=True):
     """One condition of a Deployment, of which only the words are read."""
 
     type: str
     message: str = ""
 
 
-class BodyStatus(KubeStruct, frozen=True):
+class ServerDeploymentStatus(KubeStruct, frozen=True):
     """What Kubernetes says of a Deployment."""
 
-    conditions: tuple[Trouble, ...] = ()
+    conditions: tuple[DeploymentCondition, ...] = ()
 
 
-class Body(KubeObject, frozen=True):
+class ServerDeployment(KubeObject, frozen=True):
     """The Deployment of a server."""
 
-    spec: BodySpec = BodySpec()
-    status: BodyStatus = BodyStatus()
+    spec: ServerDeploymentSpec = ServerDeploymentSpec()
+    status: ServerDeploymentStatus = ServerDeploymentStatus()
 
 
-class Requirement(KubeStruct, frozen=True):
+class NodeSelectorRequirement(KubeStruct, frozen=True):
     """What a label of a node has to be."""
 
     key: str
@@ -80,34 +80,34 @@ class Requirement(KubeStruct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Term(KubeStruct, frozen=True):
+class NodeSelectorTerm(KubeStruct, frozen=True):
     """All of these at once."""
 
-    match_expressions: tuple[Requirement, ...] = ()
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
 
 
-class Required(KubeStruct, frozen=True):
+class NodeSelector(KubeStruct, frozen=True):
     """One of these, at least."""
 
-    node_selector_terms: tuple[Term, ...] = ()
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class Affinity(KubeStruct, frozen=True):
+class VolumeNodeAffinity(KubeStruct, frozen=True):
     """Which nodes can reach a volume."""
 
-    required: Required | None = None
+    required: NodeSelector | None = None
 
 
-class VolumeSpec(KubeStruct, frozen=True):
+class PersistentVolumeSpec(KubeStruct, frozen=True):
     """Where a volume is."""
 
-    node_affinity: Affinity | None = None
+    node_affinity: VolumeNodeAffinity | None = None
 
 
-class Volume(KubeObject, frozen=True):
+class PersistentVolume(KubeObject, frozen=True):
     """The PersistentVolume behind a home."""
 
-    spec: VolumeSpec = VolumeSpec()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
 
 
 class StorageClass(KubeObject, frozen=True):
@@ -116,9 +116,9 @@ class StorageClass(KubeObject, frozen=True):
     allow_volume_expansion: bool = False
 
 
-SERVERS = Kind(DevServer, "DevServer", "devservers", GROUP, VERSION)
+SERVERS = Kind(DevServerObject, "DevServer", "devservers", GROUP, VERSION)
 FLAVORS = Kind(DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False)
 USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
-BODIES = Kind(Body, "Deployment", "deployments", "apps")
-VOLUMES = Kind(Volume, "PersistentVolume", "persistentvolumes", namespaced=False)
+BODIES = Kind(ServerDeployment, "Deployment", "deployments", "apps")
+VOLUMES = Kind(PersistentVolume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

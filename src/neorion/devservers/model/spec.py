@@ -58,7 +58,7 @@ class Distributed(KubeStruct, frozen=True, kw_only=True):
         return self.world_size // self.nprocs_per_node
 
 
-class Home(KubeStruct, frozen=True, kw_only=True):
+class HomeVolume(KubeStruct, frozen=True, kw_only=True):
     """Where the home directory is kept, and how long after the server is gone."""
 
     storage_class: Annotated[
@@ -68,7 +68,7 @@ class Home(KubeStruct, frozen=True, kw_only=True):
     retention: Span = "7d"
 
 
-class Volume(KubeStruct, frozen=True, kw_only=True):
+class VolumeMount(KubeStruct, frozen=True, kw_only=True):
     """A claim of the user's own, mounted beside the home."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -117,7 +117,7 @@ class Ssh(KubeStruct, frozen=True, kw_only=True):
     public_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=32)] = ()
 
 
-class Queue(KubeStruct, frozen=True, kw_only=True):
+class QueueRef(KubeStruct, frozen=True, kw_only=True):
     """The queue whose quota the server counts against."""
 
     name: Name
@@ -209,11 +209,11 @@ class DevServerSpec(KubeStruct, frozen=True, kw_only=True):
             )
         ),
     ] = "100Gi"
-    home: Home = Home()
+    home: HomeVolume = HomeVolume()
     shared_volume_claim_name: DottedName | None = None
-    volumes: Annotated[tuple[Volume, ...], Meta(max_length=16), keyed("mountPath")] = ()
+    volumes: Annotated[tuple[VolumeMount, ...], Meta(max_length=16), keyed("mountPath")] = ()
     ports: Annotated[tuple[Port, ...], Meta(max_length=32), keyed("name")] = ()
     enable_ssh: bool = field(default=True, name="enableSSH")
     ssh: Ssh | None = None
-    queue: Queue | None = None
+    queue: QueueRef | None = None
     lifecycle: Lifecycle = Lifecycle()

@@ -1,8 +1,8 @@
 from datetime import UTC, datetime
 
-from neorion.devservers.decide import Settings
+from neorion.devservers.decide import OperatorSettings
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, DevServerStatus, Price, Resources
-from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Container, PersistentVolumeClaim, Pod, PodSpec, PodStatus
 from neorion.keel.kube.core.core_v1 import PersistentVolumeClaimStatus
@@ -11,7 +11,7 @@ from neorion.keel.kube.core.pods import ContainerStateRunning as RunningState
 from neorion.keel.kube.core.pods import ResourceRequirements as PodResources
 
 CREATED = datetime(2026, 11, 16, 8, tzinfo=UTC)
-SETTINGS = Settings(default_image="registry.example/dev:1")
+SETTINGS = OperatorSettings(default_image="registry.example/dev:1")
 FLAVOR = DevServerFlavorSpec(
     resources=Resources(requests={"cpu": "1", "memory": "2Gi"}, limits={"cpu": "2", "memory": "4Gi"}),
     price=Price(per_hour="1", stopped="0.1"),
@@ -27,7 +27,7 @@ def a_server(
     annotations: dict[str, str] | None = None,
     *,
     deleted: str | None = None,
-) -> DevServer:
+) -> DevServerObject:
     meta = ObjectMeta(
         name="mydev",
         namespace="dev-ann",
@@ -37,7 +37,7 @@ def a_server(
         deleted=deleted,
         annotations=annotations or {},
     )
-    return DevServer(meta=meta, spec=spec, status=status)
+    return DevServerObject(meta=meta, spec=spec, status=status)
 
 
 def a_flavor(spec: DevServerFlavorSpec = FLAVOR, name: str = "cpu-small") -> DevServerFlavor:

@@ -3,9 +3,9 @@
 `manifests` holds the overlays of `infra/devservers` as kustomize renders them: they are written there, never here.
 """
 
-from neorion.devservers.adapters.install.bundle import Images, Overlay, bundle
+from neorion.devservers.adapters.install.bundle import ImageOverrides, Overlay, bundle
 from neorion.devservers.adapters.install.installer import Installer, carry_out
-from neorion.devservers.adapters.install.plan import Outcome, Step, plan
+from neorion.devservers.adapters.install.plan import ChangeType, PlannedChange, plan
 from neorion.devservers.adapters.install.resource_kinds import GUARDS, KINDS, PART_OF, key_of, kind_of
 from neorion.devservers.adapters.install.rollout import until, until_rolled_out
 
@@ -13,11 +13,11 @@ __all__ = [
     "GUARDS",
     "KINDS",
     "PART_OF",
-    "Images",
+    "ChangeType",
+    "ImageOverrides",
     "Installer",
-    "Outcome",
     "Overlay",
-    "Step",
+    "PlannedChange",
     "bundle",
     "carry_out",
     "key_of",

@@ -38,7 +38,7 @@ def rendered(overlay: Overlay, kueue: str = "") -> tuple[dict[str, Any], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Images:
+class ImageOverrides:
     """What the operator runs from, and what it brings into servers for SSH. Empty is as the overlay says.
 
     Without `tools` they are those built beside the operator's image: same registry, same tag. Without `ssh` there are none.
@@ -58,10 +58,12 @@ class Images:
                 )
 
 
-OURS: Final = Images()
+OURS: Final = ImageOverrides()
 
 
-def bundle(overlay: Overlay, images: Images = OURS, efs: str = "", kueue: str = "") -> tuple[Manifest, ...]:
+def bundle(
+    overlay: Overlay, images: ImageOverrides = OURS, efs: str = "", kueue: str = ""
+) -> tuple[Manifest, ...]:
     """In the order in which it is applied. `efs` is the file system that shared volumes lie in.
 
     `kueue` is the account that Kueue runs as, where it is not its own default, as NAMESPACE/ACCOUNT.
@@ -104,7 +106,7 @@ def _queued(text: str, kueue: str) -> str:
     return re.sub("|".join(_KUEUE), lambda found: names[found[0]], text)
 
 
-def _furnish(container: dict[str, Any], images: Images) -> None:
+def _furnish(container: dict[str, Any], images: ImageOverrides) -> None:
     """The operator, the bastion and the user controller run from one image; only the operator knows the tools."""
     if images.operator:
         container["image"] = images.operator

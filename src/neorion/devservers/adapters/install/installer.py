@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio
 
-from neorion.devservers.adapters.install.plan import MANAGER, Outcome, Step, plan
+from neorion.devservers.adapters.install.plan import MANAGER, ChangeType, PlannedChange, plan
 from neorion.devservers.adapters.install.resource_kinds import (
     GUARDS,
     KEPT,
@@ -25,7 +25,7 @@ from neorion.keel.kube.core import DEFINITION, NAMESPACE, CustomResourceDefiniti
 
 # The server needs a moment to serve a new kind; after this something is wrong with it.
 ESTABLISHED: Final = Duration.of(seconds=60)
-_WRITTEN: Final = frozenset({Outcome.CREATED, Outcome.CHANGED})
+_WRITTEN: Final = frozenset({ChangeType.CREATED, ChangeType.CHANGED})
 # An upgrade takes away what it no longer has, but no namespace with all that is in it.
 _NEVER_PRUNED: Final = KEPT | {"Namespace"}
 
@@ -36,19 +36,23 @@ class Installer:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def plan(self, manifests: Sequence[Manifest], *, force: bool = False) -> tuple[Step, ...]:
+    async def plan(self, manifests: Sequence[Manifest], *, force: bool = False) -> tuple[PlannedChange, ...]:
         """What `install` would do; raises what would stop it."""
         steps = await plan(self._client, manifests, force=force)
         return (*steps, *(_removed(kind, key) for kind, key in await self._outdated(manifests)))
 
-    async def install(self, manifests: Sequence[Manifest], *, force: bool = False) -> tuple[Step, ...]:
+    async def install(
+        self, manifests: Sequence[Manifest], *, force: bool = False
+    ) -> tuple[PlannedChange, ...]:
         """Everything is tried before the first write, so that what the server refuses leaves nothing half done."""
         steps = await plan(self._client, manifests, force=force)
         outdated = await self._outdated(manifests)
         await carry_out(self._client, manifests, steps, force=force)
         return (*steps, *await self._remove(outdated))
 
-    async def uninstall(self, *, purge: bool = False, patience: Duration = ESTABLISHED) -> tuple[Step, ...]:
+    async def uninstall(
+        self, *, purge: bool = False, patience: Duration = ESTABLISHED
+    ) -> tuple[PlannedChange, ...]:
         """Servers and homes stay, with the definitions they need, unless `purge`; which is refused while there are servers.
 
         The guards stay with the users: without them their rights would let them do what nobody meant to allow.
@@ -101,8 +105,10 @@ class Installer:
             return []
         return sorted(one.meta.key for one in found.items)
 
-    async def _remove(self, things: Iterable[tuple[Kind[KubeObject], ObjectKey]]) -> tuple[Step, ...]:
-        steps: list[Step] = []
+    async def _remove(
+        self, things: Iterable[tuple[Kind[KubeObject], ObjectKey]]
+    ) -> tuple[PlannedChange, ...]:
+        steps: list[PlannedChange] = []
         for kind, key in things:
             try:
                 await self._client.delete(kind, key.name, key.namespace)
@@ -126,7 +132,7 @@ class Installer:
 
 
 async def carry_out(
-    client: Client, manifests: Sequence[Manifest], steps: Sequence[Step], *, force: bool
+    client: Client, manifests: Sequence[Manifest], steps: Sequence[PlannedChange], *, force: bool
 ) -> None:
     """Does what was planned, one after the other; a kind is waited for before the next comes."""
     for manifest, step in zip(manifests, steps, strict=True):
@@ -147,8 +153,8 @@ async def _established(client: Client, name: str) -> None:
     )
 
 
-def _removed(kind: Kind[KubeObject], key: ObjectKey) -> Step:
-    return Step(kind.name, key.name, key.namespace, Outcome.REMOVED)
+def _removed(kind: Kind[KubeObject], key: ObjectKey) -> PlannedChange:
+    return PlannedChange(kind.name, key.name, key.namespace, ChangeType.REMOVED)
 
 
 def _is_established(definition: CustomResourceDefinition | None) -> bool:

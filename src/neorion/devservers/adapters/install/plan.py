@@ -18,7 +18,7 @@ _BOOKKEEPING: Final = frozenset(
 )
 
 
-class Outcome(StrEnum):
+class ChangeType(StrEnum):
     """What becomes of an object."""
 
     CREATED = "created"
@@ -29,16 +29,16 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedChange:
     """One object of an installation, and what becomes of it."""
 
     kind: str
     name: str
     namespace: str
-    outcome: Outcome
+    outcome: ChangeType
 
 
-async def plan(client: Client, manifests: Sequence[Manifest], *, force: bool) -> tuple[Step, ...]:
+async def plan(client: Client, manifests: Sequence[Manifest], *, force: bool) -> tuple[PlannedChange, ...]:
     """One step for each manifest, in their order. Raises what the server would refuse; nothing is written.
 
     What is made once and is there already is let be. What lies in a namespace or is of a kind that is only to come
@@ -49,12 +49,12 @@ async def plan(client: Client, manifests: Sequence[Manifest], *, force: bool) ->
         for one in manifests
         if one["kind"] == "Namespace" and _gone(await _standing(client, one))
     ]
-    trial = _Trial(client, client.rehearsing(), frozenset(coming), force)
+    trial = _DryRun(client, client.rehearsing(), frozenset(coming), force)
     return tuple([await trial.step(manifest) for manifest in manifests])
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class _DryRun:
     """One cluster as it is, and as it would be; `coming` are the namespaces that it does not have yet."""
 
     client: Client
@@ -62,25 +62,25 @@ class _Trial:
     coming: frozenset[str]
     force: bool
 
-    async def step(self, manifest: Manifest) -> Step:
+    async def step(self, manifest: Manifest) -> PlannedChange:
         kind = kind_of(manifest)
         key = kind.key(manifest)
         try:
             outcome = await self._outcome(kind, manifest)
         except UnknownKind:
             outcome = _without_kind(kind)
-        return Step(kind.name, key.name, key.namespace, outcome)
+        return PlannedChange(kind.name, key.name, key.namespace, outcome)
 
-    async def _outcome(self, kind: Kind[Any], manifest: Manifest) -> Outcome:
+    async def _outcome(self, kind: Kind[Any], manifest: Manifest) -> ChangeType:
         before = await _standing(self.client, manifest)
         if before is not None and kind.name in MADE_ONCE:
-            return Outcome.UNCHANGED
+            return ChangeType.UNCHANGED
         if kind.key(manifest).namespace in self.coming:
-            return Outcome.CREATED
+            return ChangeType.CREATED
         after = await self._tried(kind.raw, manifest, before)
         if before is None:
-            return Outcome.CREATED
-        return Outcome.UNCHANGED if _content(before) == _content(after) else Outcome.CHANGED
+            return ChangeType.CREATED
+        return ChangeType.UNCHANGED if _content(before) == _content(after) else ChangeType.CHANGED
 
     async def _tried(
         self, kind: Kind[dict[str, Any]], manifest: Manifest, before: dict[str, Any] | None
@@ -99,10 +99,10 @@ class _Trial:
             ) from error
 
 
-def _without_kind(kind: Kind[Any]) -> Outcome:
+def _without_kind(kind: Kind[Any]) -> ChangeType:
     """Our own kinds come with the installation, those of monitoring with the Prometheus operator or not at all."""
     if kind.group in {MONITORING, GROUP}:
-        return Outcome.LEFT_OUT if kind.group == MONITORING else Outcome.CREATED
+        return ChangeType.LEFT_OUT if kind.group == MONITORING else ChangeType.CREATED
     raise UnknownKind(f"The cluster does not know {kind.name} of {kind.api_version}.")
 
 

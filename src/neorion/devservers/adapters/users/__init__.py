@@ -4,6 +4,6 @@ What becomes of a DevServerUser is the user controller's work.
 """
 
 from neorion.devservers.adapters.users.kubeconfig import kubeconfig
-from neorion.devservers.adapters.users.users import User, UserRequest, Users
+from neorion.devservers.adapters.users.users import TenantManager, User, UserRequest
 
-__all__ = ["User", "UserRequest", "Users", "kubeconfig"]
+__all__ = ["TenantManager", "User", "UserRequest", "kubeconfig"]

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, Outcome, Step, until
+from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, ChangeType, PlannedChange, until
 from neorion.devservers.decide import HOME_LABEL
 from neorion.devservers.decide.tenant import checked_quota, quota_of
 from neorion.devservers.model.kube_types import SERVERS, USERS, DevServerUser
@@ -70,13 +70,15 @@ class User:
             )
 
 
-class Users:
+class TenantManager:
     """As an administrator of the cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def add(self, name: str, request: UserRequest, *, dry_run: bool = False) -> tuple[Step, ...]:
+    async def add(
+        self, name: str, request: UserRequest, *, dry_run: bool = False
+    ) -> tuple[PlannedChange, ...]:
         """Writes the DevServerUser; the user controller does the rest. Safe to repeat: what is given replaces what was."""
         _check_name(name)
         checked_quota(request.quota)
@@ -94,10 +96,16 @@ class Users:
         # By force: this command wins over earlier writers of the object.
         after = await client.apply(USERS, manifest, MANAGER, force=True)
         unchanged = before is not None and before.spec == after.spec
-        outcome = Outcome.CREATED if before is None else Outcome.UNCHANGED if unchanged else Outcome.CHANGED
-        return (Step(USERS.name, name, "", outcome),)
+        outcome = (
+            ChangeType.CREATED
+            if before is None
+            else ChangeType.UNCHANGED
+            if unchanged
+            else ChangeType.CHANGED
+        )
+        return (PlannedChange(USERS.name, name, "", outcome),)
 
-    async def refresh(self, name: str, *, dry_run: bool = False) -> tuple[Step, ...]:
+    async def refresh(self, name: str, *, dry_run: bool = False) -> tuple[PlannedChange, ...]:
         """Makes a DevServerUser of a user from before there were any, with the quota that they were given."""
         user = await self.get(name)
         if await self._find(name) is not None:

@@ -4,7 +4,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from neorion.devservers.cli.options import Where, name_argument, where_options
+from neorion.devservers.cli.options import ClusterSelector, name_argument, where_options
 from neorion.keel.base import Invalid
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
@@ -23,7 +23,7 @@ _LINES_MAX = 2**63 - 1
     help="Which shell; bash where there is one, else sh.",
 )
 @where_options
-def ssh_command(out: Output, name: str, shell: str, where: Where) -> int:
+def ssh_command(out: Output, name: str, shell: str, where: ClusterSelector) -> int:
     """Open a shell in a server.
 
     By SSH if the server lets in one of the keys in ~/.ssh, else through the cluster; the shell is the same. Its exit code
@@ -42,7 +42,9 @@ def ssh_command(out: Output, name: str, shell: str, where: Where) -> int:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("-t", "--tty", is_flag=True, allow_from_autoenv=False, help="Give it a terminal.")
 @where_options
-def exec_command(out: Output, name: str, command: tuple[str, ...], where: Where, *, tty: bool) -> int:
+def exec_command(
+    out: Output, name: str, command: tuple[str, ...], where: ClusterSelector, *, tty: bool
+) -> int:
     """Run a command in a server.
 
     What it reads comes from here, what it writes appears here, and its exit code becomes ours. Options of this command
@@ -66,7 +68,7 @@ def exec_command(out: Output, name: str, command: tuple[str, ...], where: Where,
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @where_options
-def cp_command(out: Output, source: str, target: str, where: Where) -> None:
+def cp_command(out: Output, source: str, target: str, where: ClusterSelector) -> None:
     """Copy files to a server or from it.
 
     One of SOURCE and TARGET is NAME:PATH, the other a path of this machine. A path without a slash in front is in the
@@ -84,7 +86,9 @@ def cp_command(out: Output, source: str, target: str, where: Where) -> None:
 @click.argument("ports", metavar="[LOCAL:]PORT...", nargs=-1, required=True)
 @click.option("--address", default="127.0.0.1", metavar="IP", help="Where to listen on this machine.")
 @where_options
-def port_forward_command(out: Output, name: str, ports: tuple[str, ...], address: str, where: Where) -> None:
+def port_forward_command(
+    out: Output, name: str, ports: tuple[str, ...], address: str, where: ClusterSelector
+) -> None:
     """Lead ports of this machine to a server.
 
     PORT is a number, or the name of a port of the server. LOCAL 0 takes any free one. The same ports lead to the
@@ -96,7 +100,7 @@ def port_forward_command(out: Output, name: str, ports: tuple[str, ...], address
     ask(out, where, lambda fleet: access_impl.forward(fleet, out, name, ports, address))
 
 
-class Which(TypedDict):
+class LogOptions(TypedDict):
     """Which part of a server's log is meant."""
 
     follow: bool
@@ -114,7 +118,7 @@ class Which(TypedDict):
 @click.option("--tail", type=click.IntRange(0, _LINES_MAX), metavar="N", help="Only the last lines.")
 @click.option("--since", metavar="TIME", help="Only what is younger, as in 10m.")
 @where_options
-def logs_command(out: Output, name: str, where: Where, **which: Unpack[Which]) -> None:
+def logs_command(out: Output, name: str, where: ClusterSelector, **which: Unpack[LogOptions]) -> None:
     """Show what a server writes."""
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above

@@ -10,12 +10,12 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
-from neorion.devservers.cli.commands.access import Which
+from neorion.devservers.cli.commands.access import LogOptions
 from neorion.devservers.cli.session import patience
 from neorion.devservers.cli.terminal import carry, carry_terminal, has_terminal, write_all
 from neorion.devservers.client import (
-    Fleet,
-    LeftOut,
+    DevServerApi,
+    SkippedEntry,
     container,
     copy_from,
     copy_to,
@@ -37,7 +37,7 @@ _PORT_MAX = 65_535
 _TOLD_MAX = 20
 
 
-async def shell(fleet: Fleet, out: Output, name: str, program: str) -> int:
+async def shell(fleet: DevServerApi, out: Output, name: str, program: str) -> int:
     """By SSH where the server lets one of the user's keys in, else by exec. Input from a pipe is a script either way."""
     way = None if program else find_way(await fleet.server(name), Path(out.env.get("HOME", "")) / ".ssh")
     if way is not None:
@@ -46,7 +46,7 @@ async def shell(fleet: Fleet, out: Output, name: str, program: str) -> int:
     return await execute(fleet, out, name, command, tty=has_terminal())
 
 
-async def execute(fleet: Fleet, out: Output, name: str, command: tuple[str, ...], *, tty: bool) -> int:
+async def execute(fleet: DevServerApi, out: Output, name: str, command: tuple[str, ...], *, tty: bool) -> int:
     if tty and not has_terminal():
         raise Invalid(
             "devservers.no_terminal",
@@ -64,7 +64,7 @@ async def execute(fleet: Fleet, out: Output, name: str, command: tuple[str, ...]
         return process.code or 0
 
 
-class Copy(Struct, frozen=True):
+class CopyRequest(Struct, frozen=True):
     """Files on their way: `up` to the server, or down from it."""
 
     name: str
@@ -73,7 +73,7 @@ class Copy(Struct, frozen=True):
     there: str
 
 
-def copy_of(source: str, target: str) -> Copy:
+def copy_of(source: str, target: str) -> CopyRequest:
     """`NAME:PATH` is on the server. A path of this machine that holds a colon is written with a slash before it."""
     (from_name, from_path), (to_name, to_path) = _split(source), _split(target)
     if bool(from_name) == bool(to_name):
@@ -89,11 +89,11 @@ def copy_of(source: str, target: str) -> Copy:
             hint="Name one; . is this folder.",
         )
     if to_name:
-        return Copy(to_name, True, Path(from_path), to_path)
-    return Copy(from_name, False, Path(to_path), from_path)
+        return CopyRequest(to_name, True, Path(from_path), to_path)
+    return CopyRequest(from_name, False, Path(to_path), from_path)
 
 
-async def copy(fleet: Fleet, out: Output, asked: Copy) -> None:
+async def copy(fleet: DevServerApi, out: Output, asked: CopyRequest) -> None:
     if asked.up:
         await copy_to(fleet, asked.name, asked.here, asked.there)
         out.say(f"{asked.here} is on {asked.name}.")
@@ -104,7 +104,7 @@ async def copy(fleet: Fleet, out: Output, asked: Copy) -> None:
         out.say(f"{asked.name}:{asked.there} is here.")
 
 
-def _missing(left: Sequence[LeftOut]) -> Iterator[str]:
+def _missing(left: Sequence[SkippedEntry]) -> Iterator[str]:
     for one in left[:_TOLD_MAX]:
         what = f"it is a link out of the copy, to {one.target}" if one.target else "it is no file"
         yield f"{one.path} was left out: {what}."
@@ -112,7 +112,7 @@ def _missing(left: Sequence[LeftOut]) -> Iterator[str]:
         yield f"{len(left) - _TOLD_MAX} more were left out."
 
 
-async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], address: str) -> None:
+async def forward(fleet: DevServerApi, out: Output, name: str, ports: tuple[str, ...], address: str) -> None:
     """Until Ctrl-C."""
     server = await fleet.server(name)
     named = {one.name: one.port for one in server.spec.ports}
@@ -128,12 +128,12 @@ async def forward(fleet: Fleet, out: Output, name: str, ports: tuple[str, ...], 
         await anyio.sleep_forever()
 
 
-def request_of(which: Which) -> PodLogOptions:
+def request_of(which: LogOptions) -> PodLogOptions:
     since = patience(which["since"]) if which["since"] else None
     return PodLogOptions("", which["follow"], which["previous"], which["tail"], since)
 
 
-async def logs(fleet: Fleet, name: str, request: PodLogOptions) -> None:
+async def logs(fleet: DevServerApi, name: str, request: PodLogOptions) -> None:
     sys.stdout.flush()
     target = sys.stdout.fileno()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from neorion.devservers.cli.options import Where, cluster_options, wait_option
+from neorion.devservers.cli.options import ClusterSelector, cluster_options, wait_option
 from neorion.keel.cli import App, Command, SuggestingChoice, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
@@ -17,7 +17,7 @@ _once = partial(click.option, allow_from_autoenv=False)
 timeout_option = _once("--timeout", default="5m", metavar="TIME", help="How long to wait, as in 30s or 10m.")
 
 
-class Wanted(TypedDict):
+class InstallOptions(TypedDict):
     """What the options of `devctl install` say."""
 
     image: str
@@ -31,7 +31,7 @@ class Wanted(TypedDict):
     dry_run: bool
 
 
-class Removal(TypedDict):
+class UninstallOptions(TypedDict):
     """How an installation is taken away."""
 
     purge: bool
@@ -40,7 +40,7 @@ class Removal(TypedDict):
     dry_run: bool
 
 
-class Leaving(TypedDict):
+class RemoveUserOptions(TypedDict):
     """How a user is removed."""
 
     with_homes: bool
@@ -73,7 +73,9 @@ class Leaving(TypedDict):
 @timeout_option
 @dry_run_option
 @cluster_options
-def install_command(out: Output, overlay: str, where: Where, **wanted: Unpack[Wanted]) -> None:
+def install_command(
+    out: Output, overlay: str, where: ClusterSelector, **wanted: Unpack[InstallOptions]
+) -> None:
     """Install or upgrade development servers in a cluster.
 
     OVERLAY is local (the default; drydock, kind, k3d, minikube) or aws. Everything is tried on the API server before the
@@ -93,7 +95,7 @@ def install_command(out: Output, overlay: str, where: Where, **wanted: Unpack[Wa
 @yes_option
 @dry_run_option
 @cluster_options
-def uninstall_command(out: Output, where: Where, **how: Unpack[Removal]) -> None:
+def uninstall_command(out: Output, where: ClusterSelector, **how: Unpack[UninstallOptions]) -> None:
     """Take the operator, its rights and the guards away.
 
     Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are,
@@ -155,7 +157,7 @@ class UserOptions(TypedDict):
 @dry_run_option
 @cluster_options
 def add_command(
-    out: Output, name: str, where: Where, *, dry_run: bool, **options: Unpack[UserOptions]
+    out: Output, name: str, where: ClusterSelector, *, dry_run: bool, **options: Unpack[UserOptions]
 ) -> None:
     """Add a user, or change what they may have.
 
@@ -172,7 +174,7 @@ def add_command(
 @click.argument("names", nargs=-1, metavar="[USER]...")
 @dry_run_option
 @cluster_options
-def refresh_command(out: Output, names: tuple[str, ...], where: Where, *, dry_run: bool) -> None:
+def refresh_command(out: Output, names: tuple[str, ...], where: ClusterSelector, *, dry_run: bool) -> None:
     """Make DevServerUsers of users from before there were any.
 
     All users, if none is named. Each keeps the quota they were given. Kinds of GPUs that the cluster gets later are added
@@ -187,7 +189,7 @@ def refresh_command(out: Output, names: tuple[str, ...], where: Where, *, dry_ru
 @user.command("suspend")
 @_user_argument
 @cluster_options
-def suspend_command(out: Output, name: str, where: Where) -> None:
+def suspend_command(out: Output, name: str, where: ClusterSelector) -> None:
     """Take a user's rights away for now.
 
     Their sessions end and their tokens are worthless. Servers, homes and volumes stay.
@@ -201,7 +203,7 @@ def suspend_command(out: Output, name: str, where: Where) -> None:
 @user.command("resume")
 @_user_argument
 @cluster_options
-def resume_command(out: Output, name: str, where: Where) -> None:
+def resume_command(out: Output, name: str, where: ClusterSelector) -> None:
     """Give a suspended user their rights again."""
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
@@ -211,7 +213,7 @@ def resume_command(out: Output, name: str, where: Where) -> None:
 
 @user.command("list")
 @cluster_options
-def list_command(out: Output, where: Where) -> None:
+def list_command(out: Output, where: ClusterSelector) -> None:
     """List the users there are."""
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
@@ -229,7 +231,9 @@ def list_command(out: Output, where: Where) -> None:
     help="Keep the token there, and only its place in the kubeconfig.",
 )
 @cluster_options
-def kubeconfig_command(out: Output, name: str, where: Where, *, time: str, token_file: Path | None) -> None:
+def kubeconfig_command(
+    out: Output, name: str, where: ClusterSelector, *, time: str, token_file: Path | None
+) -> None:
     """Print a kubeconfig for a user.
 
     It reaches their namespace and nothing else, and only for a while. With --token-file, run it again before that is
@@ -249,7 +253,7 @@ def kubeconfig_command(out: Output, name: str, where: Where, *, time: str, token
 @yes_option
 @dry_run_option
 @cluster_options
-def remove_command(out: Output, name: str, where: Where, **how: Unpack[Leaving]) -> None:
+def remove_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[RemoveUserOptions]) -> None:
     """Take a user's namespace back.
 
     Refused while there are servers, homes or other volumes in it, unless --with-homes.

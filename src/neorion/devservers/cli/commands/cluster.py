@@ -2,7 +2,7 @@
 
 import click
 
-from neorion.devservers.cli.options import Where, where_options
+from neorion.devservers.cli.options import ClusterSelector, where_options
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
 
@@ -10,7 +10,7 @@ from neorion.keel.cli.kit import Output
 @click.command("flavors", cls=Command)
 @click.option("--aws", is_flag=True, allow_from_autoenv=False, help="Only machines of AWS.")
 @where_options
-def flavors_command(out: Output, where: Where, *, aws: bool) -> None:
+def flavors_command(out: Output, where: ClusterSelector, *, aws: bool) -> None:
     """List the kinds of machines there are."""
     from neorion.devservers.cli.commands import cluster_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
@@ -20,7 +20,7 @@ def flavors_command(out: Output, where: Where, *, aws: bool) -> None:
 
 @click.command("status", cls=Command)
 @where_options
-def status_command(out: Output, where: Where) -> None:
+def status_command(out: Output, where: ClusterSelector) -> None:
     """Show the cluster, your servers and the flavors."""
     from neorion.devservers.cli.commands import cluster_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
@@ -31,7 +31,7 @@ def status_command(out: Output, where: Where) -> None:
 @click.command("info", cls=Command)
 @where_options
 @click.pass_context
-def info_command(ctx: click.Context, out: Output, where: Where) -> None:
+def info_command(ctx: click.Context, out: Output, where: ClusterSelector) -> None:
     """Show what devctl can do, and where it would do it.
 
     Asks nobody: it also works where no cluster answers.
@@ -43,7 +43,7 @@ def info_command(ctx: click.Context, out: Output, where: Where) -> None:
 
 @click.command("test-k8s", cls=Command)
 @where_options
-def test_command(out: Output, where: Where) -> int:
+def test_command(out: Output, where: ClusterSelector) -> int:
     """Check that the cluster answers and what you may do.
 
     The exit code is 1 if something that devctl needs is not allowed.

@@ -9,16 +9,16 @@ import msgspec
 from msgspec import Struct
 
 from neorion.devservers.cli.flavor_table import FLAVORS, FlavorRecord
-from neorion.devservers.cli.options import Where
+from neorion.devservers.cli.options import ClusterSelector
 from neorion.devservers.cli.tables import phase
-from neorion.devservers.client import Fleet, find_place, user_name
+from neorion.devservers.client import DevServerApi, find_place, user_name
 from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
 from neorion.keel.kube import Kind, KubeObject, KubeStruct
 
 
-class Attributes(KubeStruct, frozen=True):
+class ResourceAttributes(KubeStruct, frozen=True):
     """One thing that somebody might do."""
 
     verb: str = ""
@@ -28,57 +28,61 @@ class Attributes(KubeStruct, frozen=True):
     namespace: str = ""
 
 
-class ReviewSpec(KubeStruct, frozen=True):
+class SelfSubjectAccessReviewSpec(KubeStruct, frozen=True):
     """What is asked."""
 
-    resource_attributes: Attributes = Attributes()
+    resource_attributes: ResourceAttributes = ResourceAttributes()
 
 
-class ReviewStatus(KubeStruct, frozen=True):
+class SubjectAccessReviewStatus(KubeStruct, frozen=True):
     """The answer."""
 
     allowed: bool = False
 
 
-class Review(KubeObject, frozen=True):
+class SelfSubjectAccessReview(KubeObject, frozen=True):
     """The question whether we may do something, which everybody may ask."""
 
-    spec: ReviewSpec = ReviewSpec()
-    status: ReviewStatus = ReviewStatus()
+    spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
 
 
 _REVIEW: Final = Kind(
-    Review, "SelfSubjectAccessReview", "selfsubjectaccessreviews", "authorization.k8s.io", namespaced=False
+    SelfSubjectAccessReview,
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    "authorization.k8s.io",
+    namespaced=False,
 )
 _GROUP: Final = "devservers.io"
 # What each verb of devctl needs: the words for a person, and the right in Kubernetes' own.
 _NEEDS: Final = (
-    ("see your servers", Attributes("list", "devservers", _GROUP)),
-    ("watch your servers", Attributes("watch", "devservers", _GROUP)),
-    ("create servers", Attributes("create", "devservers", _GROUP)),
-    ("change servers", Attributes("patch", "devservers", _GROUP)),
-    ("delete servers", Attributes("delete", "devservers", _GROUP)),
-    ("find their machines", Attributes("list", "pods")),
-    ("run commands in them", Attributes("create", "pods", "", "exec")),
-    ("open streams into them", Attributes("get", "pods", "", "exec")),
-    ("forward their ports", Attributes("create", "pods", "", "portforward")),
-    ("read their logs", Attributes("get", "pods", "", "log")),
-    ("read their events", Attributes("list", "events", "events.k8s.io")),
+    ("see your servers", ResourceAttributes("list", "devservers", _GROUP)),
+    ("watch your servers", ResourceAttributes("watch", "devservers", _GROUP)),
+    ("create servers", ResourceAttributes("create", "devservers", _GROUP)),
+    ("change servers", ResourceAttributes("patch", "devservers", _GROUP)),
+    ("delete servers", ResourceAttributes("delete", "devservers", _GROUP)),
+    ("find their machines", ResourceAttributes("list", "pods")),
+    ("run commands in them", ResourceAttributes("create", "pods", "", "exec")),
+    ("open streams into them", ResourceAttributes("get", "pods", "", "exec")),
+    ("forward their ports", ResourceAttributes("create", "pods", "", "portforward")),
+    ("read their logs", ResourceAttributes("get", "pods", "", "log")),
+    ("read their events", ResourceAttributes("list", "events", "events.k8s.io")),
 )
 _FLAVORS: Final = (
     "list flavors, which belong to the whole cluster",
-    Attributes("list", "devserverflavors", _GROUP),
+    ResourceAttributes("list", "devserverflavors", _GROUP),
 )
 # A user who may do this is more than a user, which is worth knowing.
-_TOO_MUCH: Final = ("create namespaces", Attributes("create", "namespaces"))
+_TOO_MUCH: Final = ("create namespaces", ResourceAttributes("create", "namespaces"))
 
 
-async def flavors(fleet: Fleet, out: Output, cloud: str) -> None:
+async def flavors(fleet: DevServerApi, out: Output, cloud: str) -> None:
     records = [FlavorRecord.of(one) for one in await fleet.flavors()]
     out.show([one for one in records if not cloud or one.cloud == cloud], FLAVORS)
 
 
-class Surroundings(Struct, frozen=True):
+class ClusterSummary(Struct, frozen=True):
     """Where a user is, and what is there."""
 
     cluster: str
@@ -89,7 +93,7 @@ class Surroundings(Struct, frozen=True):
     flavors: tuple[str, ...]
 
 
-_SURROUNDINGS: Final[Table[Surroundings]] = Table(
+_SURROUNDINGS: Final[Table[ClusterSummary]] = Table(
     (
         Column("Cluster", lambda one: one.cluster),
         Column("Kubernetes", lambda one: one.version),
@@ -104,10 +108,10 @@ _SURROUNDINGS: Final[Table[Surroundings]] = Table(
 )
 
 
-async def status(fleet: Fleet, out: Output) -> None:
+async def status(fleet: DevServerApi, out: Output) -> None:
     version = msgspec.json.decode(await fleet.client.read("/version"), type=dict[str, str])
     servers = await fleet.servers()
-    found = Surroundings(
+    found = ClusterSummary(
         cluster=fleet.client.transport.cluster.server,
         version=version.get("gitVersion", ""),
         namespace=fleet.namespace,
@@ -118,23 +122,23 @@ async def status(fleet: Fleet, out: Output) -> None:
     out.show_one(found, _SURROUNDINGS)
 
 
-class Ability(Struct, frozen=True):
+class CommandSummary(Struct, frozen=True):
     """One command of devctl."""
 
     command: str
     about: str
 
 
-class About(Struct, frozen=True):
+class ClientInfo(Struct, frozen=True):
     """What devctl can do, and where it would do it."""
 
     cluster: str
     namespace: str
     user: str
-    commands: tuple[Ability, ...]
+    commands: tuple[CommandSummary, ...]
 
 
-_ABOUT: Final[Table[About]] = Table(
+_ABOUT: Final[Table[ClientInfo]] = Table(
     (
         Column("Cluster", lambda one: one.cluster),
         Column("Namespace", lambda one: one.namespace),
@@ -142,34 +146,34 @@ _ABOUT: Final[Table[About]] = Table(
     ),
     name=lambda one: one.namespace,
 )
-_ABILITIES: Final[Table[Ability]] = Table(
+_ABILITIES: Final[Table[CommandSummary]] = Table(
     (Column("COMMAND", lambda one: one.command), Column("WHAT IT DOES", lambda one: one.about, wrap=True)),
     name=lambda one: one.command,
 )
 
 
-def info(out: Output, where: Where, ctx: click.Context) -> None:
+def info(out: Output, where: ClusterSelector, ctx: click.Context) -> None:
     commands = tuple(_abilities(ctx.parent or ctx))
     try:
         place = find_place(where.namespace, where.context, where.kubeconfig, out.env)
-        about = About(place.cluster.server, place.namespace, user_name(out.env), commands)
+        about = ClientInfo(place.cluster.server, place.namespace, user_name(out.env), commands)
     except Error as error:
-        about = About(error.sentence, where.namespace, user_name(out.env), commands)
+        about = ClientInfo(error.sentence, where.namespace, user_name(out.env), commands)
     out.show_one(about, _ABOUT)
     if out.shared.output in {Format.TABLE, Format.WIDE}:
         out.text("\n")
         out.show(commands, _ABILITIES)
 
 
-def _abilities(ctx: click.Context) -> Iterator[Ability]:
+def _abilities(ctx: click.Context) -> Iterator[CommandSummary]:
     group = cast("click.Group", ctx.command)
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         if command is not None:
-            yield Ability(name, command.get_short_help_str(limit=100))
+            yield CommandSummary(name, command.get_short_help_str(limit=100))
 
 
-async def check(fleet: Fleet, out: Output) -> int:
+async def check(fleet: DevServerApi, out: Output) -> int:
     findings = [await _answers(fleet), await _installed(fleet)]
     for words, right in _NEEDS:
         placed = msgspec.structs.replace(right, namespace=fleet.namespace)
@@ -189,13 +193,13 @@ async def check(fleet: Fleet, out: Output) -> int:
     return show_findings(out, findings)
 
 
-async def _answers(fleet: Fleet) -> Finding:
+async def _answers(fleet: DevServerApi) -> Finding:
     version = msgspec.json.decode(await fleet.client.read("/version"), type=dict[str, str])
     sentence = f"{fleet.client.transport.cluster.server} answers: Kubernetes {version.get('gitVersion', '')}."
     return Finding(Severity.INFO, "devservers.access", "cluster", sentence)
 
 
-async def _installed(fleet: Fleet) -> Finding:
+async def _installed(fleet: DevServerApi) -> Finding:
     code, subject = "devservers.access", "devservers"
     try:
         flavors = await fleet.flavors()
@@ -208,7 +212,7 @@ async def _installed(fleet: Fleet) -> Finding:
     )
 
 
-async def _needed(fleet: Fleet, words: str, right: Attributes) -> Finding:
+async def _needed(fleet: DevServerApi, words: str, right: ResourceAttributes) -> Finding:
     subject = "/".join(filter(None, (right.resource, right.subresource)))
     if await _may(fleet, right):
         return Finding(Severity.INFO, "devservers.access", subject, f"You may {words}.")
@@ -216,6 +220,6 @@ async def _needed(fleet: Fleet, words: str, right: Attributes) -> Finding:
     return Finding(Severity.ERROR, "devservers.access", subject, f"You may not {words}.", hint)
 
 
-async def _may(fleet: Fleet, right: Attributes) -> bool:
-    asked = Review(spec=ReviewSpec(right))
+async def _may(fleet: DevServerApi, right: ResourceAttributes) -> bool:
+    asked = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(right))
     return (await fleet.client.create(_REVIEW, asked)).status.allowed

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from neorion.devservers.cli.humanize import TONES
 from neorion.devservers.cli.tables import phase
-from neorion.devservers.client import Fleet
+from neorion.devservers.client import DevServerApi
 from neorion.devservers.decide import accrued, rate
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.devservers.model.tenancy import user_of
 from neorion.keel.base import Invalid
 from neorion.keel.cli import Format
@@ -32,7 +32,7 @@ class CostRecord(Struct, frozen=True):
     currency: str
 
     @classmethod
-    def of(cls, server: DevServer, now: datetime) -> "CostRecord":
+    def of(cls, server: DevServerObject, now: datetime) -> "CostRecord":
         cost = accrued(server.status.cost, now) if server.status.cost else None
         return cls(
             name=server.meta.name,
@@ -63,7 +63,7 @@ COSTS: Final[Table[CostRecord]] = Table(
 )
 
 
-async def cost(fleet: Fleet, out: Output, name: str) -> None:
+async def cost(fleet: DevServerApi, out: Output, name: str) -> None:
     now = fleet.now()
     if name:
         out.show_one(CostRecord.of(await fleet.server(name), now), COSTS)
@@ -102,16 +102,16 @@ USER_COSTS: Final[Table[UserCostRecord]] = Table(
 )
 
 
-def bills(servers: Iterable[DevServer], now: datetime) -> list[UserCostRecord]:
+def bills(servers: Iterable[DevServerObject], now: datetime) -> list[UserCostRecord]:
     """One for each user and currency, the dearest first. Whose a server is, its namespace says; anybody can write an owner."""
-    grouped: dict[tuple[str, str], list[DevServer]] = {}
+    grouped: dict[tuple[str, str], list[DevServerObject]] = {}
     for server in servers:
         grouped.setdefault((CostRecord.of(server, now).currency, server.meta.namespace), []).append(server)
     found = [_bill(*whose, mine, now) for whose, mine in grouped.items()]
     return sorted(found, key=lambda one: (one.currency, -Decimal(one.amount), one.namespace))
 
 
-def _bill(currency: str, namespace: str, servers: list[DevServer], now: datetime) -> UserCostRecord:
+def _bill(currency: str, namespace: str, servers: list[DevServerObject], now: datetime) -> UserCostRecord:
     costs = [CostRecord.of(one, now) for one in servers]
     return UserCostRecord(
         user=user_of(namespace),
@@ -134,14 +134,14 @@ def check_alone(name: str) -> None:
         )
 
 
-async def by_user(fleet: Fleet, out: Output) -> None:
+async def by_user(fleet: DevServerApi, out: Output) -> None:
     records = bills(await fleet.everybodys(), fleet.now())
     out.show(records, USER_COSTS)
     if len(records) > 1 and out.shared.output in {Format.TABLE, Format.WIDE}:
         out.say(f"Together: {together(records)}")
 
 
-class Sum(Protocol):
+class Money(Protocol):
     """An amount of money."""
 
     @property
@@ -151,7 +151,7 @@ class Sum(Protocol):
     def currency(self) -> str: ...
 
 
-def together(records: Iterable[Sum]) -> str:
+def together(records: Iterable[Money]) -> str:
     sums: dict[str, Decimal] = {}
     for one in records:
         sums[one.currency] = sums.get(one.currency, Decimal(0)) + Decimal(one.amount)

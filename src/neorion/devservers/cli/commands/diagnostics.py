@@ -3,7 +3,7 @@
 import click
 
 from neorion.devservers.cli.options import (
-    Where,
+    ClusterSelector,
     maybe_name_argument,
     name_argument,
     some_names_argument,
@@ -20,7 +20,7 @@ _PAUSE_MIN = Duration.of(seconds=1)
 @click.command("describe", cls=Command)
 @name_argument
 @where_options
-def describe_command(out: Output, name: str, where: Where) -> None:
+def describe_command(out: Output, name: str, where: ClusterSelector) -> None:
     """Show all there is to know of a server.
 
     What would stop it and when, what it costs, and what is in its way.
@@ -34,7 +34,7 @@ def describe_command(out: Output, name: str, where: Where) -> None:
 @click.command("doctor", cls=Command)
 @some_names_argument(metavar="[NAME]...")
 @where_options
-def doctor_command(out: Output, names: tuple[str, ...], where: Where) -> int:
+def doctor_command(out: Output, names: tuple[str, ...], where: ClusterSelector) -> int:
     """Say why a server does not run, and what would help.
 
     Without a name, of all your servers. The exit code is 1 if one that should run does not.
@@ -48,7 +48,7 @@ def doctor_command(out: Output, names: tuple[str, ...], where: Where) -> int:
 @click.command("events", cls=Command)
 @name_argument
 @where_options
-def events_command(out: Output, name: str, where: Where) -> None:
+def events_command(out: Output, name: str, where: ClusterSelector) -> None:
     """Show what happened to a server."""
     from neorion.devservers.cli.commands import diagnostics_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
@@ -65,7 +65,7 @@ def events_command(out: Output, name: str, where: Where) -> None:
     help="One line for each user, for who may see all servers of the cluster.",
 )
 @where_options
-def cost_command(out: Output, name: str, where: Where, *, by_user: bool) -> None:
+def cost_command(out: Output, name: str, where: ClusterSelector, *, by_user: bool) -> None:
     """Show what servers have cost.
 
     Without a name, all your servers and their sum.
@@ -85,7 +85,9 @@ def cost_command(out: Output, name: str, where: Where, *, by_user: bool) -> None
 @click.option("--every", default="5s", metavar="TIME", help="How often to look.")
 @click.option("--once", is_flag=True, allow_from_autoenv=False, help="Look once, and end.")
 @where_options
-def monitor_command(out: Output, names: tuple[str, ...], where: Where, *, every: str, once: bool) -> None:
+def monitor_command(
+    out: Output, names: tuple[str, ...], where: ClusterSelector, *, every: str, once: bool
+) -> None:
     """Watch servers and what they use.
 
     CPU and memory as the cluster measures them, GPUs as nvidia-smi in the server tells. Ctrl-C ends it.

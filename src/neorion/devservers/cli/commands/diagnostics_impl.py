@@ -7,8 +7,8 @@ from msgspec import Struct
 from neorion.devservers.cli.commands.cost_impl import CostRecord
 from neorion.devservers.cli.humanize import TONES, ago, moment
 from neorion.devservers.cli.tables import ServerRecord
-from neorion.devservers.client import Diagnosis, Fleet, ends, steps, when
-from neorion.devservers.model.kube_types import DevServer, DevServerFlavor
+from neorion.devservers.client import DevServerApi, Diagnosis, ends, steps, when
+from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.base import Finding, Instant, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
 from neorion.keel.kube.core import Event
@@ -22,7 +22,7 @@ class StepRecord(Struct, frozen=True):
     obstacle: str
 
 
-class Description(Struct, frozen=True):
+class ServerDescription(Struct, frozen=True):
     """All there is to know of a server."""
 
     server: ServerRecord
@@ -42,8 +42,8 @@ class Description(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, server: DevServer, flavor: DevServerFlavor | None, found: Diagnosis, now: datetime
-    ) -> "Description":
+        cls, server: DevServerObject, flavor: DevServerFlavor | None, found: Diagnosis, now: datetime
+    ) -> "ServerDescription":
         spec, status = server.spec, server.status
         return cls(
             server=ServerRecord.of(server),
@@ -63,7 +63,7 @@ class Description(Struct, frozen=True):
         )
 
 
-def description_table(now: Instant) -> Table[Description]:
+def description_table(now: Instant) -> Table[ServerDescription]:
     return Table(
         (
             Column("Name", lambda one: one.server.name),
@@ -132,14 +132,16 @@ def events_table(now: Instant) -> Table[EventRecord]:
     )
 
 
-async def describe(fleet: Fleet, out: Output, name: str) -> None:
+async def describe(fleet: DevServerApi, out: Output, name: str) -> None:
     server = await fleet.server(name)
     flavor = await fleet.flavor_of(server)
     found = await fleet.diagnosed(server)
-    out.show_one(Description.of(server, flavor, found, fleet.now()), description_table(fleet.clock.now()))
+    out.show_one(
+        ServerDescription.of(server, flavor, found, fleet.now()), description_table(fleet.clock.now())
+    )
 
 
-async def doctor(fleet: Fleet, out: Output, names: tuple[str, ...]) -> int:
+async def doctor(fleet: DevServerApi, out: Output, names: tuple[str, ...]) -> int:
     servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
     findings: list[Finding] = []
     for server in servers:
@@ -152,7 +154,7 @@ async def doctor(fleet: Fleet, out: Output, names: tuple[str, ...]) -> int:
     return show_findings(out, findings)
 
 
-async def events(fleet: Fleet, out: Output, name: str) -> None:
+async def events(fleet: DevServerApi, out: Output, name: str) -> None:
     told = await fleet.events(name)
     if not told:
         # A name that nobody knows is a mistake; a quiet server is none.

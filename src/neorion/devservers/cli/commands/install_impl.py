@@ -2,8 +2,15 @@
 
 from typing import Final
 
-from neorion.devservers.adapters.install import Images, Installer, Outcome, Overlay, Step, bundle
-from neorion.devservers.cli.commands.admin import Removal, Wanted
+from neorion.devservers.adapters.install import (
+    ChangeType,
+    ImageOverrides,
+    Installer,
+    Overlay,
+    PlannedChange,
+    bundle,
+)
+from neorion.devservers.cli.commands.admin import InstallOptions, UninstallOptions
 from neorion.devservers.cli.session import patience
 from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
 from neorion.keel.kube import ObjectKey
@@ -11,8 +18,12 @@ from neorion.keel.kube.client import Client
 
 _OPERATOR: Final = ObjectKey("devservers-system", "devservers-operator")
 _BASTION: Final = ObjectKey("devservers-system", "devservers-bastion")
-_TONES: Final = {Outcome.CREATED: Tone.GOOD, Outcome.CHANGED: Tone.WARNING, Outcome.REMOVED: Tone.BAD}
-STEPS: Final[Table[Step]] = Table(
+_TONES: Final = {
+    ChangeType.CREATED: Tone.GOOD,
+    ChangeType.CHANGED: Tone.WARNING,
+    ChangeType.REMOVED: Tone.BAD,
+}
+STEPS: Final[Table[PlannedChange]] = Table(
     (
         Column("KIND", lambda one: one.kind),
         Column("NAMESPACE", lambda one: one.namespace),
@@ -28,9 +39,9 @@ STEPS: Final[Table[Step]] = Table(
 )
 
 
-async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> None:
+async def install(client: Client, out: Output, overlay: str, wanted: InstallOptions) -> None:
     span = patience(wanted["timeout"])
-    images = Images(wanted["image"], wanted["tools_image"], wanted["ssh"])
+    images = ImageOverrides(wanted["image"], wanted["tools_image"], wanted["ssh"])
     manifests = bundle(Overlay(overlay), images, wanted["efs"], wanted["kueue"])
     installer = Installer(client)
     if wanted["dry_run"]:
@@ -39,7 +50,7 @@ async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> 
         return
     steps = await installer.install(manifests, force=wanted["force"])
     out.show(news(steps), STEPS)
-    if any(step.outcome is Outcome.LEFT_OUT for step in steps):
+    if any(step.outcome is ChangeType.LEFT_OUT for step in steps):
         out.warn("This cluster has no Prometheus operator: nothing reads the operator's figures.")
     if wanted["wait"]:
         if news(steps):
@@ -49,13 +60,16 @@ async def install(client: Client, out: Output, overlay: str, wanted: Wanted) -> 
         out.say("Development servers are installed. Next: devctl admin user add USER")
 
 
-async def uninstall(client: Client, out: Output, how: Removal) -> None:
+async def uninstall(client: Client, out: Output, how: UninstallOptions) -> None:
     span = patience(how["timeout"])
     installer = Installer(client)
     standing = await installer.standing(purge=how["purge"])
     users = await installer.users()
     if how["dry_run"] or not standing:
-        out.show([Step(kind.name, key.name, key.namespace, Outcome.REMOVED) for kind, key in standing], STEPS)
+        out.show(
+            [PlannedChange(kind.name, key.name, key.namespace, ChangeType.REMOVED) for kind, key in standing],
+            STEPS,
+        )
         _tell_of(users, out)
         return
     kept = "" if how["purge"] else " Servers and homes stay."
@@ -72,5 +86,5 @@ def _tell_of(users: list[str], out: Output) -> None:
         out.say("To be rid of them too: devctl admin user remove USER for each, then devctl uninstall again.")
 
 
-def news(steps: tuple[Step, ...]) -> list[Step]:
-    return [step for step in steps if step.outcome is not Outcome.UNCHANGED]
+def news(steps: tuple[PlannedChange, ...]) -> list[PlannedChange]:
+    return [step for step in steps if step.outcome is not ChangeType.UNCHANGED]

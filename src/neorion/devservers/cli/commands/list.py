@@ -2,7 +2,7 @@
 
 import click
 
-from neorion.devservers.cli.options import Where, where_options
+from neorion.devservers.cli.options import ClusterSelector, where_options
 from neorion.keel.cli import Command
 from neorion.keel.cli.kit import Output
 
@@ -10,7 +10,7 @@ from neorion.keel.cli.kit import Output
 @click.command("list", cls=Command)
 @click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes as they come.")
 @where_options
-def list_command(out: Output, where: Where, *, watch: bool) -> None:
+def list_command(out: Output, where: ClusterSelector, *, watch: bool) -> None:
     """List your servers."""
     with out.waiting("asking the cluster"):
         from neorion.devservers.cli.commands import list_impl  # noqa: PLC0415 -- the help does not need it

@@ -1,25 +1,25 @@
 """What `devctl list` does. Apart from the other views: nobody waits for what a list does not need."""
 
 from neorion.devservers.cli.tables import ServerRecord, servers_table
-from neorion.devservers.client import Fleet
+from neorion.devservers.client import DevServerApi
 from neorion.devservers.client.api import explained
 from neorion.devservers.model.kube_types import SERVERS
 from neorion.keel.cli.kit import Output, Table
 from neorion.keel.kube import Added, Bookmark, Deleted, Modified, UndecodableObject
 
 
-async def found(fleet: Fleet) -> tuple[list[ServerRecord], Table[ServerRecord]]:
+async def found(fleet: DevServerApi) -> tuple[list[ServerRecord], Table[ServerRecord]]:
     """What there is, and how it is shown."""
     return [ServerRecord.of(one) for one in await fleet.servers()], servers_table(fleet.clock.now())
 
 
-async def watch(fleet: Fleet, out: Output) -> None:
+async def watch(fleet: DevServerApi, out: Output) -> None:
     """One line for each change, until the user or the server ends it."""
     with explained(fleet.namespace):
         await _follow(fleet, out)
 
 
-async def _follow(fleet: Fleet, out: Output) -> None:
+async def _follow(fleet: DevServerApi, out: Output) -> None:
     emit = out.watch(servers_table(fleet.clock.now()))
     async with fleet.client.watch(SERVERS, fleet.namespace) as changes:
         async for change in changes:

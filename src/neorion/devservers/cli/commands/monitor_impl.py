@@ -8,9 +8,9 @@ from msgspec import Struct, field
 
 from neorion.devservers.cli.humanize import TONES, ago, until
 from neorion.devservers.cli.tables import ServerRecord
-from neorion.devservers.client import Fleet, run_in
+from neorion.devservers.client import DevServerApi, run_in
 from neorion.devservers.decide import SERVER_LABEL
-from neorion.devservers.model.kube_types import DevServer
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Denied, Duration, Error, Instant, NotFound, Quantity, Retry
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table
@@ -27,7 +27,7 @@ _ASK_GPUS = (
 )
 
 
-class Usage(KubeStruct, frozen=True):
+class ContainerUsage(KubeStruct, frozen=True):
     """What one container used lately."""
 
     name: str = ""
@@ -37,13 +37,13 @@ class Usage(KubeStruct, frozen=True):
 class PodMetrics(KubeObject, frozen=True):
     """What a pod used lately, where the cluster measures it."""
 
-    containers: tuple[Usage, ...] = ()
+    containers: tuple[ContainerUsage, ...] = ()
 
 
 _METRICS = Kind(PodMetrics, "PodMetrics", "pods", "metrics.k8s.io", "v1beta1")
 
 
-class Reading(Struct, frozen=True):
+class UsageRecord(Struct, frozen=True):
     """One server at one moment. What is not measured is empty."""
 
     server: ServerRecord
@@ -52,7 +52,7 @@ class Reading(Struct, frozen=True):
     gpus: tuple[str, ...]
 
 
-def readings_table(now: Instant) -> Table[Reading]:
+def readings_table(now: Instant) -> Table[UsageRecord]:
     return Table(
         (
             Column("NAME", lambda one: one.server.name),
@@ -70,7 +70,7 @@ def readings_table(now: Instant) -> Table[Reading]:
     )
 
 
-async def monitor(fleet: Fleet, out: Output, names: tuple[str, ...], pause: Duration | None) -> None:
+async def monitor(fleet: DevServerApi, out: Output, names: tuple[str, ...], pause: Duration | None) -> None:
     """Without a pause, once. A cluster that was seen and is away for a while, as in an upgrade, is looked for again."""
     seen = False
     while True:
@@ -97,15 +97,15 @@ def gpu_words(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def _read(fleet: Fleet, names: tuple[str, ...]) -> list[Reading]:
+async def _read(fleet: DevServerApi, names: tuple[str, ...]) -> list[UsageRecord]:
     servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
     used = await _used(fleet)
-    readings: dict[str, Reading] = {}
+    readings: dict[str, UsageRecord] = {}
 
-    async def look(server: DevServer) -> None:
+    async def look(server: DevServerObject) -> None:
         cpu, memory = used.get(server.meta.name, ("", ""))
         gpus = await _gpus(fleet, server) if server.status.ready else ()
-        readings[server.meta.name] = Reading(ServerRecord.of(server), cpu, memory, gpus)
+        readings[server.meta.name] = UsageRecord(ServerRecord.of(server), cpu, memory, gpus)
 
     async with anyio.create_task_group() as group:
         for server in servers:
@@ -113,7 +113,7 @@ async def _read(fleet: Fleet, names: tuple[str, ...]) -> list[Reading]:
     return [readings[server.meta.name] for server in servers]
 
 
-async def _used(fleet: Fleet) -> dict[str, tuple[str, str]]:
+async def _used(fleet: DevServerApi) -> dict[str, tuple[str, str]]:
     """CPU and memory of each server; nothing where the cluster does not measure or we may not read it."""
     try:
         found = await fleet.client.list(_METRICS, fleet.namespace, Selector(labels=SERVER_LABEL))
@@ -122,13 +122,13 @@ async def _used(fleet: Fleet) -> dict[str, tuple[str, str]]:
     return {one.meta.labels.get(SERVER_LABEL, ""): _sum(one.containers) for one in found.items}
 
 
-def _sum(containers: Sequence[Usage]) -> tuple[str, str]:
+def _sum(containers: Sequence[ContainerUsage]) -> tuple[str, str]:
     cpu = sum((Quantity.parse(one.usage.get("cpu", "0")).milli for one in containers), 0)
     memory = sum((Quantity.parse(one.usage.get("memory", "0")).whole for one in containers), 0)
     return f"{cpu / 1000:.2f}", f"{memory / 2**30:.2f}Gi"
 
 
-async def _gpus(fleet: Fleet, server: DevServer) -> tuple[str, ...]:
+async def _gpus(fleet: DevServerApi, server: DevServerObject) -> tuple[str, ...]:
     with anyio.move_on_after(_GPU_PATIENCE_S):
         try:
             done = await run_in(fleet, server.meta.name, _ASK_GPUS)
@@ -139,7 +139,7 @@ async def _gpus(fleet: Fleet, server: DevServer) -> tuple[str, ...]:
     return ()
 
 
-def _show(out: Output, readings: Sequence[Reading], now: Instant, *, again: bool) -> None:
+def _show(out: Output, readings: Sequence[UsageRecord], now: Instant, *, again: bool) -> None:
     table = readings_table(now)
     if not again or out.shared.output not in {Format.TABLE, Format.WIDE}:
         out.show(readings, table)

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 import click
 
 from neorion.devservers.cli.options import (
-    Where,
+    ClusterSelector,
     flavor_argument,
     flavor_option,
     name_argument,
@@ -23,7 +23,7 @@ from neorion.keel.cli.kit import Output
 _once = partial(click.option, allow_from_autoenv=False)
 
 
-class Asked(TypedDict):
+class CreateOptions(TypedDict):
     """What the options of `devctl create` say."""
 
     flavor: str
@@ -39,7 +39,7 @@ class Asked(TypedDict):
     dry_run: bool
 
 
-class Manner(TypedDict):
+class ChangeOptions(TypedDict):
     """How a server is stopped, changed or deleted."""
 
     wait: bool
@@ -95,7 +95,9 @@ def _greet(out: Output, sentence: str) -> None:
 @timeout_option
 @dry_run_option
 @where_options
-def create_command(out: Output, name: str, short: str, where: Where, **asked: Unpack[Asked]) -> None:
+def create_command(
+    out: Output, name: str, short: str, where: ClusterSelector, **asked: Unpack[CreateOptions]
+) -> None:
     """Make a server.
 
     Its home outlives it: a server of the same name gets the same home again. Ctrl-C while waiting leaves the server
@@ -122,7 +124,9 @@ def create_command(out: Output, name: str, short: str, where: Where, **asked: Un
 @wait_option
 @timeout_option
 @where_options
-def start_command(out: Output, name: str, time: str, where: Where, *, wait: bool, timeout: str) -> None:
+def start_command(
+    out: Output, name: str, time: str, where: ClusterSelector, *, wait: bool, timeout: str
+) -> None:
     """Start a server that was stopped."""
     if wait:
         _greet(out, f"Starting {name} ...")
@@ -139,7 +143,7 @@ def start_command(out: Output, name: str, time: str, where: Where, *, wait: bool
 @yes_option
 @dry_run_option
 @where_options
-def stop_command(out: Output, name: str, where: Where, **how: Unpack[Manner]) -> None:
+def stop_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[ChangeOptions]) -> None:
     """Stop a server; its home is kept.
 
     What runs in it ends.
@@ -156,7 +160,9 @@ def stop_command(out: Output, name: str, where: Where, **how: Unpack[Manner]) ->
 @_once("--shorten", is_flag=True, help="Count from now, even if it then ends sooner.")
 @dry_run_option
 @where_options
-def extend_command(out: Output, name: str, time: str, where: Where, *, shorten: bool, dry_run: bool) -> None:
+def extend_command(
+    out: Output, name: str, time: str, where: ClusterSelector, *, shorten: bool, dry_run: bool
+) -> None:
     """Give a server more time.
 
     Counts from the end it has, so that it never ends sooner.
@@ -164,7 +170,7 @@ def extend_command(out: Output, name: str, time: str, where: Where, *, shorten: 
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
 
-    asked = server_impl.More(time, shorten, dry_run)
+    asked = server_impl.ExtendOptions(time, shorten, dry_run)
     ask(out, where, lambda fleet: server_impl.extend(fleet, out, name, asked))
 
 
@@ -176,7 +182,9 @@ def extend_command(out: Output, name: str, time: str, where: Where, *, shorten: 
 @yes_option
 @dry_run_option
 @where_options
-def update_command(out: Output, name: str, flavor: str, where: Where, **how: Unpack[Manner]) -> None:
+def update_command(
+    out: Output, name: str, flavor: str, where: ClusterSelector, **how: Unpack[ChangeOptions]
+) -> None:
     """Change the flavor of a server; its volumes stay.
 
     CPU and memory change under the running server where the cluster can do that. Where it cannot, the server restarts,
@@ -195,7 +203,9 @@ def update_command(out: Output, name: str, flavor: str, where: Where, **how: Unp
 @yes_option
 @dry_run_option
 @where_options
-def delete_command(out: Output, names: tuple[str, ...], where: Where, **how: Unpack[Manner]) -> None:
+def delete_command(
+    out: Output, names: tuple[str, ...], where: ClusterSelector, **how: Unpack[ChangeOptions]
+) -> None:
     """Delete servers; their homes are kept for a while.
 
     A server of the same name takes the home over while it is kept.

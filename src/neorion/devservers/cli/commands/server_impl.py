@@ -2,14 +2,14 @@
 
 from msgspec import Struct
 
-from neorion.devservers.cli.commands.server import Asked, Manner
+from neorion.devservers.cli.commands.server import ChangeOptions, CreateOptions
 from neorion.devservers.cli.humanize import clock_text
-from neorion.devservers.cli.progress import StepTeller
+from neorion.devservers.cli.progress import ProgressPrinter
 from neorion.devservers.cli.session import patience
 from neorion.devservers.cli.tables import ServerRecord, servers_table
 from neorion.devservers.client import (
-    Fleet,
-    Wish,
+    CreateRequest,
+    DevServerApi,
     extended,
     parse_span,
     plan_move,
@@ -17,14 +17,14 @@ from neorion.devservers.client import (
     until_ready,
     until_stopped,
 )
-from neorion.devservers.model.kube_types import SERVERS, DevServer
+from neorion.devservers.model.kube_types import SERVERS, DevServerObject
 from neorion.keel.base import Invalid
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Output, confirm
 from neorion.keel.cli.kit.serialize import as_json, as_yaml, plain
 
 
-class More(Struct, frozen=True):
+class ExtendOptions(Struct, frozen=True):
     """How much longer, and how that is meant."""
 
     time: str
@@ -32,7 +32,7 @@ class More(Struct, frozen=True):
     dry_run: bool
 
 
-def wish_of(name: str, short: str, asked: Asked) -> Wish:
+def wish_of(name: str, short: str, asked: CreateOptions) -> CreateRequest:
     """What the arguments and options of `create` ask for together."""
     if short and asked["flavor"] and short != asked["flavor"]:
         raise Invalid(
@@ -46,7 +46,7 @@ def wish_of(name: str, short: str, asked: Asked) -> Wish:
             "--replicas is for servers of several machines.",
             hint="Add --distributed, or leave --replicas out.",
         )
-    return Wish(
+    return CreateRequest(
         name=name,
         flavor=short or asked["flavor"],
         image=asked["image"],
@@ -58,7 +58,7 @@ def wish_of(name: str, short: str, asked: Asked) -> Wish:
     )
 
 
-async def create(fleet: Fleet, out: Output, wish: Wish, asked: Asked) -> None:
+async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: CreateOptions) -> None:
     if asked["dry_run"]:
         _show_manifest(out, SERVERS.manifest(await fleet.checked(wish)))
         return
@@ -74,24 +74,24 @@ async def create(fleet: Fleet, out: Output, wish: Wish, asked: Asked) -> None:
     out.say(f"{wish.name} is being made on {server.spec.flavor}.")
     # Whether several machines are served is the operator's to say; without its word nobody would know.
     if asked["wait"] or asked["distributed"]:
-        server = await until_ready(fleet, wish.name, StepTeller(out, fleet.clock), span)
+        server = await until_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
         out.say(f"{wish.name} is ready: devctl ssh {wish.name}")
     else:
         out.say(f"Follow it: devctl describe {wish.name}; enter it: devctl ssh {wish.name}")
     _show(out, fleet, server)
 
 
-async def start(fleet: Fleet, out: Output, name: str, time: str, at_most: str) -> None:
+async def start(fleet: DevServerApi, out: Output, name: str, time: str, at_most: str) -> None:
     """`at_most` is how long to wait, and empty for who does not."""
     span = patience(at_most) if at_most else None
     server = await fleet.start(name, parse_span(time) if time else None)
     if span is not None:
-        server = await until_ready(fleet, name, StepTeller(out, fleet.clock), span)
+        server = await until_ready(fleet, name, ProgressPrinter(out, fleet.clock), span)
         out.say(f"{name} is ready: devctl ssh {name}")
     _show(out, fleet, server)
 
 
-async def stop(fleet: Fleet, out: Output, name: str, how: Manner) -> None:
+async def stop(fleet: DevServerApi, out: Output, name: str, how: ChangeOptions) -> None:
     span = patience(how["timeout"])
     server = await fleet.server(name)
     if not server.spec.running:
@@ -109,7 +109,7 @@ async def stop(fleet: Fleet, out: Output, name: str, how: Manner) -> None:
     _show(out, fleet, server)
 
 
-async def extend(fleet: Fleet, out: Output, name: str, asked: More) -> None:
+async def extend(fleet: DevServerApi, out: Output, name: str, asked: ExtendOptions) -> None:
     by = parse_span(asked.time)
     if asked.dry_run:
         server = await fleet.server(name)
@@ -121,7 +121,7 @@ async def extend(fleet: Fleet, out: Output, name: str, asked: More) -> None:
     _show(out, fleet, await fleet.server(name))
 
 
-async def update(fleet: Fleet, out: Output, name: str, flavor: str, how: Manner) -> None:
+async def update(fleet: DevServerApi, out: Output, name: str, flavor: str, how: ChangeOptions) -> None:
     span = patience(how["timeout"])
     move = await plan_move(fleet, name, flavor)
     out.say(move.sentence)
@@ -132,12 +132,12 @@ async def update(fleet: Fleet, out: Output, name: str, flavor: str, how: Manner)
         confirm(f"Move {name} from {move.server.spec.flavor} to {wanted}?", yes=how["yes"])
     server = await fleet.set_flavor(move.server, wanted)
     if how["wait"] and move.server.spec.running:
-        server = await until_ready(fleet, name, StepTeller(out, fleet.clock), span, flavor=wanted)
+        server = await until_ready(fleet, name, ProgressPrinter(out, fleet.clock), span, flavor=wanted)
         out.say(f"{name} is on {wanted}.")
     _show(out, fleet, server)
 
 
-async def delete(fleet: Fleet, out: Output, names: tuple[str, ...], how: Manner) -> None:
+async def delete(fleet: DevServerApi, out: Output, names: tuple[str, ...], how: ChangeOptions) -> None:
     """All of them are looked up before the first goes."""
     span = patience(how["timeout"])
     servers = [await fleet.server(name) for name in dict.fromkeys(names)]
@@ -155,7 +155,7 @@ async def delete(fleet: Fleet, out: Output, names: tuple[str, ...], how: Manner)
         out.show([ServerRecord.of(one) for one in servers], servers_table(fleet.clock.now()))
 
 
-def _show(out: Output, fleet: Fleet, server: DevServer) -> None:
+def _show(out: Output, fleet: DevServerApi, server: DevServerObject) -> None:
     """People have read how it went; machines get the server."""
     if out.shared.output is not Format.TABLE:
         out.show_one(ServerRecord.of(server), servers_table(fleet.clock.now()))

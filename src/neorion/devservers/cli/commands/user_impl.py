@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from neorion.devservers.adapters.users import User, UserRequest, Users, kubeconfig
-from neorion.devservers.cli.commands.admin import Leaving, UserOptions
+from neorion.devservers.adapters.users import TenantManager, User, UserRequest, kubeconfig
+from neorion.devservers.cli.commands.admin import RemoveUserOptions, UserOptions
 from neorion.devservers.cli.commands.install_impl import STEPS, news
 from neorion.devservers.cli.humanize import age, moment
 from neorion.devservers.cli.session import patience
@@ -32,7 +32,7 @@ async def add(client: Client, out: Output, name: str, request: UserOptions, *, d
         gpus=request["gpus"],
         storage=request["storage"],
     )
-    users = Users(client)
+    users = TenantManager(client)
     steps = await users.add(
         name, UserRequest(quota, lines or None, request["group"] or None), dry_run=dry_run
     )
@@ -44,7 +44,7 @@ async def add(client: Client, out: Output, name: str, request: UserOptions, *, d
 
 
 async def refresh(client: Client, out: Output, names: tuple[str, ...], *, dry_run: bool) -> None:
-    users = Users(client)
+    users = TenantManager(client)
     known = names or [one.name for one in await users.all()]
     steps = [step for name in known for step in await users.refresh(name, dry_run=dry_run)]
     out.show(news(tuple(steps)), STEPS)
@@ -53,7 +53,7 @@ async def refresh(client: Client, out: Output, names: tuple[str, ...], *, dry_ru
 
 
 async def suspend(client: Client, out: Output, name: str, *, suspended: bool) -> None:
-    users = Users(client)
+    users = TenantManager(client)
     await users.suspend(name, suspended=suspended)
     await users.wait_provisioned(name, _PROVISIONED)
     kept = "Servers and volumes stay." if suspended else "Tokens from before stay worthless."
@@ -75,20 +75,20 @@ async def listed(client: Client, out: Output) -> None:
         name=lambda one: one.name,
         empty="There are no users yet: devctl admin user add USER",
     )
-    out.show(await Users(client).all(), table)
+    out.show(await TenantManager(client).all(), table)
 
 
 async def give_kubeconfig(client: Client, out: Output, name: str, life: Duration, file: Path | None) -> None:
-    token = await Users(client).token(name, life)
+    token = await TenantManager(client).token(name, life)
     if file is not None:
         _write_private(file, token.text)
     body = kubeconfig(name, client.transport.cluster, file.absolute() if file else token)
     out.text(as_json(body) if out.shared.output is Format.JSON else as_yaml(body))
 
 
-async def remove(client: Client, out: Output, name: str, how: Leaving) -> None:
+async def remove(client: Client, out: Output, name: str, how: RemoveUserOptions) -> None:
     span = patience(how["timeout"])
-    users = Users(client)
+    users = TenantManager(client)
     user = await users.get(name)
     if not how["with_homes"]:
         user.check_empty()
