@@ -13,7 +13,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli.kit import Output
 from neorion.keel.cli.shared_options import SharedOptions
 from neorion.keel.clock import SystemClock
-from neorion.stack.narrator import Story
+from neorion.stack.narrator import DemoNarrator
 
 pytestmark = pytest.mark.anyio
 
@@ -41,10 +41,12 @@ class Seen:
         self.lost.append(piece)
 
 
-async def follow(seen: Seen, stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> tuple[Story, list[str]]:
+async def follow(
+    seen: Seen, stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> tuple[DemoNarrator, list[str]]:
     monkeypatch.setattr("sys.stdout", stream)
     out = Output.of(SharedOptions(), {"TERM": "xterm"})
-    story = Story(out, cast("AsyncIrisClient", seen), SystemClock(), seen.lose)
+    story = DemoNarrator(out, cast("AsyncIrisClient", seen), SystemClock(), seen.lose)
     await story.follow(cast("AsyncJob", seen), 4)
     return story, [line.partition("s  ")[2] for line in stream.getvalue().splitlines()]
 

@@ -15,7 +15,7 @@ from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
 from neorion.keel.config import loads
 from neorion.keel.telemetry.setup import LogFormat, setup
-from neorion.stack.narrator import Story
+from neorion.stack.narrator import DemoNarrator
 
 SHARDS = 32
 _FILE = """
@@ -58,7 +58,7 @@ async def _play(out: Output) -> None:
         f"The job is one Python function over {SHARDS} shards. Each wants 8 H100s, which is all of a machine.\n\n"
     )
     async with _running() as running, AsyncIrisClient.remote(running.address, token=running.token) as client:
-        story = Story(out, client, SystemClock(), running.lose)
+        story = DemoNarrator(out, client, SystemClock(), running.lose)
         story.tell(f"a controller answers at {running.address}; there is no machine yet")
         job = await client.start_map(
             shard_loss, list(range(SHARDS)), "demo", chunk=1, resources={"gpu": "H100:8", "memory": "1Gi"}

@@ -20,7 +20,7 @@ _BAR: Final = 24
 _CLEAR: Final = "\r\x1b[K"
 
 
-class Story:
+class DemoNarrator:
     """Watches a cluster by its client. A third of the way into the job it takes a machine away with `lose`."""
 
     def __init__(
