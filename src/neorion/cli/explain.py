@@ -16,7 +16,7 @@ _CODES: Final = Path(__file__).with_name("codes.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ErrorMeaning:
     """A family of errors, one error of it, or a reason why a job waits or has ended, which has no family."""
 
     code: str
@@ -26,7 +26,7 @@ class Meaning:
     meaning: str
 
 
-_MEANINGS: Final[Table[Meaning]] = Table(
+_MEANINGS: Final[Table[ErrorMeaning]] = Table(
     (
         Column("CODE", lambda each: each.code),
         Column("FAMILY", lambda each: each.family, wide=True),
@@ -54,15 +54,15 @@ def explain(out: Output, code: str | None) -> None:
     out.show_one(known[code], _MEANINGS)
 
 
-def _meaning(code: str, family: type[Error], meaning: str) -> Meaning:
-    return Meaning(code, family.family, family.exit_code, family.http_status, meaning)
+def _meaning(code: str, family: type[Error], meaning: str) -> ErrorMeaning:
+    return ErrorMeaning(code, family.family, family.exit_code, family.http_status, meaning)
 
 
-def _codes() -> dict[str, Meaning]:
+def _codes() -> dict[str, ErrorMeaning]:
     rows: dict[str, dict[str, str]] = json.loads(_CODES.read_text())
     return {
         code: _meaning(code, FAMILIES[row["family"]], row["meaning"])
         if row["family"]
-        else Meaning(code, "", None, None, row["meaning"])
+        else ErrorMeaning(code, "", None, None, row["meaning"])
         for code, row in rows.items()
     }
