@@ -90,7 +90,7 @@ import sys
 from pathlib import Path
 from neorion.keel.telemetry import logger, setup
 setup.FILE_BYTES_MAX = 5000
-setup.setup(setup.Form.JSON, own_file=Path(sys.argv[1]))
+setup.setup(setup.LogFormat.JSON, own_file=Path(sys.argv[1]))
 for number in range(1000):
     logger("neorion.a").info("line", number=number)
     if number == 500:
