@@ -9,7 +9,7 @@ from neorion.devservers.model.kube_types import BODIES
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.control import Controller, InformerFactory, own_key
+from neorion.keel.kube.control import Controller, InformerFactory, self_key
 from neorion.keel.kube.core import CLAIM, POD
 
 # Of a pod that runs, as a kubelet would tell it; whoever reads it cares for no other times.
@@ -60,9 +60,9 @@ class World:
         self._bodies = self._informers.of(BODIES)
         self._pods = self._informers.of(POD)
         self._binder = Controller("binder", self._bind, clock, rng)
-        self._binder.watch(self._claims, own_key)
+        self._binder.watch(self._claims, self_key)
         self._runner = Controller("runner", self._start, clock, rng)
-        self._runner.watch(self._bodies, own_key)
+        self._runner.watch(self._bodies, self_key)
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:

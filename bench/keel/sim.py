@@ -7,7 +7,7 @@ import anyio
 
 from bench.kit import Report
 from neorion.keel.base import Duration
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.keel.sim import Host, World, simulate
 
 TURNS = 30_000
@@ -73,7 +73,7 @@ async def small(world: World) -> None:
     async def answer(_caller: str, request: object) -> object:
         nonlocal served
         served += 1
-        await point("bench.answer")
+        await fault_point("bench.answer")
         return request
 
     async def serve(_host: Host) -> None:
@@ -114,7 +114,7 @@ def empty_runs() -> float:
 def point_cost() -> float:
     async def reach() -> None:
         for _ in range(POINTS):
-            await point("bench.point")
+            await fault_point("bench.point")
 
     start = time.perf_counter()
     asyncio.run(reach())

@@ -16,7 +16,14 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import Kind, KubeObject, KubeStruct, MergePatch, ObjectKey
 from neorion.keel.kube.client import connect, read_kubeconfig
-from neorion.keel.kube.control import Applier, Controller, InformerFactory, Operator, not_only_status, own_key
+from neorion.keel.kube.control import (
+    Applier,
+    Controller,
+    InformerFactory,
+    Operator,
+    generation_changed,
+    self_key,
+)
 
 NAMESPACE: Final = "bench"
 # More at once did not bring more through.
@@ -91,7 +98,7 @@ async def operate(kubeconfig: Path, turn: int) -> None:
             return None
 
         controller = Controller("things", reconcile, clock, rng)
-        controller.watch(things, own_key, not_only_status)
+        controller.watch(things, self_key, generation_changed)
         await Operator(informers, [controller]).run(anyio.Event())
 
 

@@ -24,7 +24,7 @@ from neorion.iris.model import SliceId
 from neorion.keel.base import Duration
 from neorion.keel.clock import seeded_rng
 from neorion.keel.kube import DeleteOptions, KubeApi, KubeObject, MergePatch, ObjectKey, instant
-from neorion.keel.kube.control import Controller, InformerFactory, Operator, own_key
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, self_key
 from neorion.keel.kube.core import NODE, POD, Node, Pod
 from neorion.keel.kube.errors import Status, refusal
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -80,7 +80,7 @@ class KubernetesStage:
         informers = InformerFactory(self._api, self.clock, seeded_rng(2))
         self._pods, self._nodes = informers.of(POD), informers.of(NODE)
         kubelet = self._kubelet = Controller("kubelet", self._reconcile, self.clock, seeded_rng(3), workers=1)
-        kubelet.watch(self._pods, own_key)
+        kubelet.watch(self._pods, self_key)
         kubelet.watch(self._nodes, self._pods_of_slice)
         self._operator = Operator(informers, [kubelet])
 

@@ -30,7 +30,7 @@ from neorion.keel.base import Duration, Instant, NotFound
 from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.keel.kube import DeleteOptions, Kind, KubeObject, Manifest, MergePatch, ObjectKey, Selector
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
-from neorion.keel.kube.control import Controller, InformerFactory, Operator, own_key
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, self_key
 from neorion.keel.kube.core import NODE, POD
 from tests.contracts.test_platform import *  # noqa: F403 -- its tests run here, too
 from tests.contracts.test_platform import Breakable, Stage
@@ -56,7 +56,7 @@ class RealStage:
         informers = InformerFactory(api, SystemClock(), seeded_rng(1))
         self._nodes = informers.of(NODE, "", Selector(labels=f"{SLICE},iris-namespace={namespace}"))
         self._boots = Controller("boots", self._reconcile, self.clock, seeded_rng(2), workers=1)
-        self._boots.watch(self._nodes, own_key)
+        self._boots.watch(self._nodes, self_key)
         self._operator = Operator(informers, [self._boots])
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Conflict, Duration, Error, Finding, Severity
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.keel.sim import Crash, Delay, Host, World, explore, seeds, simulate
 
 TTL_S = 2.0
@@ -51,7 +51,7 @@ async def registry(host: Host, world: World) -> None:
             host.disk.replace("epoch", b"%d" % (epoch + 1))
             await host.disk.sync("epoch")
             epoch, holder, free_at = epoch + 1, caller, host.clock.monotonic() + TTL_S
-            await point("registry.granted")
+            await fault_point("registry.granted")
             return epoch
 
     with world.network.serve("registry:lease", grant):
@@ -67,7 +67,7 @@ async def ledger(host: Host, world: World, *, truth: Truth, fenced: bool) -> Non
         async with writing:
             if fenced and epoch < newest:
                 raise Conflict("lease.fenced", f"Epoch {epoch} is over.")
-            await point("ledger.checked")
+            await fault_point("ledger.checked")
             if epoch > newest:
                 host.disk.replace("epoch", b"%d" % epoch)
                 await host.disk.sync("epoch")
@@ -88,7 +88,7 @@ async def worker(host: Host, world: World) -> None:
                 epoch = await world.network.call("registry:lease", "please")
             while host.clock.monotonic() < asked_at + TTL_S * 0.8:
                 await host.clock.sleep(Duration.of(seconds=host.rng.uniform(0.05, 0.2)))  # the work itself
-                await point("worker.before_write")
+                await fault_point("worker.before_write")
                 with anyio.fail_after(1):
                     await world.network.call("ledger:write", epoch)
                 await host.clock.sleep(Duration.of(seconds=host.rng.uniform(0.1, 0.3)))

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from neorion.keel.base import Duration, Retry
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.keel.sim import Crash, Host, LinkConditions, Outcome, World, explore, simulate
 
 Scenario = Callable[[World], Coroutine[Any, Any, None]]
@@ -81,10 +81,10 @@ async def notes(world: World, *, synced_first: bool) -> None:
     async def keep(host: Host) -> None:
         async def take(_caller: str, note: bytes) -> str:
             host.disk.append("notes", note)
-            await point("notes.written")
+            await fault_point("notes.written")
             if synced_first:
                 await host.disk.sync("notes")
-            await point("notes.before_answer")
+            await fault_point("notes.before_answer")
             return "kept"
 
         # A torn end was never acknowledged; what follows it must not be read as a part of it.

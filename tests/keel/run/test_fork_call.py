@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from neorion.keel.base import Duration, Retry, Terminal
-from neorion.keel.run import apart
+from neorion.keel.run import run_in_fork
 
 
 def test_what_it_returns_comes_back_and_what_it_loaded_does_not() -> None:
@@ -18,7 +18,7 @@ def test_what_it_returns_comes_back_and_what_it_loaded_does_not() -> None:
         return os.getpid(), "this" in sys.modules
 
     sys.modules.pop("this", None)
-    pid, loaded = apart(load)
+    pid, loaded = run_in_fork(load)
     assert loaded
     assert pid != os.getpid()
     assert "this" not in sys.modules
@@ -33,14 +33,14 @@ def test_an_error_comes_back_as_it_was() -> None:
         raise error
 
     with pytest.raises(Retry) as caught:
-        apart(fail)
+        run_in_fork(fail)
     assert caught.value is not error
     assert vars(caught.value) == vars(error)
 
 
 def test_one_that_dies_or_has_a_bug_is_told_of(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Terminal, match="without an answer"):
-        apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        run_in_fork(lambda: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(Terminal, match="without an answer"):
-        apart(lambda: 1 // 0)
+        run_in_fork(lambda: 1 // 0)
     assert "ZeroDivisionError" in capfd.readouterr().err

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from neorion.keel.base import Duration, Invalid, Retry
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.keel.sim import Crash, Delay, Fail, Host, World, explore, simulate
 
 POINTS = ("job.begin", "job.work", "job.end")
@@ -18,7 +18,7 @@ def busy() -> Exception:
 async def jobs(host: Host) -> None:
     for _ in range(10):
         for name in POINTS:
-            await point(name)
+            await fault_point(name)
         await host.clock.sleep(Duration.of(seconds=1))
 
 
@@ -71,11 +71,11 @@ def test_a_point_may_raise_or_wait():
     async def scenario(world: World) -> None:
         world.faults.at("store.commit", 2, Fail(busy))
         world.faults.at("store.commit", 3, Delay(Duration.of(seconds=10)))
-        await point("store.commit")
+        await fault_point("store.commit")
         with pytest.raises(Retry):
-            await point("store.commit")
+            await fault_point("store.commit")
         assert world.clock.monotonic() == 0
-        await point("store.commit")
+        await fault_point("store.commit")
         assert 0 < world.clock.monotonic() < 10
 
     simulate(scenario, 1).check()
@@ -87,7 +87,7 @@ def test_chance_strikes_about_as_often_as_it_says():
         struck = 0
         for _ in range(400):
             try:
-                await point("a.b")
+                await fault_point("a.b")
             except Retry:
                 struck += 1
         return struck
@@ -102,11 +102,11 @@ def test_a_new_point_leaves_the_fate_of_the_others_as_it_was():
         for _ in range(50):
             if new_point:
                 try:
-                    await point("new")
+                    await fault_point("new")
                 except Retry:
                     world.note("new")
             try:
-                await point("old")
+                await fault_point("old")
             except Retry:
                 struck.append(True)
             else:
@@ -125,7 +125,7 @@ def test_wrong_plans_are_refused():
             world.faults.at("*", 0, Crash())
         world.faults.at("*", 1, Crash())
         with pytest.raises(Invalid, match="scenario itself"):
-            await point("here")
+            await fault_point("here")
 
     simulate(scenario, 1).check()
 
@@ -141,7 +141,7 @@ def test_outside_of_a_simulation_a_point_costs_next_to_nothing():
         return timeit.default_timer() - start
 
     async def best_of_twenty() -> tuple[float, float]:
-        rounds = [(await seconds(point), await seconds(nothing)) for _ in range(20)]
+        rounds = [(await seconds(fault_point), await seconds(nothing)) for _ in range(20)]
         return min(ours for ours, _ in rounds), min(empty for _, empty in rounds)
 
     ours, empty = asyncio.run(best_of_twenty())

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from neorion.keel.base import Duration, Id
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.keel.sim import Crash, Host, LinkConditions, World, simulate
 
 
@@ -21,7 +21,7 @@ async def busy(world: World) -> None:
     world.faults.sometimes("busy.*", 0.1, Crash(down=Duration.of(ms=50)), host="b")
 
     async def answer(caller: str, request: object) -> object:
-        await point("busy.answer")
+        await fault_point("busy.answer")
         return caller, request
 
     async def serve(host: Host) -> None:

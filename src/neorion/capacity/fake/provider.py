@@ -16,7 +16,7 @@ from neorion.capacity.provider import (
     quota,
     unknown_outcome,
 )
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 
 
 class FakeProvider:
@@ -35,7 +35,7 @@ class FakeProvider:
         if not self.cloud.knows(intent.id):
             self._check_stock(intent)
         machine = self.cloud.make(intent)
-        await point("provider.provision.done")
+        await fault_point("provider.provision.done")
         self._answer(lost=done)
         return machine.as_machine(self.cloud.clock.now())
 
@@ -56,7 +56,7 @@ class FakeProvider:
     async def terminate(self, machine: MachineId) -> None:
         done = await self._may_be_lost()
         self.cloud.stop(self._find(machine))
-        await point("provider.terminate.done")
+        await fault_point("provider.terminate.done")
         self._answer(lost=done)
 
     async def reboot(self, machine: MachineId) -> None:
@@ -108,7 +108,7 @@ class FakeProvider:
     async def _may_be_lost(self) -> bool:
         """Whether the answer of this call will be lost; a request that is lost itself ends here."""
         self._check_answers()
-        await point("provider.call.sent")
+        await fault_point("provider.call.sent")
         chance = self.cloud.rng.random() if self.cloud.behaviour.lost else 1.0
         if chance < self.cloud.behaviour.lost / 2:
             self.lost += 1

@@ -12,7 +12,7 @@ from neorion.devservers.app.run import OperatorConfig, run_operator
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube.client import find_cluster
-from neorion.keel.run import Supervisor, apart, run_process
+from neorion.keel.run import Supervisor, run_in_fork, run_process
 from neorion.keel.telemetry.setup import LogFormat, setup
 
 
@@ -36,7 +36,7 @@ app = App("devservers", help="The processes behind development servers.", env_pr
 def operator(out: Output, config: Path | None, kubeconfig: Path | None, context: str, log: str) -> None:
     """Turn DevServers into pods and volumes until told to stop."""
     setup(LogFormat(log))
-    orders = apart(lambda: _orders(config))
+    orders = run_in_fork(lambda: _orders(config))
     cluster = find_cluster(kubeconfig, context)
     out.say(f"operator of {cluster.server}")
 

@@ -39,8 +39,8 @@ from neorion.keel.kube.control import (
     InformerFactory,
     LeaderLeaseTiming,
     Operator,
-    not_only_status,
-    own_key,
+    generation_changed,
+    self_key,
 )
 from neorion.keel.run import Backoff, retry
 
@@ -95,10 +95,10 @@ def build(
     servers = Controller(
         "servers", DevServerController(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
     )
-    servers.watch(mirrors.servers, own_key, not_only_status)
+    servers.watch(mirrors.servers, self_key, generation_changed)
     # It begins with the servers there are: without its server nothing else needs anything.
     servers.watch(mirrors.servers, mirrors.behind, _stands_otherwise, begins=False)
-    servers.watch(mirrors.flavors, mirrors.on_flavor, not_only_status, begins=False)
+    servers.watch(mirrors.flavors, mirrors.on_flavor, generation_changed, begins=False)
     servers.watch(mirrors.claims, server_key, begins=False)
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
@@ -107,8 +107,8 @@ def build(
     servers.watch(mirrors.pods, server_key, begins=False)
 
     homes = Controller("homes", HomeController(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, marked_home, not_only_status)
-    homes.watch(mirrors.servers, mirrors.marked_home_of, not_only_status, begins=False)
+    homes.watch(mirrors.claims, marked_home, generation_changed)
+    homes.watch(mirrors.servers, mirrors.marked_home_of, generation_changed, begins=False)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
     if reach.looker is not None:
@@ -128,13 +128,13 @@ def build(
 
 def _refused_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
     """Of a Deployment's status only this is of interest: how far a server is, its pod says."""
-    return not_only_status(before, after) or pod_refusal(before) != pod_refusal(after)
+    return generation_changed(before, after) or pod_refusal(before) != pod_refusal(after)
 
 
 def _stands_otherwise(before: DevServerObject, after: DevServerObject) -> bool:
     """A flavor that was left is free when the status tells of another one."""
-    return not_only_status(before, after) or flavors_of(before) != flavors_of(after)
+    return generation_changed(before, after) or flavors_of(before) != flavors_of(after)
 
 
 def _runs_otherwise(before: DevServerObject, after: DevServerObject) -> bool:
-    return not_only_status(before, after) or before.status.phase is not after.status.phase
+    return generation_changed(before, after) or before.status.phase is not after.status.phase

@@ -31,8 +31,8 @@ from neorion.keel.kube.control import (
     InformerFactory,
     LeaderLeaseTiming,
     Operator,
-    not_only_status,
-    own_key,
+    generation_changed,
+    self_key,
 )
 from neorion.keel.run import Backoff, Loop, LoopTiming, Supervisor, retry
 
@@ -60,8 +60,8 @@ def build_user_controller(
     election = Election(api, ObjectKey(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     writer = UserWriter(api, Applier(api, MANAGER, informers, election), election)
     users = Controller("users", Users(cache, writer, clock).reconcile, clock, rng)
-    users.watch(cache.users, own_key, not_only_status)
-    users.watch(cache.namespaces, user_key, not_only_status)
+    users.watch(cache.users, self_key, generation_changed)
+    users.watch(cache.namespaces, user_key, generation_changed)
     users.watch(cache.bastion_keys, cache.everyone, begins=False)
     users.watch(
         cache.flavors,

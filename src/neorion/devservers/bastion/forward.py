@@ -10,7 +10,7 @@ from anyio.abc import ByteStream
 
 from neorion.devservers.bastion.upstream import PIECE
 from neorion.keel.base import Deadline, Error, Retry
-from neorion.keel.run import companion, only_error
+from neorion.keel.run import create_owned_task, only_error
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -35,7 +35,7 @@ class Forward:
     async def open(self) -> None:
         """Raises an `Error` when the server cannot be connected to."""
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = companion(self._run(opened), f"forward to {self._server}")
+        self._task = create_owned_task(self._run(opened), f"forward to {self._server}")
         await opened
 
     async def carry(self, reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]) -> None:

@@ -8,7 +8,7 @@ import asyncssh
 from neorion.devservers.bastion.inside import open_inside
 from neorion.devservers.model.audit import AuditEvent
 from neorion.keel.base import Error, Invalid
-from neorion.keel.run import companion
+from neorion.keel.run import create_owned_task
 from neorion.keel.telemetry import logger
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         return True
 
     def session_started(self) -> None:
-        self._task = companion(self._run(), f"session {self.connection.who.connection}")
+        self._task = create_owned_task(self._run(), f"session {self.connection.who.connection}")
 
     def join(self, peer: Peer) -> None:
         """Lets the client's input through to the peer."""

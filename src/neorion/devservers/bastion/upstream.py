@@ -13,7 +13,7 @@ from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.ports import RunningServer, ServerConnections
 from neorion.keel.base import Conflict, Retry
 from neorion.keel.kube import ObjectKey
-from neorion.keel.run import companion, only_error
+from neorion.keel.run import create_owned_task, only_error
 
 # The name by which sshd knows the user of every image.
 _DEV: Final = "dev"
@@ -73,7 +73,7 @@ class Upstream:
                 opened: asyncio.Future[asyncssh.SSHClientConnection] = (
                     asyncio.get_running_loop().create_future()
                 )
-                self._task = companion(self._run(running, opened), f"upstream {self._name}")
+                self._task = create_owned_task(self._run(running, opened), f"upstream {self._name}")
                 self._connection = await opened
             return self._connection
 

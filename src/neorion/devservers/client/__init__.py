@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from neorion.devservers.client.progress import ProgressStep, is_observed, is_ready, obstacle, steps
 from neorion.devservers.model.tenancy import own_namespace
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.devservers.client.api import DevServerApi, when
@@ -77,7 +77,7 @@ __all__ = [
     "when",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "async_client": (

@@ -6,7 +6,7 @@ command line needs few of them.
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.devservers.decide.activity import (
@@ -100,7 +100,7 @@ __all__ = [
     "wants_host_key",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "cost": ("accrued", "rate"),

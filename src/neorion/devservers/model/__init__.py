@@ -42,7 +42,7 @@ from neorion.devservers.model.status import (
     Rank,
     StopReason,
 )
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.devservers.model.alert import Alert
@@ -89,7 +89,7 @@ __all__ = [
     "VolumeMount",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "alert": ("Alert",),

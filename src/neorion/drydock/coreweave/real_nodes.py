@@ -11,7 +11,7 @@ from neorion.drydock.simulated import BOOT_TIME
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import KubeApi, ObjectKey, instant
-from neorion.keel.kube.control import Controller, Informer, own_key
+from neorion.keel.kube.control import Controller, Informer, self_key
 from neorion.keel.kube.core import NODE, Node
 
 _GPUS: Final = "nvidia.com/gpu.count"
@@ -37,7 +37,7 @@ class RealNodeProvisioner:
             return await self._reconcile(key, mirror.get(key))
 
         found = Controller("machines", reconcile, self._clock, rng)
-        found.watch(mirror, own_key)
+        found.watch(mirror, self_key)
         return found
 
     async def sweep(self, api: KubeApi) -> None:

@@ -22,8 +22,8 @@ from neorion.keel.kube.control import (
     EventRecorder,
     InformerFactory,
     Operator,
-    own_key,
     owner_key,
+    self_key,
 )
 from neorion.keel.kube.core import LEASE, NODE, POD, Node, Pod
 
@@ -59,7 +59,7 @@ class CoreWeaveSimulator:
         self._applier = Applier(api, "drydock-coreweave", informers)
         self._recorder = EventRecorder(api, "coreweave", "drydock", clock)
         controller = Controller("nodepools", self._reconcile, clock, rng)
-        controller.watch(self._pools, own_key)
+        controller.watch(self._pools, self_key)
         controller.watch(self._nodes, owner_key(NODE_POOL))
         controller.watch(pods, self._pools_of)
         more = [real.controller(self._nodes, rng)] if real is not None else []

@@ -10,7 +10,7 @@ from neorion.drydock.storage.volumes import VOLUME, is_left, name_of, volume_for
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import AlreadyExists, KubeApi, ObjectKey
-from neorion.keel.kube.control import Controller, InformerFactory, Operator, own_key
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, self_key
 from neorion.keel.kube.core import CLAIM
 from neorion.keel.telemetry import logger
 
@@ -27,9 +27,9 @@ class Provisioner:
         self._claims = informers.of(CLAIM)
         self._volumes = informers.of(VOLUME)
         serving = Controller("claims", self._serve, clock, rng)
-        serving.watch(self._claims, own_key)
+        serving.watch(self._claims, self_key)
         clearing = Controller("volumes", self._clear, clock, rng)
-        clearing.watch(self._volumes, own_key)
+        clearing.watch(self._volumes, self_key)
         self.operator = Operator(informers, [serving, clearing])
 
     async def _serve(self, key: ObjectKey) -> Duration | None:

@@ -6,7 +6,7 @@ first used.
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.iris.client.async_client import AsyncIrisClient
@@ -53,7 +53,7 @@ __all__ = [
     "WaitTimeout",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "async_client": ("AsyncIrisClient",),

@@ -6,7 +6,7 @@ when first used: a client needs few of them.
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.iris.model.constraint import Attributes, Constraint, Op
@@ -100,7 +100,7 @@ __all__ = [
     "WorkerView",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "quota": ("Quota", "UserQuotas"),

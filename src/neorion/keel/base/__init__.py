@@ -20,7 +20,7 @@ from neorion.keel.base.errors import (
     Unauthenticated,
 )
 from neorion.keel.base.ids import NAME_MAX, Id, is_name
-from neorion.keel.base.lazy import late
+from neorion.keel.base.lazy import lazy_exports
 from neorion.keel.base.suggest import did_you_mean, nearest
 from neorion.keel.base.units import Duration, Instant, Quantity, UnitError
 
@@ -50,8 +50,8 @@ __all__ = [
     "UnitError",
     "did_you_mean",
     "is_name",
-    "late",
+    "lazy_exports",
     "nearest",
 ]
 
-__getattr__ = late(__name__, {"finding": ("Finding", "Severity")})
+__getattr__ = lazy_exports(__name__, {"finding": ("Finding", "Severity")})

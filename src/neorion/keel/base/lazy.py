@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def late(room: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
+def lazy_exports(room: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
     """The `__getattr__` of a room. `homes` says which names are in which of its modules; others are named in full.
 
     No name may be that of a module in the room: that one would be found instead, once it is loaded.

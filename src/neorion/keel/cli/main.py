@@ -51,9 +51,9 @@ def _outcome(app: App, args: list[str], *, interruptible: bool) -> int:
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         if _comes_of_ctrl_c(error):
             return _interrupted()
-        from neorion.keel.cli.kit.errors import tell  # noqa: PLC0415 -- most runs have nothing to tell
+        from neorion.keel.cli.kit.errors import print_error  # noqa: PLC0415 -- most runs have nothing to tell
 
-        return tell(error, SharedOptions.guessed_from(args), app.name or "")
+        return print_error(error, SharedOptions.guessed_from(args), app.name or "")
     return code
 
 

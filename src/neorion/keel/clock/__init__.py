@@ -4,7 +4,7 @@ The only home of the wall clock, sleep, random numbers, new ids, and of the poin
 `decide` imports `protocols` alone.
 """
 
-from neorion.keel.clock.fault_points import point
+from neorion.keel.clock.fault_points import fault_point
 from neorion.keel.clock.protocols import Clock, Ids, Rng
 from neorion.keel.clock.steady import SteadyClock
 from neorion.keel.clock.system import SystemClock, SystemIds, system_rng
@@ -22,7 +22,7 @@ __all__ = [
     "SystemIds",
     "VirtualClock",
     "born",
-    "point",
+    "fault_point",
     "seeded_rng",
     "system_rng",
 ]

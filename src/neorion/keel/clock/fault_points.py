@@ -13,7 +13,7 @@ Hook = Callable[[str], Awaitable[None]]
 _hook: ContextVar[Hook | None] = ContextVar("neorion_fault_hook", default=None)
 
 
-async def point(name: str) -> None:
+async def fault_point(name: str) -> None:
     """Names a place, `room.step.when`. A simulation may wait here, raise here, or crash the process here."""
     hook = _hook.get()
     if hook is not None:

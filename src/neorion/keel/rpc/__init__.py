@@ -6,7 +6,7 @@ and the `gen` package made from it. Names load when first used: a command line t
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.keel.rpc.app import AsgiApp
@@ -54,7 +54,7 @@ __all__ = [
     "serve",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "auth": ("ANYONE", "KNOWN", "Authenticator", "AnonymousFallback", "Principal", "TokenAuthenticator"),

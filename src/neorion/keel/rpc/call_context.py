@@ -12,7 +12,7 @@ from neorion.keel.base import Deadline, Duration, Error, Id, Invalid, Retry
 from neorion.keel.clock import Ids
 from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
 from neorion.keel.rpc.auth import ANYONE, Principal
-from neorion.keel.run.background import companion
+from neorion.keel.run.background import create_owned_task
 
 NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
 
@@ -232,7 +232,7 @@ class CallContext:
             due = self._deadline if self._body is not None else min(self._deadline, self._body_due)
             self._timer = self._loop.call_at(due, self._on_time)
             if self._watched and self._watcher is None:
-                self._watcher = companion(self._until_gone(), "keel.rpc.watch")
+                self._watcher = create_owned_task(self._until_gone(), "keel.rpc.watch")
 
 
 def _gone() -> Retry:

@@ -6,9 +6,9 @@ tries again needs no crew.
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
-from neorion.keel.run.background import companion
-from neorion.keel.run.fork_call import apart
+from neorion.keel.base import lazy_exports
+from neorion.keel.run.background import create_owned_task
+from neorion.keel.run.fork_call import run_in_fork
 
 if TYPE_CHECKING:
     from neorion.keel.run.backoff import Backoff, retry
@@ -22,14 +22,14 @@ __all__ = [
     "LoopTiming",
     "Supervisor",
     "TickObserver",
-    "apart",
-    "companion",
+    "create_owned_task",
     "only_error",
     "retry",
+    "run_in_fork",
     "run_process",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "backoff": ("Backoff", "retry"),

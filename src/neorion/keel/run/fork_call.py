@@ -10,7 +10,7 @@ from neorion.keel.base import Error, Terminal
 T = TypeVar("T")
 
 
-def apart(work: Callable[[], T]) -> T:
+def run_in_fork(work: Callable[[], T]) -> T:
     """What `work` returns or raises, done in a fork of this process.
 
     For what loads much and leaves little, as strict models do that read a file once in a process that then lives for months.

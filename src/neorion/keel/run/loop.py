@@ -21,7 +21,7 @@ class TickObserver(Protocol):
     def __call__(self, name: str, seconds: float, *, failed: bool) -> None: ...
 
 
-def unwatched(name: str, seconds: float, *, failed: bool) -> None:
+def ignore_ticks(name: str, seconds: float, *, failed: bool) -> None:
     """For loops nobody measures."""
 
 
@@ -48,7 +48,7 @@ class Loop:
         pace: LoopTiming,
         clock: Clock,
         rng: Rng,
-        watch: TickObserver = unwatched,
+        watch: TickObserver = ignore_ticks,
     ) -> None:
         self.name = name
         self._tick = tick

@@ -23,7 +23,7 @@ from neorion.keel.clock import Rng
 from neorion.keel.sim.deadlock_report import abandon, describe, died_unseen
 from neorion.keel.sim.interruption import interruption_in
 from neorion.keel.sim.process import PROCESS, Process, Timeline
-from neorion.keel.sim.sandbox import without_reality
+from neorion.keel.sim.sandbox import sandboxed
 from neorion.keel.sim.steps import ReadyStep, Timer, Timers
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ _place_of = itemgetter(0)
 _owner_of = attrgetter("_callback.__self__")
 
 
-@without_reality
+@sandboxed
 class SeededLoop(asyncio.BaseEventLoop):
     """Runs one simulation. Times given and told are those of the host whose code asks."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from neorion.keel.base import Duration, Invalid, Terminal
 from neorion.keel.sim.loop import SimulationLimits
-from neorion.keel.sim.sandbox import sealed
+from neorion.keel.sim.sandbox import is_sandboxed
 from neorion.keel.sim.world import World
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def simulate(scenario: Scenario[T], seed: int, *, limits: SimulationLimits | Non
     world = World(seed, limits or SimulationLimits())
     value: T | None = None
     error: BaseException | None = None
-    with sealed(), _orderly_finalizers():
+    with is_sandboxed(), _orderly_finalizers():
         try:
             value = world.loop.run_main(scenario(world), world.context)
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 -- a run's failure is its result

@@ -60,7 +60,7 @@ def refused(what: str) -> Terminal:
     )
 
 
-def without_reality(loop: Loop) -> Loop:
+def sandboxed(loop: Loop) -> Loop:
     """Makes every method of a loop that would reach the real world say so."""
 
     def refusing(name: str) -> Callable[..., object]:
@@ -75,7 +75,7 @@ def without_reality(loop: Loop) -> Loop:
 
 
 @contextmanager
-def sealed() -> Generator[None]:
+def is_sandboxed() -> Generator[None]:
     """Refuses the real world to this thread."""
     if not _Seal.installed:
         _Seal.installed = True

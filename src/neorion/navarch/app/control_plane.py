@@ -12,7 +12,7 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import ANYONE, AsgiApp, Request, RequestLimits, Response, Route, RpcService
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
-from neorion.keel.run.loop import unwatched
+from neorion.keel.run.loop import ignore_ticks
 from neorion.keel.store import Store, migrations_in
 from neorion.keel.telemetry import logger
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
@@ -97,7 +97,7 @@ async def build(
     settings: ControlPlaneSettings, world: Backends, parts: Dependencies
 ) -> AsyncGenerator[ControlPlane]:
     """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
-    watch = LoopMetrics(parts.metrics) if parts.metrics is not None else unwatched
+    watch = LoopMetrics(parts.metrics) if parts.metrics is not None else ignore_ticks
     async with Supervisor() as crew:
         fleet = await _fleet(settings, world, parts, crew)
         orders, sweep = OperatorActions(fleet), GarbageCollector(fleet)

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from neorion.keel.base import Duration, Error, Retry
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.model import Node, NodeHeartbeat, NodeId, NodeState
@@ -41,7 +41,7 @@ class CordonDrainer:
             return
         await self._deck.journal.durable()
         away = node.state is not NodeState.ACTIVE
-        await point("navarch.mark.before")
+        await fault_point("navarch.mark.before")
         # Until it has answered, nobody knows what it believes.
         self._told.pop(node_id, None)
         try:
@@ -60,7 +60,7 @@ class CordonDrainer:
         if node is None or node.state is not NodeState.DRAINING:
             return
         await self._deck.journal.durable()
-        await point("navarch.drain.before")
+        await fault_point("navarch.drain.before")
         patience = self._deck.spec(node.pool).timing.drain
         left = patience - self._deck.clock.now().since(node.since)
         try:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from neorion.keel.base import Duration, Instant
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.keel.telemetry import logger
 from neorion.navarch.controllers.agent_reports import AgentReports
 from neorion.navarch.controllers.bootstrap import NodeBootstrapper
@@ -51,7 +51,7 @@ class FleetController:
         wakes = [self._turn(spec, now) for spec in self.deck.specs.values()]
         took = clock.monotonic() - began
         await self.deck.journal.durable()
-        await point("navarch.tick.decided")
+        await fault_point("navarch.tick.decided")
         self._effects()
         if self.deck.journal.noted != noted:
             # What changed may call for more.

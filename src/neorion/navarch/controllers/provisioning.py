@@ -19,7 +19,7 @@ from neorion.keel.base import (
     QuotaExceeded,
     Retry,
 )
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.navarch.controllers.bootstrap import seed_of
 from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.controllers.state_writer import StateWriter
@@ -51,7 +51,7 @@ class Provisioner:
             await self._look_for(purchase)
             return
         await self._deck.journal.durable()
-        await point("navarch.buy.before")
+        await fault_point("navarch.buy.before")
         provider = self._deck.world.providers[purchase.place.provider]
         try:
             machine = await provider.provision(self._intent(purchase))
@@ -69,7 +69,7 @@ class Provisioner:
             self._ask_again(purchase)
             raise
         else:
-            await point("navarch.buy.after")
+            await fault_point("navarch.buy.after")
             self.bought(intent, machine)
 
     def _may_be_made(self, purchase: Purchase) -> bool:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Capability
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.model import EventKind, NodeHeartbeat, NodeId, Repair, RepairId, RepairStep
 
@@ -50,7 +50,7 @@ class Remediator:
             return
         node = self._book.nodes[repair.node]
         await self._deck.journal.durable()
-        await point("navarch.treat.before")
+        await fault_point("navarch.treat.before")
         await self._deck.world.providers[node.place.provider].reboot(node.machine)
         if node.kernel_boot:
             # It may serve again when it comes back, not while it has not gone down yet.

@@ -2,7 +2,7 @@
 
 from neorion.capacity.provider import MachineState
 from neorion.keel.base import Duration, NotFound, Retry
-from neorion.keel.clock import point
+from neorion.keel.clock import fault_point
 from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.model import Node, NodeId, NodeState, Origin
@@ -24,10 +24,10 @@ class Terminator:
         if node is None or node.state is not NodeState.TERMINATING:
             return
         await self._deck.journal.durable()
-        await point("navarch.end.before")
+        await fault_point("navarch.end.before")
         if not await self._gone(node):
             raise Retry("navarch.ending", f"{node.machine} is still stopping.", after=_ASK_AGAIN)
-        await point("navarch.end.after")
+        await fault_point("navarch.end.after")
         # Before the book forgets it: whoever comes after a crash asks again.
         await self._deck.world.scheduler.forget(node)
         newest = self._book.nodes.get(node_id)

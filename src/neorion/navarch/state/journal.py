@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from neorion.keel.base import Instant
-from neorion.keel.clock import Clock, Rng, point
+from neorion.keel.clock import Clock, Rng, fault_point
 from neorion.keel.store import EventLog, Store, Tx, WriteBehind
 from neorion.navarch.state.codec import Record, encode
 
@@ -51,9 +51,9 @@ class Journal(WriteBehind[_Batch]):
         self._changed()
 
     async def _commit(self, batch: _Batch) -> None:
-        await point("navarch.journal.before")
+        await fault_point("navarch.journal.before")
         await super()._commit(batch)
-        await point("navarch.journal.after")
+        await fault_point("navarch.journal.after")
 
 
 _PUT = {

@@ -8,8 +8,8 @@ import pytest
 
 from neorion.keel.base import Conflict, Duration, Retry, Terminal
 from neorion.keel.kube import MergePatch, ObjectKey
-from neorion.keel.kube.control import Controller, InformerFactory, Operator, ReconcileOutcome, own_key
-from neorion.keel.kube.control.controller import IN_A_BREATH, WORKERS
+from neorion.keel.kube.control import Controller, InformerFactory, Operator, ReconcileOutcome, self_key
+from neorion.keel.kube.control.controller import KEYS_PER_YIELD, WORKERS
 from neorion.keel.kube.control.metrics import ControlMetrics
 from neorion.keel.kube.core import CONFIG_MAP, LEASE
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
@@ -45,7 +45,7 @@ class Stage:
         self.widgets = self.informers.of(WIDGET)
         self.ends = Ends()
         self.controller = Controller("widgets", reconcile, world.clock, world.rng, self.ends)
-        self.controller.watch(self.widgets, own_key)
+        self.controller.watch(self.widgets, self_key)
         self.operator = Operator(self.informers, [self.controller])
         self.stopping = anyio.Event()
 
@@ -70,7 +70,7 @@ def test_a_controller_does_not_begin_with_what_it_only_follows():
     async def scenario(world: World) -> None:
         stage = Stage(world, reconcile)
         configs = stage.informers.of(CONFIG_MAP)
-        stage.controller.watch(configs, own_key, begins=False)
+        stage.controller.watch(configs, self_key, begins=False)
         await stage.api.create(WIDGET, widget("begun", 1))
         await stage.api.create(CONFIG_MAP, config("default", "followed"))
         async with anyio.create_task_group() as group:
@@ -91,7 +91,7 @@ def test_others_have_their_turn_while_a_controller_begins_with_thousands():
 
     async def scenario(world: World) -> None:
         stage, turns = Stage(world, reconcile), 0
-        for number in range(IN_A_BREATH * 5):
+        for number in range(KEYS_PER_YIELD * 5):
             await stage.api.create(WIDGET, widget(f"w{number}", 1))
         async with anyio.create_task_group() as group:
             group.start_soon(stage.operator.run, stage.stopping)

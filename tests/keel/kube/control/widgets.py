@@ -16,9 +16,9 @@ from neorion.keel.kube.control import (
     LeaderLeaseTiming,
     Operator,
     ReconcileOutcome,
-    not_only_status,
-    own_key,
+    generation_changed,
     owner_key,
+    self_key,
 )
 from neorion.keel.kube.core import CONFIG_MAP
 from tests.contracts.kube_api import WIDGET, Widget, WidgetStatus
@@ -69,7 +69,7 @@ class WidgetOperator:
         self.applier = Applier(api, "widgets", self.informers, self.election or UNFENCED, self.writes)
         self.recorder = EventRecorder(api, "widgets", around.identity, clock)
         self.controller = Controller("widgets", self.reconcile, clock, rng)
-        self.controller.watch(self.widgets, own_key, not_only_status)
+        self.controller.watch(self.widgets, self_key, generation_changed)
         self.controller.watch(self.configs, owner_key(WIDGET))
         self.operator = Operator(self.informers, [self.controller], self.election, self.recorder)
 

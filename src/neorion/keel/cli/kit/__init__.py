@@ -7,7 +7,7 @@ it is first used.
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.kit.table import Column, Table
 from neorion.keel.cli.kit.terminal import TerminalStream, Tone, escape
@@ -33,7 +33,7 @@ __all__ = [
     "show_findings",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "findings": ("FINDINGS", "show_findings"),

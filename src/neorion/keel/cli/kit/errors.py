@@ -15,7 +15,7 @@ from neorion.keel.cli.kit.terminal import Tone, escape
 from neorion.keel.cli.shared_options import Format, SharedOptions
 
 
-def tell(error: Exception, shared: SharedOptions, program: str) -> int:
+def print_error(error: Exception, shared: SharedOptions, program: str) -> int:
     """Tells it on stderr; returns the exit code."""
     cause = error.__cause__ if isinstance(error, NotStarted) else error
     known = _as_error(_first(cause or error), program)

@@ -15,7 +15,13 @@ imported by processes that serve them.
 
 from neorion.keel.kube.control.applier import Applier, difference
 from neorion.keel.kube.control.apply_hash import APPLIED
-from neorion.keel.kube.control.controller import Controller, Reconcile, not_only_status, own_key, owner_key
+from neorion.keel.kube.control.controller import (
+    Controller,
+    Reconcile,
+    generation_changed,
+    owner_key,
+    self_key,
+)
 from neorion.keel.kube.control.election import TENURE, UNFENCED, Election, Fence, LeaderLeaseTiming
 from neorion.keel.kube.control.events import EventRecorder
 from neorion.keel.kube.control.informer import EventHandler, Index, Informer, by_label, by_owner
@@ -50,7 +56,7 @@ __all__ = [
     "by_label",
     "by_owner",
     "difference",
-    "not_only_status",
-    "own_key",
+    "generation_changed",
     "owner_key",
+    "self_key",
 ]

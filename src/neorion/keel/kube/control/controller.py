@@ -26,7 +26,7 @@ WORKERS: Final = 32
 # A reconcile that takes longer hangs, and its key with it.
 RECONCILE_S_MAX: Final = 120.0
 # Objects looked at before others have their turn: to go through thousands in one go would keep the lease from its renewal.
-IN_A_BREATH: Final = 100
+KEYS_PER_YIELD: Final = 100
 # A conflict is over when the mirror has caught up, however often it happened: no reason to wait for minutes.
 CONFLICT_WAIT_MOST: Final = Duration.of(seconds=1)
 
@@ -126,7 +126,7 @@ class Controller(Generic[K]):
         """What changes meanwhile is heard of: the queue is already there."""
         for informer, ways in self._watched.items():
             for number, name in enumerate(informer.keys() if ways else ()):
-                if (number + 1) % IN_A_BREATH == 0:
+                if (number + 1) % KEYS_PER_YIELD == 0:
                     await anyio.lowlevel.checkpoint()
                 thing = informer.get(name)
                 for keys in ways if thing is not None else ():
@@ -176,7 +176,7 @@ class Controller(Generic[K]):
         return ReconcileOutcome.DONE
 
 
-def own_key(thing: KubeObject) -> Iterable[ObjectKey]:
+def self_key(thing: KubeObject) -> Iterable[ObjectKey]:
     """An object wakes itself."""
     return (thing.meta.key,)
 
@@ -194,7 +194,7 @@ def owner_key(kind: Kind[Any]) -> Callable[[KubeObject], Iterable[ObjectKey]]:
     return keys
 
 
-def not_only_status(before: KubeObject, after: KubeObject) -> bool:
+def generation_changed(before: KubeObject, after: KubeObject) -> bool:
     """For kinds with generations: whether more than the status has changed, which the controller itself writes."""
     old, new = before.meta, after.meta
     return (

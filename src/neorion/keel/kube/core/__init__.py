@@ -5,7 +5,7 @@ No kind of one system alone: those are defined, in one line each, where they are
 
 from typing import TYPE_CHECKING
 
-from neorion.keel.base import late
+from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.keel.kube.core.coordination import (
@@ -93,7 +93,7 @@ __all__ = [
     "Taint",
 ]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "core_v1": (

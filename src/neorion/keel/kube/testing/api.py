@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from neorion.keel.base import Duration, Error
-from neorion.keel.clock import Clock, point
+from neorion.keel.clock import Clock, fault_point
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.errors import Status, misshapen, refusal
 from neorion.keel.kube.interface import (
@@ -62,12 +62,12 @@ class MemoryApi:
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         kind.object_path(namespace, name)
-        await point("kube.get.asked")
+        await fault_point("kube.get.asked")
         return _typed(kind, self._cluster.entry(kind, ObjectKey(namespace, name)).body)
 
     async def list(self, kind: Kind[T], namespace: str = "", select: Selector = ALL) -> ListResult[T]:
         kind.path(namespace)
-        await point("kube.list.asked")
+        await fault_point("kube.list.asked")
         version = str(self._cluster.history.version)
         return ListResult([_typed(kind, body) for body in self._selected(kind, namespace, select)], version)
 
@@ -168,9 +168,9 @@ class MemoryApi:
         raise _unserved("logs")
 
     async def _write(self, kind: Kind[T], verb: str, act: Callable[[], Json]) -> T:
-        await point(f"kube.{verb}.asked")
+        await fault_point(f"kube.{verb}.asked")
         body = act()
-        await point(f"kube.{verb}.done")
+        await fault_point(f"kube.{verb}.done")
         return _typed(kind, body)
 
     def _selected(self, kind: Kind[Any], namespace: str, select: Selector) -> "builtins.list[Json]":
@@ -182,7 +182,7 @@ class MemoryApi:
     async def _watching(
         self, kind: Kind[T], namespace: str, select: Selector, since: str
     ) -> AsyncGenerator[AsyncIterator[WatchEvent[T]]]:
-        await point("kube.watch.asked")
+        await fault_point("kube.watch.asked")
         if since:
             self._cluster.history.since(int(since))
         events = self._events(kind, namespace, select, since)
@@ -206,14 +206,14 @@ class MemoryApi:
             for change in history.since(version):
                 version = change.version
                 if change.resource == kind.resource and (event := _event(kind, change, test)) is not None:
-                    await point("kube.watch.told")
+                    await fault_point("kube.watch.told")
                     yield event
             if version < history.version:
                 continue
             with anyio.move_on_after(BOOKMARK_EVERY.seconds) as patience:
                 await history.news()
             if patience.cancelled_caught:
-                await point("kube.watch.told")
+                await fault_point("kube.watch.told")
                 yield Bookmark(str(version))
 
 

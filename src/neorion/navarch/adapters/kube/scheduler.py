@@ -9,7 +9,7 @@ from neorion.capacity.node import marks
 from neorion.keel.base import Conflict, Duration, NotFound, Retry
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.kube import DeleteOptions, KubeApi, ObjectKey
-from neorion.keel.kube.control import Controller, EventRecorder, InformerFactory, own_key
+from neorion.keel.kube.control import Controller, EventRecorder, InformerFactory, self_key
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.telemetry import logger
@@ -62,7 +62,7 @@ class KubeScheduler:
         # One writer for each node at a time: whoever comes later writes what is newest.
         self._locks: dict[ObjectKey, anyio.Lock] = {}
         self._controller = Controller("navarch.kube", self._keep, clock, rng, workers=_WORKERS)
-        self._controller.watch(nodes, own_key)
+        self._controller.watch(nodes, self_key)
 
     async def run(self) -> None:
         """Beside the informers, while the process lives: marks nodes that join after they were told of."""
