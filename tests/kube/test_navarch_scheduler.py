@@ -148,7 +148,7 @@ async def test_who_uncordons_a_sick_node_behind_our_back_is_overruled(
 
 
 async def test_a_node_that_a_person_keeps_is_left_alone(api: Client, name: str):
-    await api.patch(NODE, name, MergePatch({"metadata": {"labels": {marks.HANDS_OFF: "true"}}}))
+    await api.patch(NODE, name, MergePatch({"metadata": {"labels": {marks.DO_NOT_DISRUPT: "true"}}}))
     # A scheduler whose mirror has heard of the label.
     async with scheduling(api) as fresh:
         for call in (

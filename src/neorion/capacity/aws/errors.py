@@ -69,7 +69,7 @@ _NO_MACHINE = frozenset({"InvalidInstanceID.Malformed", "InvalidInstanceID.NotFo
 _MISMATCH = "IdempotentParameterMismatch"
 
 
-def refusal(provider: str, scope: str, error: Exception) -> Error:
+def to_provider_error(provider: str, scope: str, error: Exception) -> Error:
     """What an exception of the client means. `scope` is the zone, the region or the machine that was asked about."""
     match error:
         case ClientError():

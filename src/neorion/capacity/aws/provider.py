@@ -10,7 +10,7 @@ import boto3  # pyright: ignore[reportMissingTypeStubs] -- the vendor ships no t
 from botocore.config import Config  # pyright: ignore[reportMissingTypeStubs] -- the vendor ships no types
 from botocore.exceptions import BotoCoreError, ClientError  # pyright: ignore[reportMissingTypeStubs] -- the vendor ships no types
 
-from neorion.capacity.aws.errors import refusal
+from neorion.capacity.aws.errors import to_provider_error
 from neorion.capacity.aws.request import INTENT_TAG, OWNER_TAG, machine_of, run_request
 from neorion.capacity.provider import Capability, Intent, Machine, MachineId, Offering, no_machine, refused
 from neorion.keel.clock import Clock
@@ -127,7 +127,7 @@ class AwsProvider:
         try:
             return await anyio.to_thread.run_sync(lambda: work(self._client(region)), abandon_on_cancel=True)
         except (ClientError, BotoCoreError) as error:
-            raise refusal(self.name, scope, error) from None
+            raise to_provider_error(self.name, scope, error) from None
 
     def _client(self, region: str) -> _Ec2:
         with self._making:

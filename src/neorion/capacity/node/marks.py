@@ -11,7 +11,7 @@ POOL: Final = f"{PREFIX}/pool"
 NODE_ID: Final = f"{PREFIX}/node-id"
 PROVIDER: Final = f"{PREFIX}/provider"
 # On a node: the person says that navarch must leave it alone.
-HANDS_OFF: Final = f"{PREFIX}/hands-off"
+DO_NOT_DISRUPT: Final = f"{PREFIX}/hands-off"
 
 # Keys of taints.
 CORDONED: Final = f"{PREFIX}/cordoned"

@@ -75,7 +75,7 @@ class KubeScheduler:
         if kube is None:
             # It is marked when it joins.
             return
-        if marks.HANDS_OFF in kube.meta.labels:
+        if marks.DO_NOT_DISRUPT in kube.meta.labels:
             raise _hands_off(kube)
         await self._mark(kube)
         if node.state is NodeState.CORDONED:
@@ -84,7 +84,7 @@ class KubeScheduler:
     async def uncordon(self, node: Node) -> None:
         self._waits.pop(node.id, None)
         kube = self._find(node)
-        if kube is None or marks.HANDS_OFF in kube.meta.labels:
+        if kube is None or marks.DO_NOT_DISRUPT in kube.meta.labels:
             return
         await self._mark(kube)
         if kube.spec.unschedulable:
@@ -94,7 +94,7 @@ class KubeScheduler:
         kube = self._find(node)
         if kube is None:
             return DrainProgress(done=True, sentence="the cluster does not know it")
-        if marks.HANDS_OFF in kube.meta.labels:
+        if marks.DO_NOT_DISRUPT in kube.meta.labels:
             raise _hands_off(kube)
         # Marked first: what is evicted must not come back.
         kube = await self._mark(kube)
@@ -116,7 +116,7 @@ class KubeScheduler:
         kube = self._find(node)
         self._roster.forget(node.id)
         self._waits.pop(node.id, None)
-        if kube is None or node.origin is Origin.JOINED or marks.HANDS_OFF in kube.meta.labels:
+        if kube is None or node.origin is Origin.JOINED or marks.DO_NOT_DISRUPT in kube.meta.labels:
             return
         try:
             await self._api.delete(NODE, kube.meta.name, how=DeleteOptions(uid=kube.meta.uid))
@@ -182,7 +182,7 @@ class KubeScheduler:
         kube = self._roster.named(key)
         if kube is None:
             self._locks.pop(key, None)
-        elif self._roster.owner(kube) is not None and marks.HANDS_OFF not in kube.meta.labels:
+        elif self._roster.owner(kube) is not None and marks.DO_NOT_DISRUPT not in kube.meta.labels:
             await self._mark(kube)
         return None
 
@@ -190,7 +190,7 @@ class KubeScheduler:
 def _hands_off(kube: KubeNode) -> Retry:
     return Retry(
         "navarch.hands_off",
-        f"A person keeps {kube.meta.name} by the label {marks.HANDS_OFF}.",
-        hint=f"kubectl label node {kube.meta.name} {marks.HANDS_OFF}-",
+        f"A person keeps {kube.meta.name} by the label {marks.DO_NOT_DISRUPT}.",
+        hint=f"kubectl label node {kube.meta.name} {marks.DO_NOT_DISRUPT}-",
         after=_HANDS_OFF_WAIT,
     )
