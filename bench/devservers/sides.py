@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 
 from neorion.devservers.decide.scripts import SCRIPTS
-from neorion.drydock.binaries import BinaryCache, hush
+from neorion.drydock.binaries import BinaryCache, ignore_progress
 from neorion.drydock.binaries.build import build
 from neorion.drydock.binaries.products import Product
 from neorion.drydock.cluster import Cluster
@@ -49,7 +49,7 @@ def together(number: int) -> ObjectKey:
 async def built() -> Path:
     """The reference's program, in the user's cache; and ours compiled, as it is in its image."""
     shelf = BinaryCache.of()
-    await build(REFERENCE, shelf, hush)
+    await build(REFERENCE, shelf, ignore_progress)
     await anyio.run_process([*_OURS, "operator", "--help"], env=_environment(), stdout=subprocess.DEVNULL)
     return shelf.folder(REFERENCE) / "reference"
 

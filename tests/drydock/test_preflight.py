@@ -13,7 +13,7 @@ import pytest
 
 from neorion.drydock.binaries import BinaryCache
 from neorion.drydock.host import UNDO
-from neorion.drydock.machine import ask, where
+from neorion.drydock.machine import ask, find
 from neorion.drydock.preflight import PROGRAMS, missing_programs, require_real_nodes
 from neorion.keel.base import Denied, NotFound
 
@@ -44,7 +44,7 @@ async def test_programs_for_administrators_are_found_by_who_has_an_ordinary_path
     monkeypatch.setenv("PATH", "/nonexistent")
     # The one that every Debian has.
     assert "ldconfig" in await ask(["ldconfig", "--version"])
-    assert where("ldconfig").endswith("/sbin/ldconfig")
+    assert find("ldconfig").endswith("/sbin/ldconfig")
 
 
 @pytest.mark.anyio

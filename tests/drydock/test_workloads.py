@@ -16,7 +16,7 @@ from neorion.drydock.simulated import (
     TYPES,
     SimulatedNodeGroup,
     add_simulated,
-    guard_simulated,
+    check_simulated,
     machine_type,
     remove_simulated,
 )
@@ -91,7 +91,7 @@ async def test_nodes_come_go_and_are_kept_for_those_who_ask(fleet: Cluster):
     assert caught.value.hint == 'did you mean "cpu-0001"?'
     # A free name is taken before a new one.
     await add_simulated(fleet, SimulatedNodeGroup(1, "cpu"))
-    await guard_simulated(fleet)
+    await check_simulated(fleet)
     async with fleet.api() as api:
         nodes = (await api.get(f"/api/v1/nodes?labelSelector={LABEL}=cpu"))["items"]
         for name in ("cpu-0000", "cpu-0001"):

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.simulated import start_player
+from neorion.drydock.simulated import start_kwok
 from neorion.drydock.testing import namespace
 from neorion.keel.kube import Bookmark, Deleted, condition
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
@@ -74,7 +74,7 @@ ORDER = [
 @pytest.fixture(scope="module")
 def played(own_cluster: Cluster) -> Cluster:
     """Simulated nodes, when there are any, are played from now on."""
-    anyio.run(start_player, own_cluster)
+    anyio.run(start_kwok, own_cluster)
     return own_cluster
 
 

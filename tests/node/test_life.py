@@ -94,7 +94,7 @@ async def test_a_node_that_never_got_its_cable_is_started_anew(
 
     try:
         with monkeypatch.context() as early:
-            early.setattr("neorion.drydock.node.lifecycle.plug", broken)
+            early.setattr("neorion.drydock.node.lifecycle.attach_veth", broken)
             with pytest.raises(Terminal, match="ends here"):
                 await add(node_cluster, "cut", FENCED)
         await bring_up(node_cluster, find(node_cluster.layout, "cut"))

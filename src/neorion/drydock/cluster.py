@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 
 from neorion.drydock.api import Api
-from neorion.drydock.binaries import BinaryCache, Tell, hush
+from neorion.drydock.binaries import BinaryCache, Tell, ignore_progress
 from neorion.drydock.control import (
     api_server,
     controller_manager,
@@ -94,12 +94,12 @@ class Cluster:
             log_keeper(layout),
         ]
 
-    async def start_control_plane(self, tell: Tell = hush) -> None:
+    async def start_control_plane(self, tell: Tell = ignore_progress) -> None:
         """Starts what does not run, and returns when the API server answers and its controllers work."""
         await self.start_api_server(tell)
         await self.start_controllers(tell)
 
-    async def start_api_server(self, tell: Tell = hush) -> None:
+    async def start_api_server(self, tell: Tell = ignore_progress) -> None:
         """Returns as soon as it serves administrators: it gives others their rights a second later."""
         self.layout.make_folders()
         make_identities(self.layout, self.pki)
@@ -113,7 +113,7 @@ class Cluster:
             for path in (_SERVES_ADMINISTRATORS, *(f"/api/v1/namespaces/{name}" for name in _NAMESPACES)):
                 await self.until(server, partial(api.get, path))
 
-    async def start_controllers(self, tell: Tell = hush) -> None:
+    async def start_controllers(self, tell: Tell = ignore_progress) -> None:
         """After the API server. Returns when all of the control plane works."""
         _, server, *clients = self.control_plane()
         async with self.api() as api:

@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio
 
-from neorion.drydock.binaries import Tell, build_missing, hush
+from neorion.drydock.binaries import Tell, build_missing, ignore_progress
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
 from neorion.drydock.host import Component
@@ -13,11 +13,11 @@ from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
 from neorion.drydock.network import raise_bridge
 from neorion.drydock.storage import publish_storage, storage_part
 
-# The parts that `fit_out` starts.
+# The parts that `install_addons` starts.
 FITTED: Final = ("registry", "coredns", "storage")
 
 
-async def lay_network(cluster: Cluster) -> None:
+async def set_up_bridge(cluster: Cluster) -> None:
     """The bridge. Before the control plane starts, so that the API server can listen on it; safe to repeat."""
     bridge = cluster.layout.addresses.bridge
     cluster.ledger.record("cgroup", bridge)
@@ -26,7 +26,7 @@ async def lay_network(cluster: Cluster) -> None:
     await raise_bridge(cluster.layout.addresses)
 
 
-async def fit_out(cluster: Cluster, tell: Tell = hush) -> None:
+async def install_addons(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     """Starts what does not run of the services that nodes need. After the control plane; safe to repeat."""
     await build_missing(cluster.shelf, (*DNS_PROGRAMS, "kubelet"), tell)
     tell("starting registry, DNS and storage")

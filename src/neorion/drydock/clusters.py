@@ -13,9 +13,9 @@ import msgspec
 from anyio import to_thread
 
 from neorion.drydock.addons import ADDONS, resume_addons
-from neorion.drydock.binaries import BinaryCache, Tell, build_missing, hush
+from neorion.drydock.binaries import BinaryCache, Tell, build_missing, ignore_progress
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.cluster_addons import fit_out, lay_network
+from neorion.drydock.cluster_addons import install_addons, set_up_bridge
 from neorion.drydock.control import PROGRAMS
 from neorion.drydock.coreweave import resume_coreweave, start_coreweave
 from neorion.drydock.dns import DNS_PROGRAMS
@@ -23,7 +23,7 @@ from neorion.drydock.host import UNDO, UndoLog, end, locked
 from neorion.drydock.kueue import resume_kueue, start_kueue
 from neorion.drydock.layout import Layout, state_folder
 from neorion.drydock.node import ensure_nodes
-from neorion.drydock.simulated import SimulatedNodeGroup, ensure_simulated, guard_simulated, resume_player
+from neorion.drydock.simulated import SimulatedNodeGroup, check_simulated, ensure_simulated, resume_kwok
 from neorion.drydock.slots import CLAIMS, claim_slot, is_anothers, keep_slot
 from neorion.keel.base import Invalid, NotFound, did_you_mean, is_name
 from neorion.keel.clock import Clock, SystemClock
@@ -69,7 +69,7 @@ class ClusterOptions:
         return [*PROGRAMS, *simulated, *real, *(["kueue"] if self.kueue else []), *added]
 
 
-NOTHING_MORE: Final = ClusterOptions()
+NO_EXTRAS: Final = ClusterOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class ClusterManager:
             yield self.find(name)
 
     async def up(
-        self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NOTHING_MORE, tell: Tell = hush
+        self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NO_EXTRAS, tell: Tell = ignore_progress
     ) -> Cluster:
         """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
         _require_name(name)
@@ -148,7 +148,7 @@ class ClusterManager:
         """Lays its network, also of a cluster that was made without one."""
         known = self.find(name)
         layout = replace(known.layout, networked=True)
-        await lay_network(Cluster(layout, known.shelf, known.clock))
+        await set_up_bridge(Cluster(layout, known.shelf, known.clock))
         if not known.layout.networked:
             # The API server moves to the bridge, and whoever speaks to it learns its address only at the beginning.
             await end(layout.folder)
@@ -173,7 +173,7 @@ class ClusterManager:
 
     @asynccontextmanager
     async def cluster(
-        self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NOTHING_MORE
+        self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NO_EXTRAS
     ) -> AsyncGenerator[Cluster]:
         """A cluster for as long as the context lasts."""
         try:
@@ -202,14 +202,14 @@ def _require_name(name: str) -> None:
 
 async def _give_nodes(cluster: Cluster, wishes: ClusterOptions, tell: Tell) -> None:
     if cluster.layout.networked:
-        await fit_out(cluster, tell)
+        await install_addons(cluster, tell)
         await ensure_nodes(cluster, wishes.nodes, tell)
 
 
 async def _give_simulated(cluster: Cluster, wishes: ClusterOptions, tell: Tell) -> None:
-    await resume_player(cluster, tell)
+    await resume_kwok(cluster, tell)
     if cluster.layout.networked:
-        await guard_simulated(cluster)
+        await check_simulated(cluster)
     for group in wishes.simulated:
         tell(f"adding simulated nodes: {group.count} {group.type}")
         await ensure_simulated(cluster, group)

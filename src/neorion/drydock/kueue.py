@@ -10,7 +10,7 @@ from typing import Any, Final
 import anyio
 
 from neorion.drydock.api import Api
-from neorion.drydock.binaries import Tell, build_missing, hush
+from neorion.drydock.binaries import Tell, build_missing, ignore_progress
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component, running
 from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
@@ -42,7 +42,7 @@ _NEEDED: Final[tuple[Manifest, ...]] = (
 )
 
 
-async def start_kueue(cluster: Cluster, tell: Tell = hush) -> None:
+async def start_kueue(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     """Installs it, starts it, and returns when it decides about workloads."""
     layout = cluster.layout
     await build_missing(cluster.shelf, [_WHO], tell)
@@ -122,7 +122,7 @@ async def _start(cluster: Cluster) -> None:
     await cluster.reachable(part, layout.port(PortOffset.KUEUE_WEBHOOK))
 
 
-async def resume_kueue(cluster: Cluster, tell: Tell = hush) -> None:
+async def resume_kueue(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     """Where it was, it goes on; also where it was broken off in the middle of its installation."""
     if cluster.layout.data("kueue.json").exists() and not running(cluster.layout.folder, _WHO):
         await start_kueue(cluster, tell)

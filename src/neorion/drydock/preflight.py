@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Final
 
-from neorion.drydock.machine import reaching_all
+from neorion.drydock.machine import with_sbin_path
 from neorion.keel.base import Denied, NotFound
 
 # Program → Debian package.
@@ -21,7 +21,7 @@ PROGRAMS: Final = {
 
 
 def missing_programs(env: Mapping[str, str]) -> list[str]:
-    path = reaching_all(env)["PATH"]
+    path = with_sbin_path(env)["PATH"]
     return [program for program in PROGRAMS if shutil.which(program, path=path) is None]
 
 

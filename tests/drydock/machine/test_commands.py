@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.machine import ask, raise_inotify_limit, where
+from neorion.drydock.machine import ask, find, raise_inotify_limit
 from neorion.keel.base import NotFound, Terminal
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ async def test_a_missing_program_says_what_to_install():
         await ask(["no-such-program"])
     assert "make system" in missing.value.hint
     with pytest.raises(NotFound, match="no-such-program"):
-        where("no-such-program")
+        find("no-such-program")
 
 
 @pytest.mark.parametrize(("before", "after"), [("128\n", "1024"), ("8192\n", "8192\n")])

@@ -9,7 +9,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component
 from neorion.drydock.layout import PortOffset
 from neorion.drydock.pki import Subject
-from neorion.drydock.simulated import TYPES, start_player
+from neorion.drydock.simulated import TYPES, start_kwok
 
 NAME: Final = "karpenter"
 POOL: Final = "accelerators"
@@ -23,7 +23,7 @@ _PRICE_PER_GPU: Final = 3.0
 
 async def start(cluster: Cluster) -> None:
     """Returns when it is ready, with one pool of machines that have accelerators."""
-    await start_player(cluster)
+    await start_kwok(cluster)
     layout = cluster.layout
     cluster.pki.issue(NAME, Subject("drydock-karpenter", ("system:masters",)))
     cluster.pki.kubeconfig(layout.kubeconfig_of(NAME), NAME, layout.server)

@@ -6,7 +6,7 @@ Starting them is not done here.
 from neorion.drydock.binaries.binary_cache import GIVEN, BinaryCache, cache_folder, ready
 from neorion.drydock.binaries.build import build, build_missing
 from neorion.drydock.binaries.products import PRODUCTS, Product, Release, product_named, product_of
-from neorion.drydock.binaries.subprocesses import Tell, call, hush
+from neorion.drydock.binaries.subprocesses import Tell, ignore_progress, run
 
 __all__ = [
     "GIVEN",
@@ -18,9 +18,9 @@ __all__ = [
     "build",
     "build_missing",
     "cache_folder",
-    "call",
-    "hush",
+    "ignore_progress",
     "product_named",
     "product_of",
     "ready",
+    "run",
 ]

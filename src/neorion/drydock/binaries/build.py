@@ -16,7 +16,7 @@ from anyio import to_thread
 from neorion.drydock.binaries.binary_cache import BinaryCache
 from neorion.drydock.binaries.go_toolchain import find_go
 from neorion.drydock.binaries.products import Product, product_of
-from neorion.drydock.binaries.subprocesses import Tell, call, hush
+from neorion.drydock.binaries.subprocesses import Tell, ignore_progress, run
 
 # The module and the folders that hold a product's definitions.
 _DEFINITIONS: Final = {
@@ -62,7 +62,7 @@ async def _compile(product: Product, folder: Path, shelf: BinaryCache, tell: Tel
     flags = ["-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamps}".strip()]
     flags += ["-tags", product.tags] if product.tags else []
     command = [str(go), "build", "-C", str(product.source), *flags, "-o", str(folder / first)]
-    await call([*command, product.package], {**os.environ, "CGO_ENABLED": "0"}, tell)
+    await run([*command, product.package], {**os.environ, "CGO_ENABLED": "0"}, tell)
     for name in others:
         (folder / name).symlink_to(first)
 
@@ -73,7 +73,7 @@ async def _extras(product: Product, folder: Path, shelf: BinaryCache) -> None:
         await _definitions(product, folder, shelf)
     if product.name != "kueue":
         return
-    await build(product_of("kubectl"), shelf, hush)
+    await build(product_of("kubectl"), shelf, ignore_progress)
     source = await _module_folder(product, product.module, shelf) / "config" / "default"
     done = await anyio.run_process([str(shelf.path("kubectl")), "kustomize", str(source)])
     # Two megabytes: YAML would cost seconds at every start, JSON costs milliseconds.

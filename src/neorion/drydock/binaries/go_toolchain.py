@@ -8,7 +8,7 @@ from typing import Final
 
 import anyio
 
-from neorion.drydock.binaries.subprocesses import call
+from neorion.drydock.binaries.subprocesses import run
 from neorion.keel.base import Terminal
 
 # What the pinned go.mod files ask for; newer ones build them as well.
@@ -43,7 +43,7 @@ async def _install(own: Path) -> Path:
     partial = own.parent.parent.with_name("go.part")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        await call(
+        await run(
             [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--target", str(partial), _PACKAGE]
         )
     except Terminal as error:

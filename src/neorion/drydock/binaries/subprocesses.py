@@ -15,11 +15,13 @@ Tell = Callable[[str], None]
 _TAIL_LINES: Final = 15
 
 
-def hush(words: str) -> None:
+def ignore_progress(words: str) -> None:
     """For those who do not want to be told."""
 
 
-async def call(argv: Sequence[str], env: Mapping[str, str] | None = None, tell: Tell = hush) -> None:
+async def run(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, tell: Tell = ignore_progress
+) -> None:
     """Runs a program to its end; `tell` hears every line it says on standard error."""
     last: list[str] = []
     async with await anyio.open_process(argv, stdin=-3, stdout=-3, stderr=-1, env=env) as process:

@@ -11,7 +11,7 @@ from neorion.drydock.coreweave.simulator import BOOT
 from neorion.drydock.host import Component
 from neorion.drydock.layout import LOOPBACK, PortOffset
 from neorion.drydock.pki import Subject
-from neorion.drydock.simulated import start_player
+from neorion.drydock.simulated import start_kwok
 from neorion.keel.base import Duration
 
 WHO: Final = "coreweave"
@@ -25,7 +25,7 @@ async def resume_coreweave(cluster: Cluster) -> None:
 
 async def start_coreweave(cluster: Cluster, boot: Duration = BOOT) -> None:
     """Defines NodePools and starts who serves them; `boot` is how long machines take to arrive."""
-    await start_player(cluster)
+    await start_kwok(cluster)
     layout = cluster.layout
     # One certificate for both directions: it calls the API server, and the API server calls it.
     cluster.pki.issue(WHO, Subject("drydock-coreweave", ("system:masters",), (LOOPBACK,)))

@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 
 from neorion.drydock.host.undo_log import Undo
-from neorion.drydock.machine import Cgroups, reaching_all
+from neorion.drydock.machine import Cgroups, with_sbin_path
 from neorion.keel.clock import SystemClock
 
 
@@ -54,7 +54,7 @@ async def _remove_cgroup(name: str) -> None:
 async def _quietly(*argv: str) -> None:
     # Without the program nothing of its kind was made.
     with suppress(FileNotFoundError):
-        await anyio.run_process(argv, check=False, env=reaching_all(os.environ))
+        await anyio.run_process(argv, check=False, env=with_sbin_path(os.environ))
 
 
 UNDO: Final[dict[str, Undo]] = {

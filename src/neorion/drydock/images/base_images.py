@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.store import ImageStore
-from neorion.drydock.machine import ask, where
+from neorion.drydock.machine import ask, find
 from neorion.keel.base import NotFound, Terminal, did_you_mean
 
 # Debian 12 is the newest with Python 3.11, which the images we stand in for have.
@@ -32,7 +32,7 @@ class SingleBinaryImage:
     of_many_names: bool = False
 
     def digest(self) -> str:
-        return _digest(self.program, Path(where(self.program)).read_bytes().hex())
+        return _digest(self.program, Path(find(self.program)).read_bytes().hex())
 
     async def write(self, folder: Path) -> Path:
         tree = folder / "tree"
@@ -43,7 +43,7 @@ class SingleBinaryImage:
             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"
         )
         (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
-        program = where(self.program)
+        program = find(self.program)
         shutil.copy(program, tree / "bin" / self.program)
         for library in await _libraries(program):
             (tree / library.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)

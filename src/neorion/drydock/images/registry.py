@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from neorion.drydock.layout import Layout, PortOffset
-from neorion.drydock.machine import where
+from neorion.drydock.machine import find
 
 _PROGRAM: Final = "docker-registry"
 
@@ -37,7 +37,7 @@ class Registry:
                 }
             )
         )
-        return (where(_PROGRAM), "serve", str(config))
+        return (find(_PROGRAM), "serve", str(config))
 
     def hosts_toml(self) -> str:
         """For a container runtime: every name is answered here, and nobody else is asked."""

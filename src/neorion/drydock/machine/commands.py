@@ -17,7 +17,7 @@ _LAST_CHARS: Final = 600
 _ALSO: Final = ("/usr/sbin", "/sbin")
 
 
-def reaching_all(env: Mapping[str, str]) -> dict[str, str]:
+def with_sbin_path(env: Mapping[str, str]) -> dict[str, str]:
     """An environment in which also the programs for administrators are found."""
     return {**env, "PATH": os.pathsep.join([env.get("PATH", ""), *_ALSO])}
 
@@ -30,7 +30,7 @@ async def ask(
     words = [str(word) for word in argv]
     try:
         done = await anyio.run_process(
-            words, input=spoken, stdout=PIPE, stderr=PIPE, check=False, env=reaching_all(env or os.environ)
+            words, input=spoken, stdout=PIPE, stderr=PIPE, check=False, env=with_sbin_path(env or os.environ)
         )
     except FileNotFoundError as error:
         raise _missing(words[0]) from error
@@ -44,9 +44,9 @@ async def ask(
     return done.stdout.decode(errors="replace")
 
 
-def where(program: str) -> str:
+def find(program: str) -> str:
     """The program's full path."""
-    found = shutil.which(program, path=reaching_all(os.environ)["PATH"])
+    found = shutil.which(program, path=with_sbin_path(os.environ)["PATH"])
     if found is None:
         raise _missing(program)
     return found

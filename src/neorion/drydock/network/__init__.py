@@ -5,17 +5,17 @@ What runs at the ends of the cables belongs to `node`. No cluster's packet leave
 
 from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses, reaching_clusters
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
-from neorion.drydock.network.veth import is_plugged, plug, route_services, unplug
+from neorion.drydock.network.veth import attach_veth, detach_veth, is_plugged, route_services
 
 __all__ = [
     "NODES_MAX",
     "SLOTS",
     "Addresses",
+    "attach_veth",
+    "detach_veth",
     "is_plugged",
     "lower_bridge",
-    "plug",
     "raise_bridge",
     "reaching_clusters",
     "route_services",
-    "unplug",
 ]

@@ -11,7 +11,7 @@ from neorion.keel.base import Terminal
 _LINKS: Final = Path("/sys/class/net")
 
 
-async def plug(addresses: Addresses, index: int, pid: int) -> None:
+async def attach_veth(addresses: Addresses, index: int, pid: int) -> None:
     """A cable into the namespace of process `pid`, with the node's address at its end, and a route to its pods."""
     wire, node = addresses.wire(index), addresses.node(index)
     # One at the far end: the name every program expects of a machine's first link.
@@ -31,7 +31,7 @@ async def plug(addresses: Addresses, index: int, pid: int) -> None:
 
 
 async def is_plugged(pid: int) -> bool:
-    """Whether the namespace of process `pid` has all that `plug` gives it: the way out comes last."""
+    """Whether the namespace of process `pid` has all that `attach_veth` gives it: the way out comes last."""
     return bool(await ask([*_inside(pid), "ip", "-4", "route", "show", "default"]))
 
 
@@ -39,7 +39,7 @@ def _inside(pid: int) -> list[str]:
     return ["nsenter", f"--net=/proc/{pid}/ns/net"]
 
 
-async def unplug(addresses: Addresses, index: int) -> None:
+async def detach_veth(addresses: Addresses, index: int) -> None:
     """What is gone already is no error: a cable goes by itself soon after its namespace."""
     wire, pods = addresses.wire(index), addresses.pods_of(index)
     if await ask(["ip", "-4", "route", "show", "exact", str(pods)]):

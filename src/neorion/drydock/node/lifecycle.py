@@ -11,13 +11,13 @@ import anyio
 from anyio import to_thread
 
 from neorion.drydock.api import Api, Object
-from neorion.drydock.binaries import Tell, hush
+from neorion.drydock.binaries import Tell, ignore_progress
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.devices import RESOURCE, DeviceTable
 from neorion.drydock.host import Component, running, start
 from neorion.drydock.images import Registry
 from neorion.drydock.machine import Cgroups, raise_inotify_limit
-from neorion.drydock.network import is_plugged, plug, route_services, unplug
+from neorion.drydock.network import attach_veth, detach_veth, is_plugged, route_services
 from neorion.drydock.node.config import write_config
 from neorion.drydock.node.record import Node, claim, find, nodes
 from neorion.drydock.node.spec import PLAIN, HostCapacity, NodeSpec, reserved
@@ -28,7 +28,7 @@ _BOOT: Final = Path(__file__).with_name("boot.sh")
 _OUR_NETWORK: Final = Path("/proc/self/ns/net")
 
 
-async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = hush) -> Node:
+async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = ignore_progress) -> Node:
     """Makes a node and returns when it is Ready. The cluster must be fitted out."""
     # Refused before anything is made.
     reserved(spec, HostCapacity.this())
@@ -37,7 +37,7 @@ async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = 
     return node
 
 
-async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
+async def bring_up(cluster: Cluster, node: Node, tell: Tell = ignore_progress) -> None:
     """Starts a node that does not run: a new one, or one that crashed. One that runs is let be."""
     if running(cluster.layout.folder, node.part):
         if await _is_plugged(cluster, node):
@@ -58,7 +58,7 @@ async def bring_up(cluster: Cluster, node: Node, tell: Tell = hush) -> None:
         await cluster.until(part, lambda: _is_ready(api, node))
 
 
-async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = hush) -> None:
+async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = ignore_progress) -> None:
     """Brings back every node that does not run, and adds plain ones until there are `count`."""
     known = nodes(cluster.layout)
     free = (
@@ -78,7 +78,7 @@ async def remove(cluster: Cluster, name: str) -> None:
     node = find(cluster.layout, name)
     await cluster.stop(node.part)
     await Cgroups().end(node.cgroup, cluster.clock)
-    await unplug(cluster.layout.addresses, node.index)
+    await detach_veth(cluster.layout.addresses, node.index)
     await route_services(cluster.layout.addresses, nodes_up(cluster))
     async with cluster.api() as api:
         await _deregister(api, node)
@@ -142,10 +142,10 @@ async def _boot(cluster: Cluster, node: Node) -> None:
     cluster.ledger.record("cgroup", node.cgroup)
     for name in ("system", "pods"):
         groups.make(f"{node.cgroup}/{name}")
-    await unplug(addresses, node.index)
+    await detach_veth(addresses, node.index)
     pid = start(cluster.layout.folder, _part(cluster, node), cluster.layout.log(node.part))
     await cluster.until(_part(cluster, node), lambda: _has_own_network(pid))
-    await plug(addresses, node.index, pid)
+    await attach_veth(addresses, node.index, pid)
 
 
 async def _is_plugged(cluster: Cluster, node: Node) -> bool:

@@ -8,12 +8,12 @@ from neorion.drydock.simulated.nodes import (
     PLAYED,
     SILENCE,
     add_simulated,
+    check_simulated,
     ensure_simulated,
-    guard_simulated,
-    lose_simulated,
+    fail_simulated,
     remove_simulated,
-    resume_player,
-    start_player,
+    resume_kwok,
+    start_kwok,
 )
 from neorion.drydock.simulated.stages import BOOT_TIME, EXIT_CODE, RUNS_FOR
 from neorion.drydock.simulated.types import COUNT_MAX, TYPES, MachineType, SimulatedNodeGroup, machine_type
@@ -30,11 +30,11 @@ __all__ = [
     "MachineType",
     "SimulatedNodeGroup",
     "add_simulated",
+    "check_simulated",
     "ensure_simulated",
-    "guard_simulated",
-    "lose_simulated",
+    "fail_simulated",
     "machine_type",
     "remove_simulated",
-    "resume_player",
-    "start_player",
+    "resume_kwok",
+    "start_kwok",
 ]

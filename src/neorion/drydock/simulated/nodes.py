@@ -6,7 +6,7 @@ from typing import Final
 import anyio
 
 from neorion.drydock.api import Api, Object
-from neorion.drydock.binaries import Tell, build_missing, hush
+from neorion.drydock.binaries import Tell, build_missing, ignore_progress
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component
 from neorion.drydock.layout import Layout
@@ -50,7 +50,7 @@ def _player(cluster: Cluster) -> Component:
     return Component("kwok", (program, *(f"--{flag}={value}" for flag, value in flags.items())))
 
 
-async def start_player(cluster: Cluster, tell: Tell = hush) -> None:
+async def start_kwok(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     """Needed once, before the first simulated node."""
     layout = cluster.layout
     await build_missing(cluster.shelf, ["kwok"], tell)
@@ -62,10 +62,10 @@ async def start_player(cluster: Cluster, tell: Tell = hush) -> None:
     await cluster.ensure(_player(cluster))
 
 
-async def resume_player(cluster: Cluster, tell: Tell = hush) -> None:
+async def resume_kwok(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     """Where there were simulated nodes, they go on."""
     if cluster.layout.data("kwok.yaml").exists():
-        await start_player(cluster, tell)
+        await start_kwok(cluster, tell)
 
 
 async def ensure_simulated(cluster: Cluster, group: SimulatedNodeGroup) -> None:
@@ -77,9 +77,9 @@ async def ensure_simulated(cluster: Cluster, group: SimulatedNodeGroup) -> None:
         await add_simulated(cluster, SimulatedNodeGroup(missing, group.type))
 
 
-async def add_simulated(cluster: Cluster, group: SimulatedNodeGroup, tell: Tell = hush) -> None:
+async def add_simulated(cluster: Cluster, group: SimulatedNodeGroup, tell: Tell = ignore_progress) -> None:
     """Adds nodes and returns when all of them are Ready."""
-    await start_player(cluster, tell)
+    await start_kwok(cluster, tell)
     async with cluster.api() as api:
         taken = await _names(api)
         free = (number for number in range(len(taken) + group.count) if _name(group, number) not in taken)
@@ -112,13 +112,13 @@ async def remove_simulated(cluster: Cluster, name: str) -> None:
         await api.delete(f"/api/v1/nodes/{name}")
 
 
-async def lose_simulated(cluster: Cluster, name: str) -> None:
+async def fail_simulated(cluster: Cluster, name: str) -> None:
     """The node falls silent, as one whose machine died; it is NotReady ten seconds later, and until it is removed."""
     async with cluster.api() as api:
         await api.merge(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", SILENCE)
 
 
-async def guard_simulated(cluster: Cluster) -> None:
+async def check_simulated(cluster: Cluster) -> None:
     """Keeps pods that do not ask for them off simulated nodes, from now on."""
     async with cluster.api() as api:
         listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")

@@ -11,7 +11,7 @@ from anyio.from_thread import start_blocking_portal
 
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import NOTHING_MORE, ClusterManager, ClusterOptions
+from neorion.drydock.clusters import NO_EXTRAS, ClusterManager, ClusterOptions
 from neorion.drydock.testing.namespaces import namespace
 from neorion.drydock.testing.shared import shared_cluster
 
@@ -19,7 +19,7 @@ from neorion.drydock.testing.shared import shared_cluster
 @pytest.fixture(scope="session")
 def cluster_wishes() -> ClusterOptions:
     """What the cluster is to have beside its control plane: a project that wants nodes says so by a fixture of this name."""
-    return NOTHING_MORE
+    return NO_EXTRAS
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,11 @@ from pathlib import Path
 import anyio
 
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.clusters import NOTHING_MORE, ClusterManager, ClusterOptions
+from neorion.drydock.clusters import NO_EXTRAS, ClusterManager, ClusterOptions
 
 
 @contextmanager
-def shared_cluster(
-    name: str, yard: ClusterManager, wishes: ClusterOptions = NOTHING_MORE
-) -> Generator[Cluster]:
+def shared_cluster(name: str, yard: ClusterManager, wishes: ClusterOptions = NO_EXTRAS) -> Generator[Cluster]:
     """The first to come makes the cluster, the last to leave removes it.
 
     Who uses it holds a lock that the kernel releases even when a process is killed, so a cluster that nobody could
