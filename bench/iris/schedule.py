@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from bench.kit import Report
-from neorion.iris.decide import HOLD_AFTER, UnmetDemand, autoscale, schedule
+from neorion.iris.decide import RESERVE_AFTER, UnmetDemand, autoscale, schedule
 from neorion.iris.model import (
     AttemptId,
     ClusterView,
@@ -53,7 +53,7 @@ def jobs(count: int, tasks: int, shapes: Sequence[Resources], where: Sequence[Pl
             PriorityBand.INTERACTIVE,
             shapes[n % len(shapes)],
             where[n % len(where)],
-            Instant(NOW.ns - HOLD_AFTER.ns + 1 + n),
+            Instant(NOW.ns - RESERVE_AFTER.ns + 1 + n),
             range(tasks),
         )
         for n in range(count)

@@ -23,7 +23,7 @@ from neorion.keel.base import Duration
 
 # A platform that starts workers may give each this variable. A runtime hands it on to whatever of its own outlives the worker,
 # so that the platform finds all that belongs to a machine.
-MACHINE_MARK: Final = "IRIS_MACHINE"
+MACHINE_ENV: Final = "IRIS_MACHINE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from neorion.iris.decide import (
     SiblingAction,
     TaskCounts,
     TaskTransition,
-    after_end,
-    after_wait,
     cause_of,
     job_state,
+    on_attempt_end,
+    on_wait_timeout,
 )
 from neorion.iris.model import JOB, TASK, ExitKind, JobState, RetryBudget, StopCause, TaskReason, TaskState
 
@@ -28,7 +28,7 @@ LOST = AttemptEnd(ExitKind.LOST)
 
 
 def verdict(rules: RetryPolicy, spent: RetriesUsed, counts: TaskCounts, ending: AttemptEnd) -> TaskTransition:
-    found = after_end(rules, spent, counts, ending)
+    found = on_attempt_end(rules, spent, counts, ending)
     assert found is not None
     return found
 
@@ -80,7 +80,9 @@ def test_who_ends_well_although_preempted_has_ended_well():
 @pytest.mark.parametrize("stop", [StopCause.GANG, StopCause.CANCELLED, StopCause.JOB_OVER])
 def test_the_end_of_an_attempt_whose_task_moved_on_changes_nothing(stop: StopCause):
     assert (
-        after_end(RetryPolicy(RetryBudget()), RetriesUsed(), TaskCounts(pending=2), replace(CRASH, stop=stop))
+        on_attempt_end(
+            RetryPolicy(RetryBudget()), RetriesUsed(), TaskCounts(pending=2), replace(CRASH, stop=stop)
+        )
         is None
     )
 
@@ -135,7 +137,7 @@ def test_a_gang_is_tried_again_whole_and_pays_once():
         RetriesUsed(failures=1),
     )
     # The others crash because the first did, after they were told to stop.
-    assert after_end(rules, RetriesUsed(failures=1), counts, replace(CRASH, stop=StopCause.GANG)) is None
+    assert on_attempt_end(rules, RetriesUsed(failures=1), counts, replace(CRASH, stop=StopCause.GANG)) is None
     second = verdict(rules, RetriesUsed(failures=1), counts, CRASH)
     assert (second.task, second.rest, second.job) == (TaskState.FAILED, SiblingAction.CANCEL, JobState.FAILED)
 
@@ -164,7 +166,7 @@ def test_a_gang_is_not_tried_again_without_the_member_that_ended_well():
 
 
 def test_a_task_that_waited_too_long_fails_its_job():
-    found = after_wait(RetryPolicy(RetryBudget(), max_failed_tasks=9), TaskCounts(pending=2, running=1))
+    found = on_wait_timeout(RetryPolicy(RetryBudget(), max_failed_tasks=9), TaskCounts(pending=2, running=1))
     assert (found.task, found.cause) == (TaskState.FAILED, TaskReason.WAITED_TOO_LONG)
     assert (found.rest, found.job) == (SiblingAction.CANCEL, JobState.FAILED)
 
@@ -247,7 +249,7 @@ def test_every_story_follows_the_tables_and_no_budget_is_overdrawn(
             continue
         if job.tasks[index] is TaskState.PENDING:
             job.start(index)
-        found = after_end(rules, job.paid(index), job.counts, ending)
+        found = on_attempt_end(rules, job.paid(index), job.counts, ending)
         assert found is not None
         job.apply(index, found)
         if found.task is TaskState.PENDING:

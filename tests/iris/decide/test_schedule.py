@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from neorion.iris.decide import HOLD_AFTER, SchedulePlan, beyond_cap, schedule
+from neorion.iris.decide import RESERVE_AFTER, SchedulePlan, beyond_cap, schedule
 from neorion.iris.model import (
     ClusterView,
     JobId,
@@ -251,7 +251,7 @@ def test_lower_bands_do_not_take_what_a_claim_counts_on():
     assert [each.job for each in found.claims] == ["p"]
 
 
-OLD = NOW - HOLD_AFTER
+OLD = NOW - RESERVE_AFTER
 
 
 def overdue(wants: JobView) -> JobView:
@@ -271,7 +271,7 @@ def test_a_large_job_starts_in_the_end_although_small_ones_never_cease():
         small = replace(job(f"small-{minute}", ONE_GPU, 32, user="eve"), submitted=now)
         found = schedule(ClusterView(view, [large, small]), now)
         if places(found, "large"):
-            assert Duration.of(minutes=minute) >= HOLD_AFTER, "it should have had to wait"
+            assert Duration.of(minutes=minute) >= RESERVE_AFTER, "it should have had to wait"
             return
         busy += [(each.worker, minute + 10 + each.task % 20) for each in found.assignments]
     raise AssertionError("small tasks starved the gang")

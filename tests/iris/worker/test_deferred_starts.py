@@ -128,7 +128,7 @@ async def test_a_task_whose_blobs_get_no_room_is_tried_elsewhere_and_fails_where
             # More than the first worker has left beside what waits there.
             await there.jobs("ada").submit(asking("/ada/whole", cpu_milli=4000, argv=("5",)))
             assert await ended(there, "/ada/whole") == "succeeded"
-            monkeypatch.setattr(deferred_starts, "ROOM_WITHIN", SOON)
+            monkeypatch.setattr(deferred_starts, "DISK_WAIT_MAX", SOON)
             assert await ended(there, "/ada/moves") == "succeeded"
             tries = (await there.jobs("ada").attempts(pb.AttemptsRequest(job="/ada/moves"))).attempts
             assert [one.state for one in tries] == ["failed", "succeeded"]

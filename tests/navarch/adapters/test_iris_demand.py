@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.controllers.worker_tokens import BY_HAND
+from neorion.iris.controllers.worker_tokens import MANUAL_JOIN
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Error
 from neorion.keel.config import SecretValue
@@ -53,7 +53,7 @@ async def test_a_task_that_runs_waits_no_more_and_one_that_is_cancelled_is_forgo
     async with office(tmp_path) as there:
         first = (await there.jobs("ada").submit(asking("/ada/one"))).id
         await there.jobs("ada").submit(asking("/ada/two", cpu_milli=64_000))
-        await there.join(BY_HAND)
+        await there.join(MANUAL_JOIN)
         await there.started(first)
         found = await source(there, gpus=0).demand("training")
         assert (found.pending, found.running) == (1, 1)

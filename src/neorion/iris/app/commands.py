@@ -10,7 +10,7 @@ import click
 
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalController
-from neorion.iris.adapters.runtimes.process.syscalls import die_with_parent
+from neorion.iris.adapters.runtimes.process.syscalls import set_pdeathsig
 from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.worker import run_worker
 from neorion.iris.model import Resources
@@ -100,7 +100,7 @@ def controller_serve(
 def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     """Run a worker until it is told to stop."""
     if options["leash"]:
-        die_with_parent(os.getppid())
+        set_pdeathsig(os.getppid())
     setup(LogFormat(options["log"]), own_file=options["log_file"])
     if options["runtime"] != RuntimeName.PROCESS:
         raise Invalid(

@@ -21,7 +21,7 @@ from neorion.iris.controllers.metrics import PrometheusControllerMetrics
 from neorion.iris.controllers.publisher import TransitionPublisher
 from neorion.iris.controllers.scheduler import Scheduler
 from neorion.iris.controllers.worker_reports import WorkerReports
-from neorion.iris.controllers.worker_tokens import JOINER, WORKER, ChainedAuthenticator, WorkerTokens
+from neorion.iris.controllers.worker_tokens import ROLE_JOIN, WORKER, ChainedAuthenticator, WorkerTokens
 from neorion.iris.model import JobId, UserQuotas, WorkerShape
 from neorion.iris.model.gen.iris_connect import (
     ClusterServiceASGIApplication,
@@ -235,7 +235,7 @@ def services(desk: ControllerServices) -> list[RpcService]:
         RpcService(
             WorkerServiceASGIApplication,
             WorkerEndpoint(desk),
-            {"Join": {JOINER, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
+            {"Join": {ROLE_JOIN, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
         ),
     ]
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 import anyio
 
 from neorion.iris.client import AsyncIrisClient
-from neorion.iris.client.endpoint import Endpoint, home
+from neorion.iris.client.endpoint import Endpoint, resolve_endpoint
 from neorion.keel.base import Retry, Unauthenticated
 from neorion.keel.cli.kit import Output
 from neorion.keel.run import only_error
@@ -23,7 +23,7 @@ def ask(
     """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
 
     async def converse() -> T:
-        async with AsyncIrisClient.at(place or home(controller, None, "", out.env)) as client:
+        async with AsyncIrisClient.at(place or resolve_endpoint(controller, None, "", out.env)) as client:
             return await question(client)
 
     try:

@@ -9,11 +9,11 @@ import anyio
 from anyio.to_thread import run_sync
 
 from neorion.iris.client.connection import AsyncJob, ControllerConnection
-from neorion.iris.client.endpoint import Endpoint, home, own_home, task_home
-from neorion.iris.client.job_names import made_name
+from neorion.iris.client.endpoint import Endpoint, local_cluster_endpoint, resolve_endpoint, task_endpoint
+from neorion.iris.client.job_names import generate_job_name
 from neorion.iris.client.map_results import Chunks, MapResults
 from neorion.iris.client.options import (
-    GIVEN_MAX,
+    TASKS_WITH_ARGS_MAX,
     BlobPayload,
     MapOptions,
     Options,
@@ -24,7 +24,7 @@ from neorion.iris.client.options import (
     check_replicas,
     spec_of,
 )
-from neorion.iris.client.progress import Progress, telling
+from neorion.iris.client.progress import Progress, report_progress
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.map_task import MapTask
 from neorion.keel.base import Error, Invalid
@@ -32,7 +32,7 @@ from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import connect
 
 # A map that is left alone is cancelled, if the controller can be reached so soon.
-_FAREWELL_S: Final = 5.0
+_CANCEL_TIMEOUT_S: Final = 5.0
 
 
 class AsyncIrisClient(ControllerConnection):
@@ -44,12 +44,12 @@ class AsyncIrisClient(ControllerConnection):
 
         Inside of a task these are the task's own, and jobs submitted here become its children.
         """
-        return cls.at(home(url, token, user, os.environ))
+        return cls.at(resolve_endpoint(url, token, user, os.environ))
 
     @classmethod
     def current(cls) -> Self:
         """For code inside of a task: the task's own cluster. What it submits are child jobs, which end with the task."""
-        return cls.at(task_home(os.environ))
+        return cls.at(task_endpoint(os.environ))
 
     @classmethod
     @asynccontextmanager
@@ -60,7 +60,7 @@ class AsyncIrisClient(ControllerConnection):
         embedded = EmbeddedCluster(workers)
         try:
             await run_sync(embedded.__enter__)
-            async with cls.at(own_home(embedded.url, os.environ), embedded.check) as client:
+            async with cls.at(local_cluster_endpoint(embedded.url, os.environ), embedded.check) as client:
                 yield client
         finally:
             with anyio.CancelScope(shield=True):
@@ -122,10 +122,10 @@ class AsyncIrisClient(ControllerConnection):
                 raise Invalid(
                     "iris.arguments", "Only a function takes arguments.", hint="put them into the command"
                 )
-            if replicas > GIVEN_MAX:
+            if replicas > TASKS_WITH_ARGS_MAX:
                 raise Invalid(
                     "iris.arguments",
-                    f"{replicas} tasks cannot be given arguments; {GIVEN_MAX} can.",
+                    f"{replicas} tasks cannot be given arguments; {TASKS_WITH_ARGS_MAX} can.",
                     hint="put the arguments into the function: functools.partial(function, …)",
                 )
             spec.inputs = [payload.pickled(given, "An argument")] * replicas
@@ -173,7 +173,7 @@ class AsyncIrisClient(ControllerConnection):
         everything = list(items)
         eager = as_completed or bool(progress)
         pairs = self._map(function, everything, name, options, eager=eager)
-        told = telling(pairs, len(everything), progress)
+        told = report_progress(pairs, len(everything), progress)
         return told if as_completed else _in_order(told, len(everything))
 
     async def start_map(
@@ -196,7 +196,7 @@ class AsyncIrisClient(ControllerConnection):
         keep_errors = options.get("return_exceptions", False)
         work = MapTask(function, keep_errors=keep_errors)
         key = options.get("key", "")
-        spec = spec_of(work, self.path(name or made_name("map", self._ids, key)), options, payload)
+        spec = spec_of(work, self.path(name or generate_job_name("map", self._ids, key)), options, payload)
         spec.replicas, spec.warm = len(chunks), True
         if keep_errors:
             # A task that dies costs its own items, not those of the others.
@@ -243,7 +243,7 @@ class AsyncIrisClient(ControllerConnection):
 
     async def _abandon(self, find: Callable[[], Awaitable[AsyncJob]]) -> None:
         """Nobody waits for it any more; what has ended already is not minded."""
-        with anyio.move_on_after(_FAREWELL_S, shield=True):
+        with anyio.move_on_after(_CANCEL_TIMEOUT_S, shield=True):
             try:
                 await self.cancel(await find())
             except Error:

@@ -116,12 +116,15 @@ class IrisClient:
     def local(cls, workers: int = 2) -> Self:
         """A controller and workers of its own on this machine, which end with this client."""
         from neorion.iris.client.async_client import AsyncIrisClient  # noqa: PLC0415 -- as above
-        from neorion.iris.client.endpoint import own_home  # noqa: PLC0415 -- as above
+        from neorion.iris.client.endpoint import local_cluster_endpoint  # noqa: PLC0415 -- as above
         from neorion.iris.client.local_cluster import EmbeddedCluster  # noqa: PLC0415 -- most clients start no cluster
 
         stack = ExitStack()
         embedded = stack.enter_context(EmbeddedCluster(workers))
-        return cls(lambda: AsyncIrisClient.at(own_home(embedded.url, os.environ), embedded.check), stack)
+        return cls(
+            lambda: AsyncIrisClient.at(local_cluster_endpoint(embedded.url, os.environ), embedded.check),
+            stack,
+        )
 
     def submit(
         self,

@@ -22,7 +22,7 @@ class Endpoint:
     prefix: str
 
 
-def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) -> Endpoint:
+def resolve_endpoint(url: str | None, token: str | None, user: str, env: Mapping[str, str]) -> Endpoint:
     """What is not said is found in the environment; inside of a task, that is the task's own cluster and job."""
     where = (url or env.get("IRIS_CONTROLLER") or DEFAULT_URL).rstrip("/")
     inside = _in_task(env)
@@ -33,19 +33,21 @@ def home(url: str | None, token: str | None, user: str, env: Mapping[str, str]) 
     return Endpoint(where, found, below)
 
 
-def own_home(url: str, env: Mapping[str, str]) -> Endpoint:
+def local_cluster_endpoint(url: str, env: Mapping[str, str]) -> Endpoint:
     """Of a cluster that we started: it left its token here, and that of the environment is for another."""
-    return home(url, None, "", {name: value for name, value in env.items() if name != "IRIS_TOKEN"})
+    return resolve_endpoint(
+        url, None, "", {name: value for name, value in env.items() if name != "IRIS_TOKEN"}
+    )
 
 
-def task_home(env: Mapping[str, str]) -> Endpoint:
+def task_endpoint(env: Mapping[str, str]) -> Endpoint:
     if not _in_task(env):
         raise Invalid(
             "iris.not_in_task",
             "This does not run inside of a task.",
             hint="name a controller: IrisClient.remote(url)",
         )
-    return home(None, None, "", env)
+    return resolve_endpoint(None, None, "", env)
 
 
 def _in_task(env: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ def check_name(name: object) -> None:
         )
 
 
-def made_name(stem: str, ids: Ids, key: str = "") -> str:
+def generate_job_name(stem: str, ids: Ids, key: str = "") -> str:
     """What it is about, and enough chance to be alone with it: letters and digits, because a name ends with one.
 
     With a key that is not left to chance: the same key is the same job, and has the same name.

@@ -41,7 +41,7 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
             start_new_session=True,
         )
         try:
-            self.url = _told(self._process)
+            self.url = _read_url(self._process)
         except BaseException:
             # Ctrl-C too: a cluster that nobody got is ended by nobody else.
             self.__exit__(None, None, None)
@@ -67,7 +67,7 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _told(process: "subprocess.Popen[str]") -> str:
+def _read_url(process: "subprocess.Popen[str]") -> str:
     """Where it answers."""
     assert process.stdout is not None  # noqa: S101 -- a pipe was asked for
     if url := process.stdout.readline().strip():

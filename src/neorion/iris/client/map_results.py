@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from neorion.iris.client.options import GIVEN_MAX
+from neorion.iris.client.options import TASKS_WITH_ARGS_MAX
 from neorion.iris.client.result import Fetch, JobFailed, failure_of, value_of_task
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid
@@ -23,7 +23,7 @@ class Chunks:
     @classmethod
     def of(cls, total: int, size: int) -> "Chunks":
         """Refused where it is no size, or gives more tasks than can be submitted at once."""
-        least = -(-total // GIVEN_MAX)
+        least = -(-total // TASKS_WITH_ARGS_MAX)
         if size < 0 or 0 < size < least:
             raise Invalid(
                 "iris.chunk",

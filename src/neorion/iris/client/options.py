@@ -19,7 +19,7 @@ from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_me
 Work = Callable[..., Any] | str | Sequence[str | os.PathLike[str]]
 
 # Of so many tasks the names of their arguments fit into one message.
-GIVEN_MAX: Final = 60_000
+TASKS_WITH_ARGS_MAX: Final = 60_000
 
 _OPTIONS: Final = "the options stand in docs/guides/iris.md"
 _MISFIT: Final = re.compile(r"Expected `(.+)`, got `(.+)` - at `\$\.(.+)`")

@@ -10,7 +10,7 @@ Tell = Callable[[int, int], None]
 Progress = bool | Tell
 
 
-async def telling(
+async def report_progress(
     pairs: AsyncGenerator[tuple[int, Any]], total: int, progress: Progress
 ) -> AsyncGenerator[tuple[int, Any]]:
     """The same pairs, counted."""

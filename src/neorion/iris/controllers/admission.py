@@ -21,7 +21,7 @@ def submit(
     """
     book = deck.book
     parent = _job_of(deck, owner) if owner else _parent(deck, spec.name)
-    known = admit(deck, spec, key, content, owner)
+    known = check_admission(deck, spec, key, content, owner)
     if known is not None:
         return known, True
     now = deck.clock.now()
@@ -41,7 +41,7 @@ def submit(
     return job, False
 
 
-def admit(
+def check_admission(
     deck: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None
 ) -> Job | None:
     """Refuses what cannot be taken beside what is there; the job itself if it is there already. Changes nothing."""
@@ -74,7 +74,7 @@ def admit(
     return None
 
 
-def find(deck: ControllerContext, text: str) -> Job:
+def get_job(deck: ControllerContext, text: str) -> Job:
     """By id or by name."""
     book = deck.book
     job = book.jobs.get(JobId(text)) or book.jobs.get(book.names.get(JobName.known(text), JobId("")))
@@ -82,12 +82,12 @@ def find(deck: ControllerContext, text: str) -> Job:
         raise NotFound(
             "iris.no_job",
             f"There is no job {text[:120]}.",
-            hint=_near(text, book.names) or "see them with: iris job list --all",
+            hint=_suggest_name(text, book.names) or "see them with: iris job list --all",
         )
     return job
 
 
-def _near(text: str, names: Collection[JobName]) -> str:
+def _suggest_name(text: str, names: Collection[JobName]) -> str:
     """Beside it the last part of a name is enough; of another user, or of a task's child, it takes all of it."""
     folder, _, last = text.rpartition("/")
     by_last = {name.last: name for name in names}

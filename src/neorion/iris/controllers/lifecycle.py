@@ -15,10 +15,10 @@ from neorion.iris.decide.lifecycle import (
     SiblingAction,
     TaskCounts,
     TaskTransition,
-    after_end,
-    after_wait,
     cause_of,
     job_state,
+    on_attempt_end,
+    on_wait_timeout,
 )
 from neorion.iris.model import (
     ATTEMPT,
@@ -43,10 +43,10 @@ _ENDS = {
     ExitKind.STOPPED: AttemptState.STOPPED,
 }
 # Ends that only what has begun can have.
-_RAN = frozenset({ExitKind.EXIT, ExitKind.SIGNAL, ExitKind.OUT_OF_MEMORY, ExitKind.TIMED_OUT})
+_STARTED_KINDS = frozenset({ExitKind.EXIT, ExitKind.SIGNAL, ExitKind.OUT_OF_MEMORY, ExitKind.TIMED_OUT})
 
 # How a worker's reports move an attempt: forward.
-_AHEAD = {
+_FORWARD = {
     AttemptState.ASSIGNED: (AttemptState.BUILDING, AttemptState.RUNNING),
     AttemptState.BUILDING: (AttemptState.RUNNING,),
 }
@@ -114,7 +114,7 @@ class LifecycleManager:
 
     def progress(self, attempt: Attempt, state: AttemptState) -> None:
         """The worker builds it, or runs it."""
-        if state not in _AHEAD.get(attempt.state, ()):
+        if state not in _FORWARD.get(attempt.state, ()):
             # It is being stopped, or the report is older than one that overtook it.
             return
         now = self._deck.clock.now()
@@ -142,7 +142,7 @@ class LifecycleManager:
         end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
         ATTEMPT.check(attempt.id, attempt.state, state)
         told, now, started = replace(ending, cause=cause_of(end)), self._deck.clock.now(), attempt.started
-        if kind in _RAN and attempt.state in _AHEAD:
+        if kind in _STARTED_KINDS and attempt.state in _FORWARD:
             # Over before its worker had told that it began: that was a moment ago.
             started = started or now
             self._count_start(attempt, now)
@@ -161,7 +161,7 @@ class LifecycleManager:
         if task.attempt != attempt.id or task.state is not TaskState.RUNNING:
             return
         spec = self._book.jobs[attempt.job].spec
-        verdict = after_end(_rules(spec), self._spent(spec, task), self._counts(task.job), end)
+        verdict = on_attempt_end(_rules(spec), self._spent(spec, task), self._counts(task.job), end)
         if verdict is not None:
             self._carry_out(verdict, task, replace(ending, cause=verdict.cause))
 
@@ -191,7 +191,7 @@ class LifecycleManager:
     def give_up(self, task: Task) -> None:
         """The task waited longer than it may."""
         rules = _rules(self._book.jobs[task.job].spec)
-        verdict = after_wait(rules, self._counts(task.job))
+        verdict = on_wait_timeout(rules, self._counts(task.job))
         self._carry_out(verdict, task, Outcome(cause=verdict.cause))
 
     def _carry_out(self, verdict: TaskTransition, task: Task, ending: Outcome) -> None:

@@ -9,10 +9,10 @@ from neorion.iris.state import ClusterState
 from neorion.keel.rpc import Authenticator, Principal
 
 # Roles beside those of people: who may become a worker, and who is one.
-JOINER = "joiner"
+ROLE_JOIN = "joiner"
 WORKER = "worker"
 # Who joins with the token for machines that were started by hand.
-BY_HAND = "by-hand"
+MANUAL_JOIN = "by-hand"
 
 
 class WorkerTokens:
@@ -41,7 +41,7 @@ class WorkerTokens:
 
     def owner(self, token: str) -> Principal | None:
         if self._by_hand is not None and hmac.compare_digest(self._by_hand.value.encode(), token.encode()):
-            return Principal(BY_HAND, frozenset({JOINER}))
+            return Principal(MANUAL_JOIN, frozenset({ROLE_JOIN}))
         kind, _, rest = token.partition(".")
         name, _, _ = rest.rpartition(".")
         if not self._secret or not hmac.compare_digest(self._badge(kind, name).encode(), token.encode()):
@@ -51,7 +51,7 @@ class WorkerTokens:
                 return Principal(name, frozenset({WORKER}))
             case "slice" if (piece := self._book.slices.get(SliceId(name))) and not piece.revoked:
                 alive = piece.state not in (SliceState.DELETING, SliceState.FAILED)
-                return Principal(name, frozenset({JOINER})) if alive else None
+                return Principal(name, frozenset({ROLE_JOIN})) if alive else None
             case _:
                 return None
 

@@ -14,20 +14,20 @@ from neorion.iris.decide.lifecycle import (
     SiblingAction,
     TaskCounts,
     TaskTransition,
-    after_end,
-    after_wait,
     cause_of,
     job_state,
+    on_attempt_end,
+    on_wait_timeout,
 )
 from neorion.iris.decide.plan import Assignment, Preemption, Reservation, SchedulePlan, UnmetDemand
 from neorion.iris.decide.quota import beyond_cap
-from neorion.iris.decide.reservation import HOLD_AFTER
+from neorion.iris.decide.reservation import RESERVE_AFTER
 from neorion.iris.decide.scale_group import PAUSE_MAX, after_trouble, paused_until
 from neorion.iris.decide.schedule import schedule
 
 __all__ = [
-    "HOLD_AFTER",
     "PAUSE_MAX",
+    "RESERVE_AFTER",
     "Assignment",
     "AttemptEnd",
     "Create",
@@ -45,15 +45,15 @@ __all__ = [
     "TaskCounts",
     "TaskTransition",
     "UnmetDemand",
-    "after_end",
     "after_trouble",
-    "after_wait",
     "autoscale",
     "beyond_cap",
     "cause_of",
     "deadlines",
     "feasible",
     "job_state",
+    "on_attempt_end",
+    "on_wait_timeout",
     "paused_until",
     "schedule",
 ]

@@ -9,7 +9,7 @@ from neorion.iris.decide.worker_table import WHOLE
 Place = Callable[[PendingJob, int], int | None]
 
 
-def take_turns(jobs: Iterable[PendingJob], shares: dict[str, int], place: Place) -> None:
+def place_in_fair_order(jobs: Iterable[PendingJob], shares: dict[str, int], place: Place) -> None:
     """Lets users take turns, each with their jobs in the given order, until nothing more finds a place.
 
     `shares` is how much of the cluster each user has; it grows as tasks are placed, so that users with equal demand end at

@@ -97,7 +97,7 @@ _STOPS = {
 }
 
 
-def after_end(
+def on_attempt_end(
     rules: RetryPolicy, spent: RetriesUsed, counts: TaskCounts, ending: AttemptEnd
 ) -> TaskTransition | None:
     """What follows when an attempt ends; None if its task has moved on when the attempt was told to stop.
@@ -112,8 +112,8 @@ def after_end(
         return TaskTransition(
             TaskState.SUCCEEDED, TaskReason.DONE, _FREE, SiblingAction.STAY, job_state(rules, done)
         )
-    cause, paid = _charge(ending)
-    if _beyond(rules.budget, spent, paid):
+    cause, paid = _cost_of(ending)
+    if _budget_exceeded(rules.budget, spent, paid):
         return _fail(rules, others, cause, paid)
     if not rules.gang:
         again = replace(others, pending=others.pending + 1)
@@ -130,10 +130,10 @@ def cause_of(ending: AttemptEnd) -> TaskReason:
         return _STOPS[ending.stop]
     if ending.kind is ExitKind.EXIT and ending.code == 0:
         return TaskReason.DONE
-    return _charge(ending)[0]
+    return _cost_of(ending)[0]
 
 
-def after_wait(rules: RetryPolicy, counts: TaskCounts) -> TaskTransition:
+def on_wait_timeout(rules: RetryPolicy, counts: TaskCounts) -> TaskTransition:
     """What follows when a task has waited longer than it may: the job does not get what it needs, and fails."""
     others = replace(counts, pending=counts.pending - 1)
     return replace(
@@ -156,7 +156,7 @@ def job_state(rules: RetryPolicy, counts: TaskCounts) -> JobState:
     return JobState.SUCCEEDED if counts.succeeded else JobState.FAILED
 
 
-def _charge(ending: AttemptEnd) -> tuple[TaskReason, RetriesUsed]:
+def _cost_of(ending: AttemptEnd) -> tuple[TaskReason, RetriesUsed]:
     if ending.kind is ExitKind.LOST and not ending.started:
         return TaskReason.LOST_BEFORE_START, _FREE
     if ending.kind is ExitKind.NO_ROOM and ending.elsewhere:
@@ -167,7 +167,7 @@ def _charge(ending: AttemptEnd) -> tuple[TaskReason, RetriesUsed]:
     return _ENDS[ending.kind]
 
 
-def _beyond(budget: RetryBudget, spent: RetriesUsed, paid: RetriesUsed) -> bool:
+def _budget_exceeded(budget: RetryBudget, spent: RetriesUsed, paid: RetriesUsed) -> bool:
     if paid.failures:
         return spent.failures + paid.failures > budget.failures
     return bool(paid.losses) and spent.losses + paid.losses > budget.losses

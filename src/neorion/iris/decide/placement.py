@@ -8,7 +8,7 @@ from neorion.iris.decide.worker_table import CandidateList, RequestClass, Turns,
 from neorion.iris.model import JobView
 
 # A worker and how many of the tasks it takes.
-Seats = list[tuple[int, int]]
+Placements = list[tuple[int, int]]
 
 
 class PendingJob:
@@ -23,7 +23,7 @@ class PendingJob:
         self.turns: Turns | None = None
 
 
-def take_seats(pool: WorkerTable, waiting: PendingJob, most: int) -> Seats:
+def place_tasks(pool: WorkerTable, waiting: PendingJob, most: int) -> Placements:
     """Takes places for up to `most` tasks, on one worker unless they spread; for a gang, for all of its tasks or none."""
     kind = waiting.kind
     if kind.placement.gang:
@@ -43,7 +43,7 @@ def take_seats(pool: WorkerTable, waiting: PendingJob, most: int) -> Seats:
     return [seat] if seat[1] else []
 
 
-def _take_for_gang(pool: WorkerTable, kind: RequestClass, tasks: int) -> Seats:
+def _take_for_gang(pool: WorkerTable, kind: RequestClass, tasks: int) -> Placements:
     for at in range(kind.starts.get(tasks, 0), len(kind.rows)):
         seats = pool.seats(kind, kind.rows[at], tasks)
         if not seats:
@@ -61,8 +61,8 @@ def _take_for_gang(pool: WorkerTable, kind: RequestClass, tasks: int) -> Seats:
 
 def _take_spread(
     pool: WorkerTable, kind: RequestClass, rows: list[CandidateList], turns: Turns, most: int
-) -> Seats:
-    seats: Seats = []
+) -> Placements:
+    seats: Placements = []
     while turns and len(seats) < most:
         has, at = turns[0]
         seat = pool.settle(kind, rows[at], 1)

@@ -13,7 +13,7 @@ from neorion.iris.model import JobId, PriorityBand, RunningView, WorkerId
 # How many places are compared for the fewest victims: the search stays short however large the cluster is.
 PLACES_MAX = 8
 # A pass stops tasks for so many starts at most; the next pass goes on. It bounds both the time and the upheaval of one.
-PUSHES_MAX = 256
+PREEMPTIONS_MAX = 256
 
 _NOTHING: Amounts = (0, 0, 0, 0)
 # Batch work goes first; only if that is not enough, what is interactive.
@@ -71,7 +71,7 @@ class PreemptionCandidates:
     @property
     def spent(self) -> bool:
         """Whether the pass has stopped enough."""
-        return self._pushes >= PUSHES_MAX
+        return self._pushes >= PREEMPTIONS_MAX
 
     def make_room(self, kind: RequestClass, tasks: int, band: PriorityBand) -> PreemptionPlan | None:
         """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""

@@ -11,13 +11,13 @@ from neorion.iris.decide.worker_table import CandidateList, RequestClass, Worker
 from neorion.keel.base import Duration
 
 # Long enough that most jobs never hold anything, short enough that a person who waits for a gang still waits the same day.
-HOLD_AFTER = Duration.of(minutes=10)
+RESERVE_AFTER = Duration.of(minutes=10)
 
 # What a held worker has for others: less than nothing, so that not even a task that asks for nothing fits.
-CLOSED = (-(1 << 62),) * 4
+UNAVAILABLE = (-(1 << 62),) * 4
 
 
-def best_place(pool: WorkerTable, kind: RequestClass, tasks: int) -> CandidateList | None:
+def best_reservation(pool: WorkerTable, kind: RequestClass, tasks: int) -> CandidateList | None:
     """The workers to keep for so many tasks, or None if they would not fit even on empty ones."""
     best: tuple[int, str] | None = None
     chosen: CandidateList | None = None

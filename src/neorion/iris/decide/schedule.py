@@ -7,13 +7,13 @@ and then whoever found no room may push lower bands aside (`push`).
 from collections.abc import Sequence
 from itertools import repeat
 
-from neorion.iris.decide.fair_share import take_turns
+from neorion.iris.decide.fair_share import place_in_fair_order
 from neorion.iris.decide.pending_reason import FreeCapacity, why_no_room
-from neorion.iris.decide.placement import PendingJob, take_seats
+from neorion.iris.decide.placement import PendingJob, place_tasks
 from neorion.iris.decide.plan import Assignment, Preemption, Reservation, SchedulePlan, UnmetDemand
 from neorion.iris.decide.preemption import PreemptionCandidates
 from neorion.iris.decide.quota import CAPPED, QuotaTracker
-from neorion.iris.decide.reservation import CLOSED, HOLD_AFTER, best_place
+from neorion.iris.decide.reservation import RESERVE_AFTER, UNAVAILABLE, best_reservation
 from neorion.iris.decide.worker_table import WHOLE, CandidateList, RequestClass, WorkerTable
 from neorion.iris.model import ClusterView, JobId, PendingCode, PendingReason, PriorityBand, RunningView
 from neorion.keel.base import Instant, Terminal
@@ -24,7 +24,7 @@ _NOT_FOR_WORKERS = CAPPED | {PendingCode.SETTLING}
 
 def schedule(view: ClusterView, now: Instant) -> SchedulePlan:
     """Decides the same for the same view, in whatever order its parts are listed."""
-    work = _SchedulingPass(view, now - HOLD_AFTER)
+    work = _SchedulingPass(view, now - RESERVE_AFTER)
     jobs = sorted(view.jobs, key=lambda job: (job.band, job.submitted.ns, job.id))
     kind = work.pool.kind
     waiting = [PendingJob(job, kind(job.resources, job.placement)) for job in jobs if job.waiting]
@@ -55,9 +55,9 @@ class _SchedulingPass:
 
     def band(self, band: PriorityBand, jobs: Sequence[PendingJob]) -> None:
         self._serve_oldest(jobs)
-        take_turns([each for each in jobs if each.left], self._shares, self._place)
+        place_in_fair_order([each for each in jobs if each.left], self._shares, self._place)
         if band is not PriorityBand.BATCH:
-            take_turns([each for each in jobs if each.left], self._shares, self._push_on)
+            place_in_fair_order([each for each in jobs if each.left], self._shares, self._push_on)
 
     def plan(self, waiting: Sequence[PendingJob]) -> SchedulePlan:
         unserved = [each for each in waiting if each.left]
@@ -93,7 +93,7 @@ class _SchedulingPass:
             reasons,
             demand,
             frozenset(self.pool.workers[spot].slice for spot in self._promised),
-            Instant(min(upcoming)) + HOLD_AFTER if upcoming else None,
+            Instant(min(upcoming)) + RESERVE_AFTER if upcoming else None,
         )
 
     def _rooms(self, kind: RequestClass) -> dict[str, int]:
@@ -128,7 +128,7 @@ class _SchedulingPass:
                 return
             if job.id in self._reasons:
                 continue
-            place = best_place(self.pool, each.kind, tasks)
+            place = best_reservation(self.pool, each.kind, tasks)
             if place is not None:
                 self._keep(job.id, place)
                 return
@@ -146,7 +146,7 @@ class _SchedulingPass:
             return tasks
         most = self._allowed(each, most)
         placed = 0
-        for spot, tasks in take_seats(self.pool, each, most) if most else ():
+        for spot, tasks in place_tasks(self.pool, each, most) if most else ():
             self._record(self._assignments, each, spot, tasks)
             placed += tasks
         return placed
@@ -203,7 +203,7 @@ class _SchedulingPass:
     def _keep(self, job: JobId, place: CandidateList) -> None:
         for spot in place.spots:
             self._kept.setdefault(spot, self.pool.free[spot])
-            self.pool.free[spot] = list(CLOSED)
+            self.pool.free[spot] = list(UNAVAILABLE)
         self._promised.update(place.spots)
         workers = tuple(self.pool.workers[spot].id for spot in place.spots)
         self._holds.append((Reservation(job, place.value, workers), place))

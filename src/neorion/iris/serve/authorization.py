@@ -1,6 +1,6 @@
 """What a caller may do beyond their role: change and read their own, and speak for themselves."""
 
-from neorion.iris.controllers.worker_tokens import BY_HAND, JOINER, WORKER
+from neorion.iris.controllers.worker_tokens import MANUAL_JOIN, ROLE_JOIN, WORKER
 from neorion.iris.model import JobName, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.state import ClusterState
@@ -11,20 +11,20 @@ ADMIN = "admin"
 USER = "user"
 
 
-def owns(name: JobName) -> bool:
+def is_owner(name: JobName) -> bool:
     """Jobs below /NAME are NAME's; an administrator acts for everybody."""
     who = caller()
     return USER not in who.roles or ADMIN in who.roles or who.name == name.user
 
 
 def check_owner(name: JobName) -> None:
-    if not owns(name):
+    if not is_owner(name):
         raise _not_yours(name, f"ask {name.user} or an administrator")
 
 
 def check_own_name(name: JobName) -> None:
     """Whose it would be, if it were submitted under this name."""
-    if not owns(name):
+    if not is_owner(name):
         who = caller().name
         raise _not_yours(
             name, f"use a name below /{who}, which IRIS_USER={who} does for you; or ask {name.user}"
@@ -33,7 +33,7 @@ def check_own_name(name: JobName) -> None:
 
 def check_reader(name: JobName) -> None:
     """What a job writes and returns is its owner's: it may hold secrets, and a value is code for whoever unpickles it."""
-    if not owns(name):
+    if not is_owner(name):
         raise _not_yours(
             name, f"ask {name.user} or an administrator; how it fares is shown by: iris why {name}"
         )
@@ -45,7 +45,7 @@ def check_admin() -> None:
         raise Denied("iris.admins_only", f"{who.name} is no administrator.", hint="ask one")
 
 
-def check_speaks_for(worker: str) -> None:
+def check_is_worker(worker: str) -> None:
     who = caller()
     if WORKER in who.roles and who.name != worker:
         raise Denied(
@@ -55,15 +55,15 @@ def check_speaks_for(worker: str) -> None:
         )
 
 
-def joining(book: ClusterState, request: pb.JoinRequest) -> WorkerId:
+def joining_worker_id(book: ClusterState, request: pb.JoinRequest) -> WorkerId:
     """The worker that joins again, or "" for a new one. Whose machine it is follows from the token, not from what it says."""
     who = caller()
     if WORKER in who.roles:
         known = book.workers[WorkerId(who.name)]
         _check_slice(known.slice, request)
         return known.id
-    if JOINER in who.roles:
-        if who.name != BY_HAND:
+    if ROLE_JOIN in who.roles:
+        if who.name != MANUAL_JOIN:
             _check_slice(who.name, request)
         elif request.slice in book.slices:
             raise Denied(

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import anyio
 
-from neorion.iris.controllers.admission import admit, find, submit
+from neorion.iris.controllers.admission import check_admission, get_job, submit
 from neorion.iris.controllers.audit_log import AuditScope
 from neorion.iris.model import Digest, JobId, JobName, TaskReason, wire
 from neorion.iris.model.gen import iris_pb as pb
@@ -15,9 +15,9 @@ from neorion.iris.model.inherit import inherit
 from neorion.iris.model.record import Attempt, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.authorization import check_own_name, check_owner, check_reader
-from neorion.iris.serve.messages import shown_attempt, shown_job, shown_task
+from neorion.iris.serve.messages import attempt_message, job_message, task_message
 from neorion.iris.serve.services import ControllerServices
-from neorion.iris.serve.task_auth import calling_task, check_child, check_reach
+from neorion.iris.serve.task_auth import check_in_subtree, check_is_child, current_task
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
@@ -49,16 +49,16 @@ class JobEndpoint(JobService):
         self, request: pb.SubmitRequest, message: pb.JobSpec, entry: AuditScope
     ) -> pb.SubmitResponse:
         content = Digest(hashlib.sha256(wire.said(message)).hexdigest())
-        task = calling_task()
+        task = current_task()
         if task is not None:
             inherit(message, self._find(task.job).spec)
         spec = wire.spec(message, JobName(message.name))
         check_own_name(spec.name)
-        check_child(spec.name)
+        check_is_child(spec.name)
         self._desk.check_feasible(spec)
         owner = task.attempt if task else None
         if request.dry_run:
-            admit(self._desk.deck, spec, request.key, content, owner)
+            check_admission(self._desk.deck, spec, request.key, content, owner)
             # Its blobs are sent when it is meant.
             entry.drop()
             return pb.SubmitResponse(name=spec.name)
@@ -84,10 +84,10 @@ class JobEndpoint(JobService):
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
                 await self._desk.deck.bells.listen(job.id).wait()
-        job = find(self._desk.deck, job.id)
+        job = get_job(self._desk.deck, job.id)
         tasks = list(self._book.tasks[job.id]) if job.state.ended else []
         answer = pb.WaitResponse(
-            job=shown_job(self._desk, job), tasks=[shown_task(self._desk, task) for task in tasks]
+            job=job_message(self._desk, job), tasks=[task_message(self._desk, task) for task in tasks]
         )
         # Whatever the answer says is in the store before it is said, and it says nothing newer.
         await self._desk.deck.journal.durable()
@@ -100,11 +100,11 @@ class JobEndpoint(JobService):
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
-        return await self._once_durable(shown_job(self._desk, self._find(request.job)))
+        return await self._once_durable(job_message(self._desk, self._find(request.job)))
 
     async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
         limit = page_size(request.limit, PAGE_MAX)
-        task = calling_task()
+        task = current_task()
         within = f"{task.job}/" if task is not None else ""
         # Ids sort by birth: the newest first, and a page goes on below the last id of the page before. Those of one
         # millisecond are in the order of their ids, not of their arrival.
@@ -119,7 +119,7 @@ class JobEndpoint(JobService):
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
         return await self._once_durable(
-            pb.ListResponse(jobs=[shown_job(self._desk, job) for job in found[:limit]], next=more)
+            pb.ListResponse(jobs=[job_message(self._desk, job) for job in found[:limit]], next=more)
         )
 
     async def tasks(self, request: pb.TasksRequest, ctx: object) -> pb.TasksResponse:
@@ -131,7 +131,9 @@ class JobEndpoint(JobService):
         ]
         return await self._once_durable(
             pb.TasksResponse(
-                tasks=[shown_task(self._desk, task) for task in wanted[: page_size(request.limit, PAGE_MAX)]]
+                tasks=[
+                    task_message(self._desk, task) for task in wanted[: page_size(request.limit, PAGE_MAX)]
+                ]
             )
         )
 
@@ -141,7 +143,7 @@ class JobEndpoint(JobService):
         # Ended ones are in the store alone, and it has all of them once it has caught up.
         await self._desk.deck.journal.durable()
         found = await attempts_of(self._desk.store, job.id, request.task)
-        return pb.AttemptsResponse(attempts=[shown_attempt(self._desk, job, attempt) for attempt in found])
+        return pb.AttemptsResponse(attempts=[attempt_message(self._desk, job, attempt) for attempt in found])
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
         async with self._desk.audit.entry(caller().name, "Cancel", request.job) as entry:
@@ -177,10 +179,11 @@ class JobEndpoint(JobService):
                     tasks = watcher.take()
 
     def _change(self, job_id: JobId, tasks: Sequence[int]) -> pb.JobChange:
-        job = find(self._desk.deck, job_id)
+        job = get_job(self._desk.deck, job_id)
         known = self._book.tasks[job.id]
         return pb.JobChange(
-            job=shown_job(self._desk, job), tasks=[shown_task(self._desk, known[index]) for index in tasks]
+            job=job_message(self._desk, job),
+            tasks=[task_message(self._desk, known[index]) for index in tasks],
         )
 
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
@@ -212,8 +215,8 @@ class JobEndpoint(JobService):
 
     def _find(self, text: str) -> Job:
         """By id or by name, if whoever asks may know of it."""
-        job = find(self._desk.deck, text)
-        check_reach(job.spec.name)
+        job = get_job(self._desk.deck, text)
+        check_in_subtree(job.spec.name)
         return job
 
     async def _once_durable(self, answer: Answer) -> Answer:

@@ -6,12 +6,12 @@ from neorion.iris.model import wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt, Job, Outcome, Task
 from neorion.iris.model.spec import Command
-from neorion.iris.serve.authorization import owns
+from neorion.iris.serve.authorization import is_owner
 from neorion.iris.serve.services import ControllerServices
 
 
-def shown_job(desk: ControllerServices, job: Job) -> pb.Job:
-    own = owns(job.spec.name)
+def job_message(desk: ControllerServices, job: Job) -> pb.Job:
+    own = is_owner(job.spec.name)
     return pb.Job(
         id=job.id,
         name=job.spec.name,
@@ -29,7 +29,7 @@ def shown_job(desk: ControllerServices, job: Job) -> pb.Job:
     )
 
 
-def shown_task(desk: ControllerServices, task: Task) -> pb.Task:
+def task_message(desk: ControllerServices, task: Task) -> pb.Task:
     book = desk.deck.book
     attempt = book.attempts.get(task.attempt)
     stuck = desk.reports.stuck(task.job) if attempt is not None else None
@@ -46,12 +46,12 @@ def shown_task(desk: ControllerServices, task: Task) -> pb.Task:
         losses=task.losses,
         worker=attempt.worker if attempt else "",
         since_ms=wire.ms(task.since),
-        ending=_shown_ending(ending, own=owns(book.jobs[task.job].spec.name)),
+        ending=_shown_ending(ending, own=is_owner(book.jobs[task.job].spec.name)),
         usage=wire.usage_message(desk.reports.usage(attempt)) if attempt else None,
     )
 
 
-def shown_attempt(desk: ControllerServices, job: Job, attempt: Attempt) -> pb.Attempt:
+def attempt_message(desk: ControllerServices, job: Job, attempt: Attempt) -> pb.Attempt:
     return pb.Attempt(
         id=attempt.id,
         number=attempt.number,
@@ -60,7 +60,7 @@ def shown_attempt(desk: ControllerServices, job: Job, attempt: Attempt) -> pb.At
         assigned_ms=wire.ms(attempt.assigned),
         started_ms=wire.ms(attempt.started),
         ended_ms=wire.ms(attempt.ended),
-        ending=_shown_ending(attempt.ending, own=owns(job.spec.name)),
+        ending=_shown_ending(attempt.ending, own=is_owner(job.spec.name)),
         usage=wire.usage_message(desk.reports.usage(attempt)),
     )
 

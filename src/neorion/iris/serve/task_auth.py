@@ -38,15 +38,15 @@ class TaskTokenAuthenticator:
         return TaskCaller(name.user, frozenset({TASK}), attempt=attempt.id, job=name)
 
 
-def calling_task() -> TaskCaller | None:
+def current_task() -> TaskCaller | None:
     """The task that called the handler that asks, if it was one."""
     who = caller()
     return who if isinstance(who, TaskCaller) else None
 
 
-def check_reach(name: JobName) -> None:
+def check_in_subtree(name: JobName) -> None:
     """A task that calls reaches its own job and the jobs below it."""
-    who = calling_task()
+    who = current_task()
     if who is not None and name != who.job and not name.startswith(f"{who.job}/"):
         raise Denied(
             "iris.not_kin",
@@ -55,10 +55,10 @@ def check_reach(name: JobName) -> None:
         )
 
 
-def check_child(name: JobName) -> None:
+def check_is_child(name: JobName) -> None:
     """A task that submits, submits below its own job."""
-    check_reach(name)
-    who = calling_task()
+    check_in_subtree(name)
+    who = current_task()
     if who is not None and name == who.job:
         raise Denied(
             "iris.own_name",

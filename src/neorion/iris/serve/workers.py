@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
-from neorion.iris.serve.authorization import check_speaks_for, joining
+from neorion.iris.serve.authorization import check_is_worker, joining_worker_id
 from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
@@ -23,7 +23,7 @@ class WorkerEndpoint(WorkerService):
 
     async def join(self, request: pb.JoinRequest, ctx: object) -> pb.JoinResponse:
         async with self._desk.audit.entry(caller().name, "Join", request.host) as entry:
-            known = joining(self._book, request)
+            known = joining_worker_id(self._book, request)
             worker = self._desk.reports.join(request, known)
             if worker.id == known:
                 # It was connected before: nothing has changed.
@@ -46,7 +46,7 @@ class WorkerEndpoint(WorkerService):
         )
 
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
-        check_speaks_for(request.worker)
+        check_is_worker(request.worker)
         worker = WorkerId(request.worker)
         if worker not in self._book.workers:
             raise NotFound(
@@ -56,7 +56,7 @@ class WorkerEndpoint(WorkerService):
             yield batch
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
-        check_speaks_for(request.worker)
+        check_is_worker(request.worker)
         # Logs first: when a job has ended, what it wrote is all there.
         for seen in request.seen:
             if seen.log is not None:
@@ -70,7 +70,7 @@ class WorkerEndpoint(WorkerService):
         return pb.ReportResponse(forget=unknown)
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
-        check_speaks_for(request.worker)
+        check_is_worker(request.worker)
         if len(request.chunks) > CHUNKS_MAX:
             raise Invalid(
                 "iris.log_chunks",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from neorion.iris.adapters.platforms.fault_injection import FaultInjector, FaultProfile
-from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster, SliceWatch, at_most
+from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster, SliceWatch, wait_at_most
 from neorion.iris.model import SliceId, SliceState
 from neorion.iris.ports import SliceRequest, SliceStatus
 from neorion.keel.base import Duration, Invalid, NotFound, is_name
@@ -139,7 +139,7 @@ class MemoryPlatform:
             if (seen := listener.next()) is not None:
                 yield seen
             elif (span := self._until_due()) is not None:
-                await at_most(self._clock, span, listener.woken)
+                await wait_at_most(self._clock, span, listener.woken)
             else:
                 await listener.woken()
 

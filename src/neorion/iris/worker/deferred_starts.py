@@ -12,9 +12,9 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 # Want of room is no reason to lose touch, and none to fail a task: another end makes some.
-NO_ROOM: Final = ("runtime.disk", "iris.worker_disk")
+DISK_FULL_CODES: Final = ("runtime.disk", "iris.worker_disk")
 # By then what makes room by itself has mostly ended, and another worker may have some.
-ROOM_WITHIN: Final = Duration.of(minutes=5)
+DISK_WAIT_MAX: Final = Duration.of(minutes=5)
 
 
 class DeferredStarts:
@@ -38,8 +38,8 @@ class DeferredStarts:
     def put(self, start: pb.Start, since: float | None, error: Retry, worker: str) -> AttemptStatus | None:
         """What the controller is to hear of it: that it waits, once, or that it has waited long enough."""
         attempt, now = AttemptId(start.attempt), self._clock.monotonic()
-        if since is not None and now - since >= ROOM_WITHIN.seconds:
-            why = f"{error.sentence.rstrip('.')} on {worker}, and none came within {ROOM_WITHIN}."
+        if since is not None and now - since >= DISK_WAIT_MAX.seconds:
+            why = f"{error.sentence.rstrip('.')} on {worker}, and none came within {DISK_WAIT_MAX}."
             return AttemptStatus(attempt, Phase.ENDED, AttemptExit(ExitKind.NO_ROOM, message=why))
         self._orders[attempt] = (start, now if since is None else since)
         if since is not None:

@@ -11,7 +11,7 @@ from neorion.keel.clock import Clock
 
 EVERY = Duration.of(seconds=5)
 # A look goes through every process of the machine: of the time, it may take one part in so many.
-PARTS = 100
+OVERHEAD_SHARE = 100
 
 
 class UsageMonitor:
@@ -31,7 +31,7 @@ class UsageMonitor:
             await self._clock.sleep(wait)
             began = self._clock.monotonic()
             stats = await self._runtime.stats()
-            wait = max(EVERY, Duration.of(seconds=self._clock.monotonic() - began) * PARTS)
+            wait = max(EVERY, Duration.of(seconds=self._clock.monotonic() - began) * OVERHEAD_SHARE)
             self._take(stats, began)
 
     def news(self) -> pb.Look | None:

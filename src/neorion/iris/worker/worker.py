@@ -15,7 +15,7 @@ from neorion.iris.model.spec import FunctionCall
 from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptStatus, ExitKind, Phase, Runtime
 from neorion.iris.worker import blob_transfer
 from neorion.iris.worker.blob_cache import BlobCache
-from neorion.iris.worker.deferred_starts import NO_ROOM, DeferredStarts
+from neorion.iris.worker.deferred_starts import DISK_FULL_CODES, DeferredStarts
 from neorion.iris.worker.history import AttemptHistory
 from neorion.iris.worker.identity import Identity, read_text, write_text
 from neorion.iris.worker.log_shipper import LogShipper
@@ -322,7 +322,7 @@ class WorkerDaemon:
             else:
                 await self._runtime.start(order)
         except Retry as error:
-            if error.code not in NO_ROOM:
+            if error.code not in DISK_FULL_CODES:
                 raise
             if seen := self._unbegun.put(start, since, error, self.id):
                 self._hear([seen])

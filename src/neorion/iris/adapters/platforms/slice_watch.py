@@ -70,7 +70,7 @@ class SliceBroadcaster:
             listener.close()
 
 
-async def at_most(clock: Clock, span: Duration, wait: Callable[[], Awaitable[None]]) -> bool:
+async def wait_at_most(clock: Clock, span: Duration, wait: Callable[[], Awaitable[None]]) -> bool:
     """Whether `wait` came to its end before the time was up."""
     ended = False
     async with anyio.create_task_group() as group:

@@ -99,12 +99,12 @@ def _detached(out: Output, wanted: "LocalClusterOptions") -> None:
     from neorion.iris.cli.options import DEFAULT_CONTROLLER  # noqa: PLC0415 -- as above
     from neorion.iris.cli.session import ask  # noqa: PLC0415 -- as above
     from neorion.iris.cli.status_table import first_worker  # noqa: PLC0415 -- as above
-    from neorion.iris.client.endpoint import own_home  # noqa: PLC0415 -- as above
+    from neorion.iris.client.endpoint import local_cluster_endpoint  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
 
     clock = SystemClock()
     started = anyio.run(local_cluster.start, wanted, clock)
-    home = own_home(started.address, out.env)
+    home = local_cluster_endpoint(started.address, out.env)
     try:
         trouble = ask(out, started.address, lambda client: first_worker(client, clock), home)
     except KeyboardInterrupt:

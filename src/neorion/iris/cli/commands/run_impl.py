@@ -18,7 +18,7 @@ from neorion.iris.cli.log_format import Show, shown
 from neorion.iris.client import AsyncIrisClient, Options
 from neorion.iris.client.blob_transfer import PART_BYTES
 from neorion.iris.client.bundle import Bundle, bundle
-from neorion.iris.client.job_names import made_name
+from neorion.iris.client.job_names import generate_job_name
 from neorion.iris.client.options import BlobPayload, spec_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid, NotFound
@@ -158,7 +158,9 @@ def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: RunOptions) -
         options["preemption_retries"] = wanted["preemption_retries"]
     spec = spec_of(
         command,
-        client.path(wanted["name"] or made_name(Path(command[0]).name, SystemIds(), wanted["key"] or "")),
+        client.path(
+            wanted["name"] or generate_job_name(Path(command[0]).name, SystemIds(), wanted["key"] or "")
+        ),
         options,
         BlobPayload(),
     )

@@ -20,7 +20,7 @@ from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.adapters.platforms.kubernetes.record import Record
 from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
 from neorion.iris.adapters.platforms.kubernetes.steps import Fail, Wait, accepted, describe, next_steps
-from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster, at_most
+from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster, wait_at_most
 from neorion.iris.model import SliceId, SliceState
 from neorion.iris.ports import SliceRequest, SliceStatus
 from neorion.keel.base import Conflict, Duration, Error, Invalid, NotFound, Retry, is_name
@@ -75,7 +75,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         verdict = self._verdicts.setdefault(name, _Verdict())
         try:
             await self._applier.order(order)
-            await at_most(self._clock, self._settings.judgement, verdict.wait)
+            await wait_at_most(self._clock, self._settings.judgement, verdict.wait)
         finally:
             self._verdicts.pop(name, None)
         if verdict.error is not None:

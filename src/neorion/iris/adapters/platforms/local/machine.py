@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neorion.iris.model import Resources, SliceId
-from neorion.iris.ports import MACHINE_MARK, SliceRequest
+from neorion.iris.ports import MACHINE_ENV, SliceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LocalMachine:
     @property
     def mark(self) -> tuple[str, str]:
         """The variable of this machine and of no other on this computer, whoever made it."""
-        return MACHINE_MARK, str(self.folder)
+        return MACHINE_ENV, str(self.folder)
 
     @property
     def log(self) -> Path:

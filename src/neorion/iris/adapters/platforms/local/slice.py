@@ -16,7 +16,7 @@ from neorion.iris.adapters.platforms.local.machine import Launch, LocalMachine, 
 from neorion.iris.adapters.platforms.local.pidfd import GatedProcess, PidfdProcess, spawn
 from neorion.iris.adapters.platforms.local.process_tree import end_tree, members
 from neorion.iris.adapters.platforms.local.slice_store import LocalSliceRecord, SliceStore
-from neorion.iris.adapters.platforms.slice_watch import at_most
+from neorion.iris.adapters.platforms.slice_watch import wait_at_most
 from neorion.iris.model import SliceState
 from neorion.iris.ports import SliceStatus
 from neorion.keel.base import Duration
@@ -148,7 +148,7 @@ class LocalSlice:
         process = self._processes.get(machine.host)
         how = await process.ended() if process is not None else "ended while nobody watched"
         # The first loss tells the story; what follows from it would only cover it up.
-        failure = self._record.failure or f"{machine.host} {how}.{_last_words(machine)}"
+        failure = self._record.failure or f"{machine.host} {how}.{_last_log_line(machine)}"
         log.warning("lost a machine", host=machine.host, how=how)
         self._note(replace(self._record, failure=failure))
 
@@ -163,7 +163,7 @@ class LocalSlice:
         known = [await run_sync(members, machine, birth) for machine, birth in born]
         for process in self._processes.values():
             process.signal(signal.SIGTERM)
-        await at_most(self._ground.clock, self._ground.grace, self._all_ended)
+        await wait_at_most(self._ground.clock, self._ground.grace, self._all_ended)
         # Also after workers that ended in time: what they left behind is of the slice too.
         for (machine, birth), family in zip(born, known, strict=True):
             await run_sync(end_tree, machine, birth, family)
@@ -190,7 +190,7 @@ class LocalSlice:
         self._ground.tell(self.seen())
 
 
-def _last_words(machine: LocalMachine) -> str:
+def _last_log_line(machine: LocalMachine) -> str:
     try:
         with machine.log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_WORDS_BYTES))

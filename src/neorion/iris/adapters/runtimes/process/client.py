@@ -20,7 +20,7 @@ from neorion.iris.adapters.runtimes.process.protocol import (
     StatusUpdate,
 )
 from neorion.iris.adapters.runtimes.process.socket_path import short_name
-from neorion.iris.ports import MACHINE_MARK
+from neorion.iris.ports import MACHINE_ENV
 from neorion.keel.base import Conflict, Retry, Terminal
 from neorion.keel.telemetry import logger
 
@@ -33,7 +33,7 @@ LAUNCH_S_MAX = 60
 OWN_LOG_BYTES_MAX = 1 << 20
 _MODULE = "neorion.iris.adapters.runtimes.process.forkserver"
 # How the interpreter finds itself, and whose it is; nothing else of the worker's environment reaches the fork server.
-_PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH", MACHINE_MARK)
+_PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH", MACHINE_ENV)
 _READ_BYTES = 1 << 18
 
 

@@ -53,7 +53,7 @@ def trim(path: str, most: int = LOG_BYTES_MAX) -> None:
         end = status.st_size - most // 2
         mark = f"\n[{end} bytes dropped: the log passed {most} bytes]\n".encode()
         try:
-            syscalls.punch(file.fileno(), end - len(mark))
+            syscalls.punch_hole(file.fileno(), end - len(mark))
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
                 raise

@@ -48,13 +48,13 @@ def boottime_ns() -> int:
     return _clock_ns(_BOOTTIME)
 
 
-def die_with_parent(parent: int) -> None:
+def set_pdeathsig(parent: int) -> None:
     """Asks the kernel to kill this process when its parent ends, which may already have happened."""
     if _prctl(_PR_SET_PDEATHSIG, _SIGKILL) or os.getppid() != parent:
         os.kill(os.getpid(), _SIGKILL)
 
 
-def adopt_orphans() -> None:
+def set_child_subreaper() -> None:
     """Descendants whose parents end become children of this process, not of init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -86,7 +86,7 @@ class EnvBlock:
         _environ.value = ctypes.addressof(self._pointers)
 
 
-def punch(fd: int, length: int) -> None:
+def punch_hole(fd: int, length: int) -> None:
     """Gives the first bytes of a file back to the disk; they read as zeros, and all others keep their offsets."""
     _checked(_LIBC.fallocate(fd, _FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, length))
 

@@ -22,12 +22,12 @@ def heed_all_signals() -> None:
 
 def main() -> int:
     heed_all_signals()
-    register, os.register_at_fork = os.register_at_fork, at_fork.hold
+    register, os.register_at_fork = os.register_at_fork, at_fork.capture
     # Everything that tasks find loaded is loaded here.
-    from neorion.iris.adapters.runtimes.process.forkserver.daemonize import bear  # noqa: PLC0415 -- not before the line above
+    from neorion.iris.adapters.runtimes.process.forkserver.daemonize import daemonize  # noqa: PLC0415 -- not before the line above
 
     os.register_at_fork = register
-    return bear(Path(sys.argv[1]))
+    return daemonize(Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from collections.abc import Callable
 _held: list[dict[str, Callable[[], object]]] = []
 
 
-def hold(**hooks: Callable[[], object]) -> None:
+def capture(**hooks: Callable[[], object]) -> None:
     """In the place of `os.register_at_fork` while the fork server loads what tasks find loaded."""
     _held.append(hooks)
 
 
-def give() -> None:
+def install() -> None:
     """In a child, before it runs anything of its task."""
     for hooks in _held:
         os.register_at_fork(**hooks)

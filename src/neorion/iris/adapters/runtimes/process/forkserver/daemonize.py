@@ -12,7 +12,7 @@ from types import ModuleType
 
 from neorion.iris.adapters.runtimes.process import cgroups, environ, syscalls
 from neorion.iris.adapters.runtimes.process.forkserver.server import ForkServer
-from neorion.iris.adapters.runtimes.process.forkserver.supervisor import SharedLease, guard
+from neorion.iris.adapters.runtimes.process.forkserver.supervisor import SharedLease, supervise
 from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout
 from neorion.iris.adapters.runtimes.process.task.main import ForkServerInfo
 from neorion.keel.telemetry.log import FIELDS
@@ -21,7 +21,7 @@ from neorion.keel.telemetry.log import FIELDS
 UMASK = 0o022
 
 
-def bear(root: Path) -> int:
+def daemonize(root: Path) -> int:
     """Returns when the fork server listens, with the exit code for whoever waits for that."""
     files = RuntimeLayout(root)
     files.make()
@@ -31,35 +31,35 @@ def bear(root: Path) -> int:
         return 0 if os.read(listening, 1) else 1
     os.close(listening)
     os.setsid()
-    _guardian(files, ready)
+    _run_supervisor(files, ready)
     return 0
 
 
-def _guardian(files: RuntimeLayout, ready: int) -> None:
+def _run_supervisor(files: RuntimeLayout, ready: int) -> None:
     lock = os.open(files.lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # Held by an earlier guardian until nothing of its tasks is left: whatever is told to be lost is gone by then.
     fcntl.flock(lock, fcntl.LOCK_EX)
-    _log_plainly()
+    _setup_logging()
     groups = cgroups.find()
     lease = SharedLease()
-    syscalls.adopt_orphans()
+    syscalls.set_child_subreaper()
     guardian = os.getpid()
     server = os.fork()
     if server:
         os.close(ready)
         # Whoever ends a service asks all its processes; this one goes last.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        guard(server, lease)
+        supervise(server, lease)
         if groups is not None:
             groups.sweep()
         return
-    syscalls.die_with_parent(guardian)
+    syscalls.set_pdeathsig(guardian)
     lease.hide_from_children()
     _serve(ForkServerInfo(os.getpid(), files, groups), lease, ready)
 
 
 def _serve(host: ForkServerInfo, lease: SharedLease, ready: int) -> None:
-    syscalls.adopt_orphans()
+    syscalls.set_child_subreaper()
     # What every child is to inherit is set once, here.
     os.chdir("/")
     os.umask(UMASK)
@@ -80,7 +80,7 @@ def _serve(host: ForkServerInfo, lease: SharedLease, ready: int) -> None:
     server.run()
 
 
-def _log_plainly() -> None:
+def _setup_logging() -> None:
     """To the fork server's own file, and only what it says itself: tasks find logging as Python leaves it."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s %(message)s"))

@@ -20,7 +20,7 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 # What survives SIGKILL for so long hangs in the kernel; the attempts that wait for its burial are told to have ended.
-BURIAL_NS = 5_000_000_000
+REAP_TIMEOUT_NS = 5_000_000_000
 
 
 class ProcessTable:
@@ -57,11 +57,11 @@ class ProcessTable:
         for attempt, job in jobs.items():
             self._pools.make_way(job)
             try:
-                if (job.pool and not job.argv) or spawn.spawns(job):
+                if (job.pool and not job.argv) or spawn.can_spawn(job):
                     self._start_at_once(attempt, job)
                 else:
                     attempt.group = self._groups.take(job.asked) if self._groups and job.limited else ""
-                    forks.append((attempt, spawn.ready(job, self._host, attempt.group)))
+                    forks.append((attempt, spawn.prepare(job, self._host, attempt.group)))
             except TaskStartError as refusal:
                 failed[attempt] = refusal
             except OSError as error:
@@ -95,12 +95,12 @@ class ProcessTable:
 
     def bury(self) -> list[tuple[AttemptProcess, ExitStatus]]:
         """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
-        for pid, ending in _dead():
+        for pid, ending in _wait_all():
             self._spawned.pop(pid, None)
             main = self._mains.pop(pid, None)
             attempt = self._end_of_pool(main) if isinstance(main, WarmProcess) else main
             if attempt is not None:
-                self._ending[attempt] = (self._with_memory(attempt, ending), boottime_ns() + BURIAL_NS)
+                self._ending[attempt] = (self._with_memory(attempt, ending), boottime_ns() + REAP_TIMEOUT_NS)
         if self._ending:
             self._clear()
         ended, self._ended = self._ended, []
@@ -207,7 +207,7 @@ class ProcessTable:
             self._remove(attempt.group)
             self._ended.append((attempt, ending))
         if self._ending:
-            self._loop.after(BURIAL_NS, lambda: None)
+            self._loop.after(REAP_TIMEOUT_NS, lambda: None)
 
     def _remove(self, group: str) -> None:
         if group and self._groups is not None:
@@ -226,7 +226,7 @@ class ProcessTable:
         return process is not None and (process.session in self._spawned or procfs.owner(pid) in running)
 
 
-def _dead() -> Iterator[tuple[int, ExitStatus]]:
+def _wait_all() -> Iterator[tuple[int, ExitStatus]]:
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG)

@@ -57,7 +57,7 @@ _TIMED_OUT = ExitInfo(ExitKind.TIMED_OUT, 0, "It ran for longer than its limit."
 _BUILT_TOO_LONG = ExitInfo(ExitKind.NOT_STARTED, 0, "Its environment was not built within 30 minutes.")
 _STOPPED = ExitInfo(ExitKind.STOPPED)
 _VANISHED = ExitInfo(ExitKind.LOST, 0, "The fork server ended while it ran.")
-_TORN = ExitInfo(ExitKind.LOST, 0, "Its result did not survive the end of the machine.")
+_RESULT_LOST = ExitInfo(ExitKind.LOST, 0, "Its result did not survive the end of the machine.")
 
 
 class ForkServer:
@@ -127,7 +127,7 @@ class ForkServer:
             attempt = self._attempts[name] = AttemptProcess(name)
             ended = ends.get(name, _VANISHED)
             if ended.result and not self._whole(name):
-                ended = _TORN
+                ended = _RESULT_LOST
             attempt.end(ended)
             if ends.get(name) != ended:
                 self._journal.append(name, ended, durable=True)

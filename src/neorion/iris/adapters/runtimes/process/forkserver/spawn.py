@@ -23,7 +23,7 @@ def open_log(place: AttemptDir) -> int:
     return os.open(place.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def spawns(job: StartRequest) -> bool:
+def can_spawn(job: StartRequest) -> bool:
     """A bare program needs no copy of this interpreter: a third of the work of a fork."""
     return bool(job.argv) and not job.prepares and not job.limited
 
@@ -51,11 +51,11 @@ def spawn(job: StartRequest, host: ForkServerInfo, log: int) -> int:
     return pid
 
 
-def ready(job: StartRequest, host: ForkServerInfo, group: str) -> PreparedTask:
+def prepare(job: StartRequest, host: ForkServerInfo, group: str) -> PreparedTask:
     """Makes everything that the attempt's process will find; `group` is what it joins."""
     place = host.files.attempt(job.attempt)
     found = environ.variables(job, place.work)
-    function = b"" if job.argv else _small(job.function)
+    function = b"" if job.argv else _read_small(job.function)
     log = open_log(place)
     one = PreparedTask(job, place, found, EnvBlock(found), function, group, log)
     if not job.prepares:
@@ -69,7 +69,7 @@ def ready(job: StartRequest, host: ForkServerInfo, group: str) -> PreparedTask:
 
 
 @lru_cache(maxsize=8)
-def _small(path: str) -> bytes:
+def _read_small(path: str) -> bytes:
     """What the tasks of a job have in common, read once for all: the file never changes, because it is named by its content.
 
     Nothing where there is much of it, or where it cannot be read: then each task sees for itself.

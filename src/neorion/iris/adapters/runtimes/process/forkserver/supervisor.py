@@ -43,7 +43,7 @@ class SharedLease:
         return self.left_ns == 0
 
 
-def guard(server: int, lease: SharedLease) -> None:
+def supervise(server: int, lease: SharedLease) -> None:
     """Returns when the fork server and everything below it is gone."""
     handle = os.pidfd_open(server)
     poll = select.poll()

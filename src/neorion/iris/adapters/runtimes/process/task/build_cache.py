@@ -17,7 +17,7 @@ def key_of(*wanted: Sequence[str]) -> str:
 
 
 @contextmanager
-def alone(made: Path) -> Generator[None]:
+def exclusive(made: Path) -> Generator[None]:
     """Others who would make the same wait. The kernel lets go when the holder dies, so a killed build never blocks the next."""
     with made.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -66,8 +66,8 @@ def run_attempt(one: PreparedTask, host: ForkServerInfo) -> NoReturn:
     """A process for one attempt."""
     code = NOT_RUNNABLE
     try:
-        _enter(host, one.log, one.begun)
-        code = _task(one, host)
+        _detach_from_server(host, one.log, one.begun)
+        code = _run_task(one, host)
     except TaskStartError as refusal:
         _refuse(one.place, refusal)
     except BaseException:  # noqa: BLE001 -- the last line of defence of a process that must end here
@@ -80,11 +80,11 @@ def run_attempt(one: PreparedTask, host: ForkServerInfo) -> NoReturn:
 def run_pool(host: ForkServerInfo, group: str, line: socket, log: int) -> NoReturn:
     """A process for one attempt after the other. All of them share its directory, its modules and what they leave behind."""
     try:
-        _enter(host, log, line.fileno())
+        _detach_from_server(host, log, line.fileno())
         home = f"{host.files.pools}/{group}"
         os.mkdir(home)
         os.chdir(home)
-        at_fork.give()
+        at_fork.install()
         codec = jobs()
         pool = _WarmTaskLoop(host, group, home, line)
         while data := line.recv(_READ_BYTES):
@@ -93,7 +93,7 @@ def run_pool(host: ForkServerInfo, group: str, line: socket, log: int) -> NoRetu
     except BaseException:  # noqa: BLE001 -- as above
         traceback.print_exc()
     finally:
-        _wind_up()
+        _run_exit_handlers()
         os._exit(NOT_RUNNABLE)
 
 
@@ -140,10 +140,10 @@ class _WarmTaskLoop:
         self._ready = True
 
 
-def _enter(host: ForkServerInfo, log: int, keep: int) -> None:
+def _detach_from_server(host: ForkServerInfo, log: int, keep: int) -> None:
     """Leaves everything of the fork server behind: its session, its signal handlers, its files."""
-    syscalls.die_with_parent(host.pid)
-    syscalls.adopt_orphans()
+    syscalls.set_pdeathsig(host.pid)
+    syscalls.set_child_subreaper()
     os.setsid()
     signal.set_wakeup_fd(-1)
     syscalls.reset_signal(_SIGCHLD)
@@ -153,7 +153,7 @@ def _enter(host: ForkServerInfo, log: int, keep: int) -> None:
     os.closerange(max(keep + 1, 3), _FDS_MAX)
 
 
-def _task(one: PreparedTask, host: ForkServerInfo) -> int:
+def _run_task(one: PreparedTask, host: ForkServerInfo) -> int:
     job, place, found, variables = one.job, one.place, one.found, one.variables
     built: Built | None = None
     try:
@@ -174,9 +174,9 @@ def _task(one: PreparedTask, host: ForkServerInfo) -> int:
     if path:
         _execute(path, job.argv, found)
     variables.put()
-    at_fork.give()
+    at_fork.install()
     code = _call(job, place, lambda: _function(one))
-    _wind_up()
+    _run_exit_handlers()
     return code
 
 
@@ -252,7 +252,7 @@ def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[...,
         code = _exit_code(ending)
         error = ending if code else None
     except BaseException as raised:  # noqa: BLE001 -- all of them are the caller's to see
-        raised.__traceback__ = _from_the_users_own(raised.__traceback__)
+        raised.__traceback__ = _strip_runner_frames(raised.__traceback__)
         traceback.print_exception(raised)
         code, error = 1, raised
     flush = result_file.worth_flushing(began)
@@ -268,7 +268,7 @@ def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[...,
     return code
 
 
-def _from_the_users_own(raised: TracebackType | None) -> TracebackType | None:
+def _strip_runner_frames(raised: TracebackType | None) -> TracebackType | None:
     """All of it where nothing of the user's own ran, as when the function could not be called."""
     found = raised
     while found is not None and found.tb_frame.f_globals.get("__name__") in _CALLERS:
@@ -301,7 +301,7 @@ def _refuse(place: AttemptDir, refusal: TaskStartError) -> None:
         file.write(msgspec.msgpack.encode((refusal.code, refusal.sentence)))
 
 
-def _wind_up() -> None:
+def _run_exit_handlers() -> None:
     """The end of an interpreter, without its cost: threads are joined, exit handlers run, output is flushed."""
     if threading.active_count() > 1:
         threading._shutdown()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- as multiprocessing ends its processes

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from neorion.iris.adapters.runtimes.process.task.build_cache import alone, key_of
+from neorion.iris.adapters.runtimes.process.task.build_cache import exclusive, key_of
 from neorion.keel.base import Invalid
 
 
@@ -15,7 +15,7 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
     done = cache / key_of(wanted)
     if done.is_dir():
         return done
-    with alone(done):
+    with exclusive(done):
         if done.is_dir():
             return done
         unfinished = done.with_suffix(".unfinished")

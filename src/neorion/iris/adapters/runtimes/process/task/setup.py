@@ -10,7 +10,7 @@ from neorion.iris.adapters.runtimes.process import environ, virtualenv
 from neorion.iris.adapters.runtimes.process.environ import Built
 from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout
 from neorion.iris.adapters.runtimes.process.protocol import StartRequest
-from neorion.iris.adapters.runtimes.process.task.build_cache import alone, key_of
+from neorion.iris.adapters.runtimes.process.task.build_cache import exclusive, key_of
 from neorion.iris.adapters.runtimes.process.task.bundle import unpack
 from neorion.iris.adapters.runtimes.process.task.packages import installed
 from neorion.keel.base import Invalid
@@ -59,7 +59,7 @@ def _set_up_first(kept: Path, python: Path, set_up: Callable[[], None]) -> None:
     kept.mkdir(parents=True, exist_ok=True)
     done = kept.with_suffix(".done")
     if not done.exists():
-        with alone(kept):
+        with exclusive(kept):
             if not done.exists():
                 virtualenv.create(python)
                 set_up()
