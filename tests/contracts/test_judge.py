@@ -10,7 +10,7 @@ import pytest
 from neorion.keel.base import NotFound
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.policy_engine import InlinePolicyEngine, SubprocessPolicyEngine
-from neorion.navarch.decide.policy import NodeHistory, Policy, Rule, situation
+from neorion.navarch.decide.policy import NodeHistory, Policy, Rule, policy_input
 from neorion.navarch.model import EventKind, Health, HealthEvent
 from neorion.navarch.ports import PolicyEngine
 from neorion.navarch.testing import NOW, node
@@ -24,7 +24,7 @@ POLICIES = {
 
 
 def seen(code: int) -> dict[str, Any]:
-    return situation(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), NodeHistory(), NOW)
+    return policy_input(HealthEvent(NOW, EventKind.XID, gpu=0, xid=code), node(), NodeHistory(), NOW)
 
 
 @pytest.fixture(params=["inline", "process"])
@@ -109,6 +109,6 @@ async def test_a_situation_may_leave_out_what_the_policy_does_not_see(judge: Pol
     assert judge.sees("default") >= {"event", "history"}
     assert judge.sees("strict") == frozenset()
     for policy in POLICIES:
-        short = situation(event, node(), NodeHistory(), NOW, judge.sees(policy))
-        whole = situation(event, node(), NodeHistory(), NOW)
+        short = policy_input(event, node(), NodeHistory(), NOW, judge.sees(policy))
+        whole = policy_input(event, node(), NodeHistory(), NOW)
         assert await judge.judge(policy, [short]) == await judge.judge(policy, [whole])

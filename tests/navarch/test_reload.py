@@ -13,7 +13,7 @@ from neorion.keel.rpc import http_transport
 from neorion.keel.run.process import only_error
 from neorion.navarch.app.reload import ConfigSource, Reloader
 from neorion.navarch.app.server import RunningControlPlane, serving
-from neorion.navarch.decide.policy import NodeHistory, situation
+from neorion.navarch.decide.policy import NodeHistory, policy_input
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import node
 from tests.navarch.processes import Fleet
@@ -60,7 +60,7 @@ async def test_a_changed_policy_judges_from_then_on(tmp_path: Path):
     async with reloading(tmp_path) as (running, reloader):
         judge = running.plane.fleet.deck.world.judge
         event = HealthEvent(Instant(1), EventKind.THERMAL)
-        seen = situation(event, node(), NodeHistory(), Instant(1))
+        seen = policy_input(event, node(), NodeHistory(), Instant(1))
         assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["first"]
         write(tmp_path, rule="second")
         assert await reloader.reload() == ["policy policy.yaml"]

@@ -9,7 +9,7 @@ import pytest
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.sim import SimulationLimits, World, explore
-from neorion.navarch.app.simulation.runner import play
+from neorion.navarch.app.simulation.runner import run
 from neorion.navarch.controllers.agent_reports import AgentReports
 from neorion.navarch.controllers.garbage_collection import GarbageCollector
 from neorion.navarch.controllers.provisioning import Provisioner
@@ -33,7 +33,7 @@ def terminate_first(patch: pytest.MonkeyPatch) -> None:
     def no_room(*_: object) -> bool:
         return False
 
-    patch.setattr(repair, "has_room", no_room)
+    patch.setattr(repair, "can_surge", no_room)
 
 
 def unbounded_budget(patch: pytest.MonkeyPatch) -> None:
@@ -84,12 +84,12 @@ def no_sweep(patch: pytest.MonkeyPatch) -> None:
 
 def silent_holds(patch: pytest.MonkeyPatch) -> None:
     """Waits, and says nothing."""
-    original = repair.begin
+    original = repair.admit_waiting
 
     def quietly(*args: Any) -> Iterator[Any]:
         return (one for one in original(*args) if not isinstance(one, Hold))
 
-    patch.setattr(repair, "begin", quietly)
+    patch.setattr(repair, "admit_waiting", quietly)
 
 
 def writes_every_heartbeat(patch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_planted_mistake_is_found(plant: Plant, laws: set[str], monkeypatch: p
     plant(monkeypatch)
 
     async def a_day(world: World) -> None:
-        await play(world, small_fleet(world.chance("fleet")))
+        await run(world, small_fleet(world.chance("fleet")))
 
     failure = explore(a_day, SEEDS, limits=LIMITS, failures_max=1).first_failure
     assert failure is not None, "nobody noticed"

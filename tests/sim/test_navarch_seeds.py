@@ -4,7 +4,7 @@ import pytest
 
 from neorion.keel.base import Duration
 from neorion.keel.sim import SimulationLimits, World, explore, simulate
-from neorion.navarch.app.simulation import Scenario, play
+from neorion.navarch.app.simulation import Scenario, run
 from tests.sim.navarch_scenes import large_fleet, small_fleet
 
 LIMITS = SimulationLimits(steps=300_000)
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:R
 
 
 async def a_day(world: World) -> None:
-    await play(world, small_fleet(world.chance("fleet")))
+    await run(world, small_fleet(world.chance("fleet")))
 
 
 async def play_all(world: World, scene: Scenario) -> None:
-    await play(world, scene)
+    await run(world, scene)
 
 
 def explored(seeds: range) -> None:

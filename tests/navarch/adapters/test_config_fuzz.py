@@ -23,7 +23,7 @@ from neorion.navarch.adapters.config_file import (
 )
 from neorion.navarch.adapters.config_file.policy_tests import PolicyTestFile
 from neorion.navarch.decide import plan
-from neorion.navarch.decide.policy import compiled, judge
+from neorion.navarch.decide.policy import compiled, evaluate
 from neorion.navarch.model import PoolState, PoolView
 from neorion.navarch.testing import NOW
 from tests.navarch.adapters.test_config_file import DOCUMENT, NEWER
@@ -165,7 +165,7 @@ def decide_on(file: object) -> None:
         case PolicyTestFile():
             rules = compiled(default_policy())
             for case in file.tests:
-                case.expect.differences(judge(rules, case.situation()))
+                case.expect.differences(evaluate(rules, case.situation()))
         case _:
             raise AssertionError(file)
 

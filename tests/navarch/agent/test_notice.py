@@ -15,7 +15,7 @@ from neorion.keel.clock import SystemClock, seeded_rng
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.probes import FakeProbe
 from neorion.navarch.adapters.probes.spot_notice import SERVICES, SpotNoticeProbe
-from neorion.navarch.decide.policy import NodeHistory, compiled, judge, situation
+from neorion.navarch.decide.policy import NodeHistory, compiled, evaluate, policy_input
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.testing import NOW, node
 from tests.capacity.clouds.gate import Answer, Call, Gate, opened
@@ -147,5 +147,5 @@ async def test_what_the_machine_itself_reports_is_told_too():
 
 def test_the_default_policy_replaces_a_machine_that_is_taken_back():
     event = HealthEvent(NOW, EventKind.PREEMPTION)
-    verdict = judge(compiled(default_policy()), situation(event, node(), NodeHistory(), NOW))
+    verdict = evaluate(compiled(default_policy()), policy_input(event, node(), NodeHistory(), NOW))
     assert (verdict.rule, verdict.certain, verdict.remedy) == ("preempted", True, Remedy.REPLACE)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from neorion.capacity.gpu import CATALOGUE, Remedy
 from neorion.keel.base import Invalid
 from neorion.navarch.adapters.config_file import default_policy
-from neorion.navarch.decide.policy import NodeHistory, Policy, Rule, compiled, judge, situation
+from neorion.navarch.decide.policy import NodeHistory, Policy, Rule, compiled, evaluate, policy_input
 from neorion.navarch.model import EventKind, Health, HealthEvent, PolicyResult
 from neorion.navarch.testing import NOW, later, node
 
@@ -19,7 +19,7 @@ DEFAULT = compiled(default_policy())
 def verdict(kind: EventKind = EventKind.XID, recent: int = 0, **event: Any) -> PolicyResult:
     seen = HealthEvent(NOW, kind, **event)
     past = [HealthEvent(later(-600 * (n + 1)), kind, **event) for n in range(recent)]
-    return judge(DEFAULT, situation(seen, node(), NodeHistory(past), NOW))
+    return evaluate(DEFAULT, policy_input(seen, node(), NodeHistory(past), NOW))
 
 
 @pytest.mark.parametrize("code", sorted(CATALOGUE))
@@ -45,10 +45,12 @@ def test_an_applications_error_that_returns_is_watched_and_costs_nothing(code: i
 @pytest.mark.parametrize("wanted", [Remedy.REPLACE, Remedy.RMA])
 def test_no_rule_pays_for_an_applications_error_with_a_node(code: int, wanted: Remedy):
     rules = compiled(one_rule("true", remedy=wanted, certain=True))
-    found = judge(rules, situation(HealthEvent(NOW, EventKind.XID, xid=code), node(), NodeHistory(), NOW))
+    found = evaluate(
+        rules, policy_input(HealthEvent(NOW, EventKind.XID, xid=code), node(), NodeHistory(), NOW)
+    )
     assert found.remedy is CATALOGUE[code].remedy
     assert f"{found.remedy.value} instead of {wanted.value}" in found.sentence
-    worn = judge(rules, situation(HealthEvent(NOW, EventKind.XID, xid=79), node(), NodeHistory(), NOW))
+    worn = evaluate(rules, policy_input(HealthEvent(NOW, EventKind.XID, xid=79), node(), NodeHistory(), NOW))
     assert worn.remedy is wanted
 
 
@@ -89,14 +91,14 @@ def test_rules_see_the_node_and_its_past():
     rule = one_rule('node.pool == "training" && recent.exists(e, e.xid == 48) && history.same_24h >= 1')
     past = [HealthEvent(later(-60), EventKind.XID, xid=48), HealthEvent(later(-50), EventKind.XID, xid=74)]
     seen = HealthEvent(NOW, EventKind.XID, xid=74)
-    assert judge(compiled(rule), situation(seen, node(), NodeHistory(past), NOW)).rule == "only"
-    assert judge(compiled(rule), situation(seen, node(), NodeHistory(past[:1]), NOW)).rule == ""
+    assert evaluate(compiled(rule), policy_input(seen, node(), NodeHistory(past), NOW)).rule == "only"
+    assert evaluate(compiled(rule), policy_input(seen, node(), NodeHistory(past[:1]), NOW)).rule == ""
 
 
 def test_a_rule_that_fails_does_not_match_and_the_verdict_says_so():
-    found = judge(
+    found = evaluate(
         compiled(one_rule("event.metrics.missing > 1.0")),
-        situation(HealthEvent(NOW, EventKind.XID), node(), NodeHistory(), NOW),
+        policy_input(HealthEvent(NOW, EventKind.XID), node(), NodeHistory(), NOW),
     )
     assert found.result is Health.HEALTHY
     assert "rule only failed" in found.sentence

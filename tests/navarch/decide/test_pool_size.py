@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Duration
 from neorion.navarch.decide import AdvanceRepair, ProvisionNode, RetireNode, plan, violations
-from neorion.navarch.decide.offering import choose, until
+from neorion.navarch.decide.offering import backoff_until, choose_placement
 from neorion.navarch.decide.pool_size import AT_ONCE_MAX
 from neorion.navarch.model import (
     Availability,
@@ -187,7 +187,7 @@ OFFERS = (
 def where(view: PoolView, count: int = 1) -> list[str]:
     planned: list[Placement] = []
     for _ in range(count):
-        found = choose(view, planned, NOW)
+        found = choose_placement(view, planned, NOW)
         assert isinstance(found, Placement)
         planned.append(found)
     return [f"{place.provider}/{place.zone}".rstrip("/") for place in planned]
@@ -241,12 +241,12 @@ def test_a_place_without_spot_machines_may_have_others():
     spot, owned = Offer("near", "t", ("r1",), priority=1, spot=True), Offer("near", "t", ("r1",), priority=2)
     empty = {"near/r1//t/spot": FailureStreak("near/r1//t/spot", "no_capacity", 1, later(-1))}
     view = pool_view(spec(1, offers=(spot, owned)), [], troubles=empty)
-    assert choose(view, [], NOW) == Placement("near", "t", "r1")
+    assert choose_placement(view, [], NOW) == Placement("near", "t", "r1")
 
 
 @pytest.mark.parametrize("kind", ["no_capacity", "quota", "denied", "invalid", "no_answer", "boot"])
 def test_each_further_refusal_doubles_the_pause_up_to_the_longest(kind: str):
-    pauses = [until(FailureStreak("near", kind, times, NOW)).since(NOW) for times in range(1, 40)]
+    pauses = [backoff_until(FailureStreak("near", kind, times, NOW)).since(NOW) for times in range(1, 40)]
     assert all(after in (before * 2, pauses[-1]) for before, after in pairwise(pauses))
     assert pauses[0] < pauses[-1] <= Duration.of(hours=1)
 
@@ -258,7 +258,7 @@ def test_a_cloud_that_locks_us_out_is_not_asked_at_all():
 
 def test_when_everybody_refused_the_reason_says_until_when():
     troubles = {name: FailureStreak(name, "denied", 1, later(-1)) for name in ("near", "far")}
-    found = choose(shop(troubles=troubles), [], NOW)
+    found = choose_placement(shop(troubles=troubles), [], NOW)
     assert isinstance(found, Hold)
     assert found.code is HoldReason.BACKING_OFF
     assert found.until is not None
@@ -266,7 +266,7 @@ def test_when_everybody_refused_the_reason_says_until_when():
 
 def test_with_a_highest_price_a_price_that_nobody_knows_is_too_high():
     capped = changed(shop().spec, spending=SpendLimits(price=2.5))
-    found = choose(shop(spec=capped), [], NOW)
+    found = choose_placement(shop(spec=capped), [], NOW)
     assert isinstance(found, Hold)
     assert found.code is HoldReason.TOO_DEAR
     assert where(shop(spec=capped, stock={"far/r2//t": Availability(2.5)})) == ["far"]

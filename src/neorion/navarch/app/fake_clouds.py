@@ -38,12 +38,14 @@ def fake(name: str, section: ProviderModel, clock: Clock, rng: Rng) -> FakeCloud
     )
 
 
-async def inhabit(one: FakeCloudSetup, dial: Callable[[str | None], Channel], token: str, ids: Ids) -> None:
+async def run_fake_agents(
+    one: FakeCloudSetup, dial: Callable[[str | None], Channel], token: str, ids: Ids
+) -> None:
     """Lets an agent live on every machine of a fake cloud."""
-    await one.provider.cloud.run(partial(_reside, one, dial, token, ids))
+    await one.provider.cloud.run(partial(_run_fake_agent, one, dial, token, ids))
 
 
-async def _reside(
+async def _run_fake_agent(
     one: FakeCloudSetup, dial: Callable[[str | None], Channel], token: str, ids: Ids, machine: FakeMachine
 ) -> None:
     cloud = one.provider.cloud
@@ -53,7 +55,7 @@ async def _reside(
     async with anyio.create_task_group() as tasks:
         for fault in one.faults:
             if fault.machine == number:
-                tasks.start_soon(_strike, cloud, machine, fault)
+                tasks.start_soon(_inject_fault, cloud, machine, fault)
         try:
             await agent.run(token)
         except Error as error:
@@ -61,6 +63,6 @@ async def _reside(
         tasks.cancel_scope.cancel()
 
 
-async def _strike(cloud: FakeCloud, machine: FakeMachine, fault: FakeFault) -> None:
+async def _inject_fault(cloud: FakeCloud, machine: FakeMachine, fault: FakeFault) -> None:
     await cloud.clock.sleep(fault.after)
     machine.faults.put_nowait(Fault(fault.kind, fault.xid, fault.gpu, "ordered in the configuration"))

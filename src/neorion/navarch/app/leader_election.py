@@ -65,7 +65,9 @@ class Leadership:
 
 
 @asynccontextmanager
-async def reign(where: str | Path, door: ListenAddress, clock: Clock, ids: Ids) -> AsyncGenerator[Leadership]:
+async def acquire_leadership(
+    where: str | Path, door: ListenAddress, clock: Clock, ids: Ids
+) -> AsyncGenerator[Leadership]:
     """Returns when this process owns the store: at once, or after the one that does has ended."""
     async with AsyncExitStack() as stack:
         crew = await stack.enter_async_context(Supervisor())

@@ -18,8 +18,8 @@ from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_s
 from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
 from neorion.navarch.app.bootstrapper import outfitter, reachable
 from neorion.navarch.app.control_plane import ControlPlane, ControlPlaneSettings, Dependencies, build
-from neorion.navarch.app.fake_clouds import FakeCloudSetup, fake, inhabit
-from neorion.navarch.app.leader_election import ListenAddress, reign
+from neorion.navarch.app.fake_clouds import FakeCloudSetup, fake, run_fake_agents
+from neorion.navarch.app.leader_election import ListenAddress, acquire_leadership
 from neorion.navarch.app.providers import ProviderContext, open_clouds
 from neorion.navarch.app.schedulers import ClockAndRng, schedulers
 from neorion.navarch.controllers.context import Backends
@@ -70,7 +70,7 @@ async def serving(
         providers |= await open_clouds(file.providers, ProviderContext(specs, env, folder, clock, stack))
         where = file.server.store or state / "navarch.db"
         door = ListenAddress(host, port, _tls(file, folder))
-        own = await stack.enter_async_context(reign(where, door, clock, ids))
+        own = await stack.enter_async_context(acquire_leadership(where, door, clock, ids))
         judge = await stack.enter_async_context(SubprocessPolicyEngine(policies_of(specs, folder, env)))
         around = await stack.enter_async_context(schedulers(file, specs, env, ClockAndRng(clock, rng)))
         setup = outfitter(file, specs, folder)
@@ -87,7 +87,7 @@ async def serving(
         stack.callback(crew.cancel)
         _leave_token(env, server.port, token)
         for one in fakes.values():
-            crew.spawn("navarch.fake", lambda one=one: inhabit(one, _dial(inner, ids), token, ids))
+            crew.spawn("navarch.fake", lambda one=one: run_fake_agents(one, _dial(inner, ids), token, ids))
         yield RunningControlPlane(server.address, token, plane, fakes)
 
 

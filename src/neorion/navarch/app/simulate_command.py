@@ -31,7 +31,7 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
         summary,
         to_json,
     )
-    from neorion.navarch.app.simulation.runner import measured  # noqa: PLC0415 -- as above
+    from neorion.navarch.app.simulation.runner import run_measured  # noqa: PLC0415 -- as above
     from neorion.navarch.app.simulation.scenario_file import ScenarioFile  # noqa: PLC0415 -- as above
 
     file = load(scenario, ScenarioFile, out.env)
@@ -43,7 +43,9 @@ def simulate(out: Output, scenario: Path, **options: int | Path | None) -> int:
     # What a simulated control plane logs is of no interest: what came of it is told.
     logging.disable(logging.CRITICAL)
     try:
-        sides = [Variant(name, [measured(scene, seed) for seed in seeds]) for name, scene in scenes.items()]
+        sides = [
+            Variant(name, [run_measured(scene, seed) for seed in seeds]) for name, scene in scenes.items()
+        ]
     finally:
         logging.disable(logging.NOTSET)
     found = SimulationReport(file.name or scenario.stem, sides)

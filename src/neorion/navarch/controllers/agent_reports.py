@@ -18,7 +18,7 @@ from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.controllers.incident_recorder import IncidentRecorder
 from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.decide import diagnose, recovered
-from neorion.navarch.decide.policy import NodeHistory, situation
+from neorion.navarch.decide.policy import NodeHistory, policy_input
 from neorion.navarch.model import (
     EventKind,
     Health,
@@ -168,7 +168,7 @@ class AgentReports:
         now, judge = self._deck.clock.now(), self._deck.world.judge
         sees = judge.sees(rules.policy)
         situations = [
-            situation(event, node, NodeHistory([*recent, *events[:index]], repairs), now, sees)
+            policy_input(event, node, NodeHistory([*recent, *events[:index]], repairs), now, sees)
             for index, event in enumerate(events)
         ]
         return await judge.judge(rules.policy, situations)

@@ -7,7 +7,7 @@ from neorion.capacity.provider import Capability, Offering, Provider
 from neorion.keel.base import Error
 from neorion.keel.telemetry import logger
 from neorion.navarch.controllers.context import FleetContext
-from neorion.navarch.decide import places
+from neorion.navarch.decide import placements
 from neorion.navarch.model import Availability, Placement
 
 log = logger(__name__)
@@ -23,7 +23,7 @@ class PriceRefresher:
     async def tick(self) -> None:
         by_cloud: dict[str, list[Placement]] = {}
         for spec in self._deck.specs.values():
-            for place in (place for offer in spec.offers for place in places(offer)):
+            for place in (place for offer in spec.offers for place in placements(offer)):
                 by_cloud.setdefault(place.provider, []).append(place)
         found: dict[str, Availability] = {}
         for name, wanted in by_cloud.items():

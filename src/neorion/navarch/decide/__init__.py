@@ -23,7 +23,7 @@ from neorion.navarch.decide.explain import explain_node, explain_pool
 from neorion.navarch.decide.health import diagnose, recovered
 from neorion.navarch.decide.incidents import Incident, incidents
 from neorion.navarch.decide.invariants import violations
-from neorion.navarch.decide.offering import places
+from neorion.navarch.decide.offering import placements
 from neorion.navarch.decide.plan import plan
 
 __all__ = [
@@ -47,7 +47,7 @@ __all__ = [
     "explain_node",
     "explain_pool",
     "incidents",
-    "places",
+    "placements",
     "plan",
     "recovered",
     "violations",

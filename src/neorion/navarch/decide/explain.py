@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from neorion.keel.base import Instant
 from neorion.navarch.decide.actions import PoolPlan
 from neorion.navarch.decide.incidents import incidents
-from neorion.navarch.decide.pool_size import seats
+from neorion.navarch.decide.pool_size import count_members
 from neorion.navarch.model import Hold, HoldReason, Node, NodeState, Origin, PoolView, Repair, RepairStep
 
 
@@ -57,7 +57,7 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
 
 def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
     spec, state = view.spec, view.state
-    have = seats(view)
+    have = count_members(view)
     limits = f"between {spec.scaling.least} and {spec.scaling.most}"
     wants = max(state.wanted, spec.scaling.least)
     told = [

@@ -9,7 +9,7 @@ from neorion.navarch.decide.repair_ladder import lemons
 from neorion.navarch.model import EventKind, Health, Node, NodeHeartbeat, NodeState, Origin, PoolView
 
 
-def live(view: PoolView, now: Instant) -> Iterator[Action]:
+def advance_nodes(view: PoolView, now: Instant) -> Iterator[Action]:
     under_repair = {repair.node for repair in view.open_repairs}
     for node in view.unsettled:
         repaired = node.id in under_repair
@@ -21,7 +21,7 @@ def live(view: PoolView, now: Instant) -> Iterator[Action]:
             case NodeState.VERIFYING:
                 yield from _verify(node, view, now, repaired=repaired)
             case NodeState.CORDONED | NodeState.DRAINED:
-                yield from _go_on(node, view.pulse(node.id), repaired=repaired)
+                yield from _resume_or_retire(node, view.pulse(node.id), repaired=repaired)
             case _:
                 pass
         if node.ailment is not None and faded(node.ailment, view.spec.health, now):
@@ -60,7 +60,7 @@ def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iter
             yield MoveNode(node.id, NodeState.ACTIVE, "verified")
 
 
-def _go_on(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
+def _resume_or_retire(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
     """A node that nobody holds goes one way or the other."""
     if repaired or node.held:
         return

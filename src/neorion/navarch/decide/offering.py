@@ -28,15 +28,15 @@ _BACKOFF = {
 }
 
 
-def until(trouble: FailureStreak) -> Instant:
+def backoff_until(trouble: FailureStreak) -> Instant:
     """When the scope may be asked again."""
     first, most = _BACKOFF[trouble.kind]
     return trouble.at + min(most, first * 2 ** min(trouble.times - 1, 16))
 
 
-def choose(view: PoolView, planned: Sequence[Placement], now: Instant) -> Placement | Hold:
+def choose_placement(view: PoolView, planned: Sequence[Placement], now: Instant) -> Placement | Hold:
     """The best place that can be asked now; `planned` are those that this decision has chosen already."""
-    all_places = [(offer, _priced(place, view)) for offer in view.spec.offers for place in places(offer)]
+    all_places = [(offer, _priced(place, view)) for offer in view.spec.offers for place in placements(offer)]
     affordable = [pair for pair in all_places if _affordable(pair[1], view.spec)]
     if not affordable:
         spending = view.spec.spending
@@ -59,7 +59,7 @@ def choose(view: PoolView, planned: Sequence[Placement], now: Instant) -> Placem
     )[1]
 
 
-def places(offer: Offer) -> list[Placement]:
+def placements(offer: Offer) -> list[Placement]:
     """Everywhere an offer may be taken up."""
     return [
         Placement(offer.provider, offer.instance_type, region, zone, offer.spot, offer.reservation)
@@ -86,7 +86,7 @@ def _waits(place: Placement, view: PoolView, planned: Sequence[Placement], now: 
         trouble = view.troubles.get(scope)
         if trouble is None:
             continue
-        if now < until(trouble):
+        if now < backoff_until(trouble):
             return True
         if any(scope in other.scopes for other in (*_asked(view), *planned)):
             return True
@@ -119,7 +119,7 @@ def _rank(offer: Offer, place: Placement, view: PoolView, ahead: int) -> tuple[f
 
 def _backing_off(places: Sequence[Placement], view: PoolView, now: Instant) -> Hold:
     troubles = [view.troubles[scope] for place in places for scope in place.scopes if scope in view.troubles]
-    later = [at for trouble in troubles if now < (at := until(trouble))]
+    later = [at for trouble in troubles if now < (at := backoff_until(trouble))]
     words = "; ".join(sorted({trouble.message or trouble.kind for trouble in troubles}))
     return Hold(HoldReason.BACKING_OFF, view.spec.name, detail=words, until=min(later, default=None))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.decide import node_lifecycle, pool_size, repair
 from neorion.navarch.decide.actions import Action, PoolPlan
-from neorion.navarch.decide.offering import until
+from neorion.navarch.decide.offering import backoff_until
 from neorion.navarch.model import Hold, NodeState, PoolView, RepairStep
 
 # A moment after a limit, so that the next look finds it passed.
@@ -17,12 +17,12 @@ def plan(view: PoolView, now: Instant) -> PoolPlan:
 
     But successors that repairs have just begun to seek are bought before anything else could take their places.
     """
-    found: list[Action | Hold] = [*node_lifecycle.live(view, now), *repair.needed(view, now)]
-    advanced = tuple(repair.advance(view, now))
+    found: list[Action | Hold] = [*node_lifecycle.advance_nodes(view, now), *repair.open_needed(view, now)]
+    advanced = tuple(repair.advance_open(view, now))
     found += advanced
-    found += repair.begin(view, now)
+    found += repair.admit_waiting(view, now)
     goal = pool_size.target(view, now)
-    found += pool_size.resize(view, goal, repair.seekers(view, advanced), now)
+    found += pool_size.resize(view, goal, repair.awaiting_replacement(view, advanced), now)
     actions = tuple(one for one in found if not isinstance(one, Hold))
     holds = tuple(one for one in found if isinstance(one, Hold))
     return PoolPlan(actions, holds, goal.wish, _wake_at(view, holds, now))
@@ -43,6 +43,6 @@ def _wake_at(view: PoolView, holds: Iterable[Hold], now: Instant) -> Instant | N
     if heard is not None:
         moments.append(heard + timing.silence)
     moments += [one.since + timing.treat for one in view.open_repairs if one.step is RepairStep.TREATING]
-    moments += [until(trouble) for trouble in view.troubles.values()]
+    moments += [backoff_until(trouble) for trouble in view.troubles.values()]
     later = [moment + _PAST for moment in moments if now < moment + _PAST]
     return min(later, default=None)

@@ -64,7 +64,7 @@ def compiled(policy: Policy) -> CompiledPolicy:
     return CompiledPolicy(policy, programs, sees.intersection(VARIABLES))
 
 
-def judge(policy: CompiledPolicy, situation: Mapping[str, Any]) -> PolicyResult:
+def evaluate(policy: CompiledPolicy, situation: Mapping[str, Any]) -> PolicyResult:
     """The verdict of the first rule that matches. A rule that fails does not match, and the verdict says so."""
     failed: list[str] = []
     # Values are made CEL's own once for all rules: that costs far more than the rules themselves.
@@ -88,7 +88,7 @@ class NodeHistory:
     repairs: Sequence[Repair] = ()
 
 
-def situation(
+def policy_input(
     event: HealthEvent,
     node: Node,
     past: NodeHistory,

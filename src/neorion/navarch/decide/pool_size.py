@@ -10,7 +10,7 @@ from neorion.capacity.gpu import shape_of
 from neorion.keel.base import Duration, Instant
 from neorion.navarch.decide.actions import NOBODY, Action, ProvisionNode, RetireNode, SetDesiredSize
 from neorion.navarch.decide.autoscale import AutoscalerInput, advise
-from neorion.navarch.decide.offering import choose, until
+from neorion.navarch.decide.offering import backoff_until, choose_placement
 from neorion.navarch.model import (
     DesiredSize,
     Hold,
@@ -41,24 +41,24 @@ class Target:
     wish: DesiredSize | None = None
 
 
-def seats(view: PoolView) -> int:
+def count_members(view: PoolView) -> int:
     """How many nodes count: an old node and its successor are one, and what others bought is not ours to count."""
     replaced = _replaced(view)
     both = sum((node := view.node(one)) is not None and is_settled(node) for one in replaced)
-    return view.settled - both + sum(_sits(node, replaced) for node in view.unsettled)
+    return view.settled - both + sum(_is_member(node, replaced) for node in view.unsettled)
 
 
 def seated(view: PoolView) -> list[Node]:
     """Who they are: every node is looked at, so it is asked only when one of them has to go."""
     replaced = _replaced(view)
-    return [node for node in view.nodes if _sits(node, replaced)]
+    return [node for node in view.nodes if _is_member(node, replaced)]
 
 
 def _replaced(view: PoolView) -> set[NodeId]:
     return {repair.node for repair in view.open_repairs if view.successor(repair) is not None}
 
 
-def _sits(node: Node, replaced: AbstractSet[NodeId]) -> bool:
+def _is_member(node: Node, replaced: AbstractSet[NodeId]) -> bool:
     return (
         node.origin is Origin.BOUGHT
         and not node.state.leaving
@@ -97,11 +97,11 @@ def resize(view: PoolView, goal: Target, seekers: Sequence[Repair], now: Instant
     """`seekers` are repairs that wait for a successor to be bought."""
     if goal.size != view.state.wanted:
         yield SetDesiredSize(view.spec.name, goal.size, goal.by)
-    have = seats(view)
+    have = count_members(view)
     if view.state.paused:
         yield from _paused(view, goal, have, seekers)
         return
-    yield from _buy(view, _shopping(view, goal, have, seekers), now)
+    yield from _buy(view, _purchases_needed(view, goal, have, seekers), now)
     if have > goal.size:
         yield from _retire(view, have - goal.size, goal.by)
     yield from _spare_too_many(view)
@@ -121,7 +121,7 @@ class _PurchaseReason:
     repair: RepairId = NOBODY
 
 
-def _shopping(
+def _purchases_needed(
     view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]
 ) -> Iterator[_PurchaseReason]:
     """Successors first, because somebody waits for them; then the pool's own size; then spares."""
@@ -143,7 +143,7 @@ def _buy(view: PoolView, shopping: Iterator[_PurchaseReason], now: Instant) -> I
     planned: list[Placement] = []
     till = _SpendTracker.of(view, now)
     for want in islice(shopping, AT_ONCE_MAX):
-        found = _brakes(view, till, planned, now) or choose(view, planned, now)
+        found = _spend_holds(view, till, planned, now) or choose_placement(view, planned, now)
         if isinstance(found, Placement):
             found = _too_much(view, [*planned, found]) or found
         if isinstance(found, Hold):
@@ -173,7 +173,9 @@ class _SpendTracker:
         return cls(view.settled + len(view.paid), coming, lately)
 
 
-def _brakes(view: PoolView, till: _SpendTracker, planned: Sequence[Placement], now: Instant) -> Hold | None:
+def _spend_holds(
+    view: PoolView, till: _SpendTracker, planned: Sequence[Placement], now: Instant
+) -> Hold | None:
     name, spending, scaling = view.spec.name, view.spec.spending, view.spec.scaling
     alive = till.alive + len(planned)
     most = scaling.most + scaling.spares + scaling.surge.of(scaling.most)
@@ -185,8 +187,8 @@ def _brakes(view: PoolView, till: _SpendTracker, planned: Sequence[Placement], n
     trouble = view.troubles.get(name)
     if trouble is not None and trouble.times >= spending.breaker:
         coming = till.coming + len(planned)
-        if now < until(trouble) or coming:
-            later = until(trouble) if now < until(trouble) else None
+        if now < backoff_until(trouble) or coming:
+            later = backoff_until(trouble) if now < backoff_until(trouble) else None
             return Hold(HoldReason.BREAKER, name, have=trouble.times, until=later)
     return None
 

@@ -14,7 +14,7 @@ from neorion.navarch.decide.actions import (
 )
 from neorion.navarch.decide.budget import admit, begun
 from neorion.navarch.decide.incidents import common_causes
-from neorion.navarch.decide.offering import places, until
+from neorion.navarch.decide.offering import backoff_until, placements
 from neorion.navarch.decide.repair_ladder import next_remedy, resting
 from neorion.navarch.model import (
     EventKind,
@@ -34,7 +34,7 @@ from neorion.navarch.model import (
 _SICKBAY = (NodeState.ACTIVE, NodeState.SPARE, NodeState.CORDONED, NodeState.DRAINED)
 
 
-def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
+def open_needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
     """Unhealthy nodes whom nobody repairs yet."""
     under_repair = {repair.node for repair in view.open_repairs}
     for node in view.unsettled:
@@ -48,12 +48,12 @@ def needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
             yield OpenRepair(node.id, remedy, ailment.signature, ailment.sentence)
 
 
-def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
+def admit_waiting(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     """Waiting repairs that may begin now, and why the others may not. Those that people asked for go first."""
     waiting = [repair for repair in view.open_repairs if repair.step is RepairStep.WAITING]
     waiting.sort(key=lambda repair: (not repair.approved, repair.opened.ns, repair.id))
     at_work = [repair for repair in view.open_repairs if begun(repair)]
-    left_down = _left_down(view, at_work, now)
+    left_down = _failed_remediations(view, at_work, now)
     causes = common_causes(view.unsettled, view.serving, view.spec.health.cause, now)
     for repair in waiting:
         node = view.node(repair.node)
@@ -80,7 +80,7 @@ def begin(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
             yield MoveNode(node.id, NodeState.CORDONED, repair.why)
 
 
-def _left_down(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[NodeId, Repair]:
+def _failed_remediations(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[NodeId, Repair]:
     """A treatment that failed leaves its node out of service until the next begins: that counts like a repair."""
     repaired = {repair.node for repair in at_work}
     return {
@@ -95,7 +95,7 @@ def _left_down(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[
     }
 
 
-def advance(view: PoolView, now: Instant) -> Iterator[Action]:
+def advance_open(view: PoolView, now: Instant) -> Iterator[Action]:
     """The next step of every repair that has begun, where what it waits for has come."""
     promised: set[NodeId] = {repair.successor for repair in view.open_repairs if repair.successor}
     for repair in view.open_repairs:
@@ -104,7 +104,7 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
             continue
         if node is None or node.state is NodeState.TERMINATED:
             yield from _gone(repair)
-        elif _speaks_again(repair, node):
+        elif _recovered_from_silence(repair, node):
             yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
             if node.state is NodeState.DRAINING:
                 yield MoveNode(node.id, NodeState.CORDONED, "it is heard again")
@@ -112,8 +112,8 @@ def advance(view: PoolView, now: Instant) -> Iterator[Action]:
             yield from _step(repair, node, view, promised, now)
 
 
-def seekers(view: PoolView, decided: Collection[Action]) -> list[Repair]:
-    """Those for whom a successor is to be bought, when what `advance` decided is done."""
+def awaiting_replacement(view: PoolView, decided: Collection[Action]) -> list[Repair]:
+    """Those for whom a successor is to be bought, when what `advance_open` decided is done."""
     steps = {one.repair: one.to for one in decided if isinstance(one, AdvanceRepair)}
     named = {one.repair: one.node for one in decided if isinstance(one, AssignReplacement)}
     return [
@@ -170,7 +170,7 @@ def _outdone(repair: Repair, node: Node, view: PoolView, now: Instant) -> bool:
     return remedy.rung > repair.remedy.rung
 
 
-def _speaks_again(repair: Repair, node: Node) -> bool:
+def _recovered_from_silence(repair: Repair, node: Node) -> bool:
     """Silence is cured by a word, as long as nothing was done about it yet.
 
     Of what a machine has that is not so: heat, for one, goes away with the work that brings it back.
@@ -223,7 +223,7 @@ def _after_cordon(
         # An operator emptied it before: straight on.
         yield AdvanceRepair(repair.id, RepairStep.DRAINING, "nothing runs on it")
         return
-    if repair.remedy.costs_the_node and not node.spare and has_room(view, repair, now):
+    if repair.remedy.costs_the_node and not node.spare and can_surge(view, repair, now):
         yield AdvanceRepair(repair.id, RepairStep.BUYING, "its successor comes first")
         yield from _find_successor(repair, node, view, promised, now)
         return
@@ -234,7 +234,7 @@ def _after_cordon(
     yield MoveNode(node.id, NodeState.DRAINING, why)
 
 
-def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
+def can_surge(view: PoolView, repair: Repair, now: Instant) -> bool:
     """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and a cloud has quota."""
     if any(ready_spare(node) for node in view.unsettled):
         return True
@@ -256,13 +256,13 @@ def has_room(view: PoolView, repair: Repair, now: Instant) -> bool:
     most = view.spec.spending.total
     if most and old is not None and view.dollars + (beside + 1) * old.place.price > most:
         return False
-    return not all(_over_quota(place, view, now) for offer in view.spec.offers for place in places(offer))
+    return not all(_over_quota(place, view, now) for offer in view.spec.offers for place in placements(offer))
 
 
 def _over_quota(place: Placement, view: PoolView, now: Instant) -> bool:
     """For as long as the place is left alone for it. After that a successor is asked for once more: quota may have grown."""
     troubles = (view.troubles.get(scope) for scope in place.scopes)
-    return any(one is not None and one.kind == "quota" and now < until(one) for one in troubles)
+    return any(one is not None and one.kind == "quota" and now < backoff_until(one) for one in troubles)
 
 
 def ready_spare(node: Node) -> bool:
@@ -288,7 +288,7 @@ def _find_successor(
         promised.add(spare.id)
         yield AssignReplacement(repair.id, spare.id, "a spare takes its place")
         yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
-    elif not has_room(view, repair, now):
+    elif not can_surge(view, repair, now):
         # The clouds' quota turned out to be used up: then one has to go before one can come.
         yield AdvanceRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
         yield MoveNode(node.id, NodeState.DRAINING, repair.why)

@@ -6,7 +6,7 @@ from typing import Any
 
 from neorion.keel.base import Instant
 from neorion.navarch.decide.health import diagnose
-from neorion.navarch.decide.policy import NodeHistory, situation
+from neorion.navarch.decide.policy import NodeHistory, policy_input
 from neorion.navarch.model import Health, HealthEvent, Node, PolicyResult
 from neorion.navarch.model.spec import HealthRules
 
@@ -25,7 +25,7 @@ class Difference:
 def situations(node: Node, events: Sequence[HealthEvent]) -> list[Mapping[str, Any]]:
     """Each event as it was judged when it came, with what had come before it. Repairs are not known any more."""
     return [
-        situation(event, node, NodeHistory(events[:index]), event.at) for index, event in enumerate(events)
+        policy_input(event, node, NodeHistory(events[:index]), event.at) for index, event in enumerate(events)
     ]
 
 

@@ -13,9 +13,9 @@ from neorion.navarch.ports import Gpu
 from neorion.navarch.serve.authentication import (
     TOKEN_LIFE,
     NodeTokenAuthenticator,
-    check_speaks_for,
-    digest_of,
-    speaking_node,
+    calling_node,
+    check_is_node,
+    secret_digest,
 )
 
 # More than one order at a time is not given.
@@ -38,10 +38,10 @@ class AgentEndpoint(AgentService):
             request.instance_type,
             request.kube_name,
             request.kernel_boot,
-            digest_of(request.secret),
+            secret_digest(request.secret),
         )
         found = self._fleet.reports.find(said)
-        said = replace(said, proven=check_speaks_for(found.id if found is not None else None))
+        said = replace(said, proven=check_is_node(found.id if found is not None else None))
         node = await self._fleet.reports.register(said)
         if found is not None and found.kernel_boot not in ("", node.kernel_boot):
             self._fleet.healer.rebooted(node.id)
@@ -56,7 +56,7 @@ class AgentEndpoint(AgentService):
         )
 
     async def heartbeat(self, request: pb.HeartbeatRequest, ctx: object) -> pb.HeartbeatResponse:
-        node_id = speaking_node()
+        node_id = calling_node()
         gpus = [_gpu(one) for one in request.gpus[: wire.GPUS_MAX]]
         tested = request.tested if request.has_field("tested") else None
         node = self._fleet.reports.heartbeat(node_id, gpus, tested=tested)
@@ -84,7 +84,7 @@ class AgentEndpoint(AgentService):
         return [pb.Order(id=repair.id, remedy=repair.remedy.value, gpu=gpu)]
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
-        node_id = speaking_node()
+        node_id = calling_node()
         events = wire.events(request.events, self._fleet.deck.clock.now())
         self._fleet.deck.node(node_id)
         await self._fleet.reports.report(node_id, wire.boot(request), request.first, events)

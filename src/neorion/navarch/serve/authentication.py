@@ -67,17 +67,17 @@ class NodeTokenAuthenticator:
         return hmac.digest(self._secret, f"node/{claim}".encode("utf-8", "surrogatepass"), "sha256").hex()
 
 
-def digest_of(secret: str) -> str:
+def secret_digest(secret: str) -> str:
     """What is kept of a machine's own secret; nothing of none."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest() if secret else ""
 
 
-def speaking_node() -> NodeId:
+def calling_node() -> NodeId:
     """The node that the caller's token speaks for."""
     return NodeId(caller().name)
 
 
-def check_speaks_for(node: NodeId | None) -> bool:
+def check_is_node(node: NodeId | None) -> bool:
     """Whether it comes with the node's own token; None is a machine that nobody knows.
 
     A node may register neither as another nor a new one; who has no node yet may be any.

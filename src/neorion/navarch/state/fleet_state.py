@@ -153,7 +153,7 @@ class FleetState:
         self.touched[node.id] = None
 
     def _rename(self, old: Node | None, new: Node | None) -> None:
-        if old is not None and new is not None and _told_names(old) == _told_names(new):
+        if old is not None and new is not None and _late_names(old) == _late_names(new):
             return
         if old is not None and (new is None or old.names != new.names):
             for name in old.names:
@@ -219,6 +219,6 @@ class FleetState:
         ]
 
 
-def _told_names(node: Node) -> tuple[str, str, str]:
+def _late_names(node: Node) -> tuple[str, str, str]:
     """Names that a node does not have from the start; almost no change of it is one of these."""
     return node.machine, node.machine_name, node.kube_name

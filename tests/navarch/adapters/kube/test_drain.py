@@ -15,8 +15,8 @@ from neorion.navarch.adapters.kube.drain import (
     DrainRules,
     LocalData,
     PodAction,
-    exits,
-    sentence,
+    describe,
+    plan_evictions,
 )
 from neorion.navarch.testing import NOW, later
 
@@ -44,7 +44,7 @@ def scene(left: Duration = HOUR, *, silent: bool = False, **rules: Any) -> Drain
 
 
 def way(one: Pod, at: DrainContext) -> PodAction:
-    (found,) = exits([one], at)
+    (found,) = plan_evictions([one], at)
     return found.way
 
 
@@ -94,7 +94,7 @@ def test_a_pod_that_nobody_stops_any_more_holds_nothing_up_on_a_silent_node():
 def test_a_long_farewell_is_cut_short_when_time_is_over():
     slow = pod(deleted=time_text(later(3_600)))
     assert way(slow, scene()) is PodAction.STOPPING
-    (found,) = exits([slow], scene(NONE))
+    (found,) = plan_evictions([slow], scene(NONE))
     assert (found.way, found.grace) == (PodAction.DELETE, Duration.of(seconds=30))
 
 
@@ -106,16 +106,16 @@ def test_grace_is_the_pods_own_within_what_is_left(
     own: int | None, left: Duration, rules: int | None, given: int
 ):
     grace = None if rules is None else Duration.of(seconds=rules)
-    (found,) = exits([pod(grace_s=own)], scene(left, grace=grace))
+    (found,) = plan_evictions([pod(grace_s=own)], scene(left, grace=grace))
     assert found.grace == Duration.of(seconds=given)
 
 
 def test_the_sentence_names_what_holds_everything_up_first_and_only_a_few():
     many = [pod(f"gone-{number}", deleted=time_text(later(20))) for number in range(5)]
-    told = sentence(exits([*many, pod("zeta", annotations=KEPT.meta.annotations)], scene()))
+    told = describe(plan_evictions([*many, pod("zeta", annotations=KEPT.meta.annotations)], scene()))
     assert told.startswith("6 pods are left: team/zeta asks by cluster-autoscaler")
     assert told.endswith("; and 3 more")
-    assert sentence(exits([], scene())) == "no pods are left but those of the node itself"
+    assert describe(plan_evictions([], scene())) == "no pods are left but those of the node itself"
 
 
 @given(
@@ -124,5 +124,5 @@ def test_the_sentence_names_what_holds_everything_up_first_and_only_a_few():
 )
 def test_when_time_is_over_nothing_is_waited_for(pods: list[Pod], local: LocalData):
     """The law that bounds every drain: each pod stays for good, or is made to leave."""
-    found = exits(pods, scene(NONE, local_data=local))
+    found = plan_evictions(pods, scene(NONE, local_data=local))
     assert {one.way for one in found} <= {PodAction.STAYS, PodAction.DELETE}

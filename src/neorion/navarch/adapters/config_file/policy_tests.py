@@ -11,7 +11,7 @@ from neorion.capacity.gpu import Remedy
 from neorion.keel.base import Duration, Instant, did_you_mean
 from neorion.keel.config import DurationField, Model, Problem
 from neorion.navarch.adapters.config_file.policies import RemedyName
-from neorion.navarch.decide.policy import NodeHistory, situation
+from neorion.navarch.decide.policy import NodeHistory, policy_input
 from neorion.navarch.model import (
     EventKind,
     HealthEvent,
@@ -132,7 +132,7 @@ class CaseModel(Model):
         repair = Repair(
             RepairId("repair-of-the-test"), node.id, node.pool, Remedy.RESET_GPU, "", "", _NOW, _NOW
         )
-        return situation(self.event.value(_NOW), node, NodeHistory(past, [repair] * self.repairs), _NOW)
+        return policy_input(self.event.value(_NOW), node, NodeHistory(past, [repair] * self.repairs), _NOW)
 
 
 class PolicyTestFile(Model):

@@ -74,7 +74,7 @@ class PodEviction:
     grace: Duration = field(default=LAST_GRACE)
 
 
-def exits(pods: Sequence[Pod], scene: DrainContext) -> list[PodEviction]:
+def plan_evictions(pods: Sequence[Pod], scene: DrainContext) -> list[PodEviction]:
     """In the order of their names, so that every look tells the same."""
     return [_exit(pod, scene) for pod in sorted(pods, key=lambda pod: pod.meta.key)]
 
@@ -119,7 +119,7 @@ def _kept(pod: Pod, rules: DrainRules) -> str:
     return "has data in an emptyDir" if local and rules.local_data is LocalData.WAIT else ""
 
 
-def sentence(left: Sequence[PodEviction]) -> str:
+def describe(left: Sequence[PodEviction]) -> str:
     """What a drain waits for, for people: "2 pods are left: a/x has data in an emptyDir; a/y is stopping."."""
     if not left:
         return "no pods are left but those of the node itself"

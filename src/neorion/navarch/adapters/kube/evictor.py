@@ -11,7 +11,13 @@ from neorion.keel.clock import Clock
 from neorion.keel.kube import DeleteOptions, KubeApi, Selector, condition
 from neorion.keel.kube.core import POD
 from neorion.keel.kube.core import Node as KubeNode
-from neorion.navarch.adapters.kube.drain import DrainContext, DrainRules, PodAction, PodEviction, exits
+from neorion.navarch.adapters.kube.drain import (
+    DrainContext,
+    DrainRules,
+    PodAction,
+    PodEviction,
+    plan_evictions,
+)
 
 # Nodes hold about a hundred pods; the API server has others to serve.
 _AT_ONCE: Final = 16
@@ -30,7 +36,7 @@ class Evictor:
         listed = await self._api.list(POD, select=Selector(fields=f"spec.nodeName={kube.meta.name}"))
         ready = condition(kube.status.conditions, "Ready")
         scene = DrainContext(self._clock.now(), left, ready is None or not ready.holds, self._rules)
-        found = [one for one in exits(listed.items, scene) if one.way is not PodAction.STAYS]
+        found = [one for one in plan_evictions(listed.items, scene) if one.way is not PodAction.STAYS]
         return await self._ask(found)
 
     async def _ask(self, found: Sequence[PodEviction]) -> list[PodEviction]:

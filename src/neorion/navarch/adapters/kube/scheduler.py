@@ -13,7 +13,7 @@ from neorion.keel.kube.control import Controller, EventRecorder, InformerFactory
 from neorion.keel.kube.core import NODE
 from neorion.keel.kube.core import Node as KubeNode
 from neorion.keel.telemetry import logger
-from neorion.navarch.adapters.kube.drain import DrainRules, sentence
+from neorion.navarch.adapters.kube.drain import DrainRules, describe
 from neorion.navarch.adapters.kube.evictor import Evictor
 from neorion.navarch.adapters.kube.node_index import KubeNodeIndex
 from neorion.navarch.adapters.kube.node_marks import NodeMarks, signs
@@ -101,7 +101,7 @@ class KubeScheduler:
         if node.id not in self._waits:
             self._tell(kube, "Draining", f"Its pods are asked to leave: {why}.")
         pods = await self._evictor.drain(kube, left)
-        self._waits[node.id] = told = sentence(pods)
+        self._waits[node.id] = told = describe(pods)
         if pods:
             await self._mark(kube)
         else:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neorion.keel.base import NotFound, did_you_mean
-from neorion.navarch.decide.policy import CompiledPolicy, Policy, compiled, judge
+from neorion.navarch.decide.policy import CompiledPolicy, Policy, compiled, evaluate
 from neorion.navarch.model import PolicyResult
 
 
@@ -19,7 +19,7 @@ class InlinePolicyEngine:
 
     async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         rules = known(policy, self._policies)
-        return [judge(rules, situation) for situation in situations]
+        return [evaluate(rules, situation) for situation in situations]
 
 
 def known(policy: str, policies: Mapping[str, CompiledPolicy]) -> CompiledPolicy:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from neorion.navarch.decide.policy import Policy, compiled, judge
+from neorion.navarch.decide.policy import Policy, compiled, evaluate
 from neorion.navarch.model import PolicyResult
 
 # The interpreter, CEL and a large burst together; a rule that needs more is broken.
@@ -28,7 +28,7 @@ def main() -> None:
         rules = ready[request["policy"]]
         # The signal's default is the end of the process, in whatever it is doing.
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX)
-        verdicts = [judge(rules, situation) for situation in request["situations"]]
+        verdicts = [evaluate(rules, situation) for situation in request["situations"]]
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         _answer(verdicts)
 

@@ -55,7 +55,7 @@ class HealthSignal:
         return self.kind, self.gpu, self.grade
 
 
-def happened(before: GpuReading, now: GpuReading) -> Iterator[HealthSignal]:
+def counter_signals(before: GpuReading, now: GpuReading) -> Iterator[HealthSignal]:
     """What was counted between two looks. A counter that fell was set back by a reset, and counts from nothing."""
     for kind, old, new in (
         (EventKind.ECC_DOUBLE_BIT, before.ecc_uncorrected, now.ecc_uncorrected),
@@ -68,7 +68,7 @@ def happened(before: GpuReading, now: GpuReading) -> Iterator[HealthSignal]:
             yield _sign(kind, now, f"{more} more memory errors", count=float(more))
 
 
-def stands(now: GpuReading, links: int) -> Iterator[HealthSignal]:
+def state_signals(now: GpuReading, links: int) -> Iterator[HealthSignal]:
     """What is wrong with a GPU for as long as it is. `links` is how many NVLinks it should have."""
     if now.rows_failure:
         yield _sign(EventKind.ROW_REMAP, now, "no spare row is left", "failure", failure=1.0)
@@ -93,7 +93,7 @@ def stands(now: GpuReading, links: int) -> Iterator[HealthSignal]:
     yield from _narrow(now)
 
 
-def links_due(now: Sequence[GpuReading], best: dict[str, int]) -> dict[int, int]:
+def expected_links(now: Sequence[GpuReading], best: dict[str, int]) -> dict[int, int]:
     """How many NVLinks each GPU should have: what it had before, or what every other one of many has."""
     due: dict[int, int] = {}
     for one in now:

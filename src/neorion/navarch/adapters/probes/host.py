@@ -14,7 +14,13 @@ from neorion.keel.base import Duration, Error, Instant, Retry
 from neorion.keel.clock import Clock
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.probes import gpu_reset, infiniband
-from neorion.navarch.adapters.probes.gpu_reading import GpuReading, HealthSignal, happened, links_due, stands
+from neorion.navarch.adapters.probes.gpu_reading import (
+    GpuReading,
+    HealthSignal,
+    counter_signals,
+    expected_links,
+    state_signals,
+)
 from neorion.navarch.adapters.probes.kmsg import KernelLog, XidRecord
 from neorion.navarch.adapters.probes.nvml import Nvml
 from neorion.navarch.adapters.probes.signal_dedup import SignalDeduplicator
@@ -161,16 +167,16 @@ class HostProbe:
         standing += self._judge(readings)
         for one in readings:
             if one.gpu.uuid in self._before:
-                counted += happened(self._before[one.gpu.uuid], one)
+                counted += counter_signals(self._before[one.gpu.uuid], one)
         self._before = {one.gpu.uuid: one for one in readings}
         return [*counted, *self._watchlist.update(standing, at)]
 
     def _judge(self, readings: Sequence[GpuReading]) -> Iterator[HealthSignal]:
-        due = links_due(readings, self._links)
+        due = expected_links(readings, self._links)
         for one in readings:
             self._links[one.gpu.uuid] = max(one.links, self._links.get(one.gpu.uuid, 0))
             self._buses[one.bus] = one.gpu.index
-            yield from stands(one, due[one.gpu.index])
+            yield from state_signals(one, due[one.gpu.index])
 
     async def _ask(self, question: Callable[[], T]) -> T:
         async with self._turn:

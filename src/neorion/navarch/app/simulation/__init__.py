@@ -9,7 +9,7 @@ from neorion.navarch.app.simulation.html_report import page
 from neorion.navarch.app.simulation.invariants import InvariantChecker
 from neorion.navarch.app.simulation.measurements import RunRecorder, RunResult
 from neorion.navarch.app.simulation.report import SimulationReport, Variant, summary, to_json
-from neorion.navarch.app.simulation.runner import measured, play
+from neorion.navarch.app.simulation.runner import run, run_measured
 from neorion.navarch.app.simulation.scenario import FailureRates, PlannedFailure, Scenario
 from neorion.navarch.app.simulation.scenario_file import ScenarioFile
 from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
@@ -27,9 +27,9 @@ __all__ = [
     "SimulatedFleet",
     "SimulationReport",
     "Variant",
-    "measured",
     "page",
-    "play",
+    "run",
+    "run_measured",
     "summary",
     "to_json",
 ]

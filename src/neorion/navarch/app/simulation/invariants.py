@@ -10,7 +10,7 @@ from neorion.navarch.app.simulation.failure_modes import FailureMode
 from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
-from neorion.navarch.decide.pool_size import seats
+from neorion.navarch.decide.pool_size import count_members
 from neorion.navarch.model import Node, PoolSpec, RepairStep
 
 _LOOK: Final = Duration.of(minutes=10)
@@ -185,7 +185,7 @@ class InvariantChecker:
                 if repair.step is RepairStep.WAITING and repair.node not in told
             }
             coming = any(node.state.coming for node in view.nodes)
-            if seats(view) < max(view.state.wanted, 0) and not coming and name not in told:
+            if count_members(view) < max(view.state.wanted, 0) and not coming and name not in told:
                 waits.add(name)
         for subject in waits:
             self._unexplained[subject] = looks = self._unexplained.get(subject, 0) + 1

@@ -15,28 +15,28 @@ _START = Duration.of(hours=3)
 _STEPS_MAX = 1_000_000_000
 
 
-async def play(world: World, scene: Scenario) -> SimulatedFleet:
+async def run(world: World, scene: Scenario) -> SimulatedFleet:
     """Builds the fleet, lets the storm loose on it, and sees that everything comes right again."""
     stage = SimulatedFleet(world, scene)
-    await _played(stage, None)
+    await _run(stage, None)
     return stage
 
 
-def measured(scene: Scenario, seed: int) -> RunResult:
+def run_measured(scene: Scenario, seed: int) -> RunResult:
     """The same, measured from the moment at which the fleet has come up. A law that breaks ends the run, and is told."""
     ledgers: list[RunRecorder] = []
 
     async def scenario(world: World) -> None:
         stage = SimulatedFleet(world, scene)
         ledgers.append(RunRecorder(stage))
-        await _played(stage, ledgers[0])
+        await _run(stage, ledgers[0])
 
     limits = SimulationLimits(_STEPS_MAX, _START + scene.span + scene.calm + Duration.of(hours=24))
     outcome = simulate(scenario, seed, limits=limits)
     return ledgers[0].result("" if outcome.ok else str(outcome.error))
 
 
-async def _played(stage: SimulatedFleet, ledger: RunRecorder | None) -> None:
+async def _run(stage: SimulatedFleet, ledger: RunRecorder | None) -> None:
     laws = InvariantChecker(stage)
     stage.start()
     async with anyio.create_task_group() as tasks:
